@@ -170,6 +170,6 @@ mod tests {
         );
         assert_eq!(get("messages").as_array().unwrap().len(), 2);
         let told = String::from_utf8(out).unwrap();
-        assert_eq!(told.matches("the state is as it was").count(), 2, "{told}");
+        assert_eq!(told.matches("the state is unchanged").count(), 2, "{told}");
     }
 }

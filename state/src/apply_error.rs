@@ -27,7 +27,7 @@ struct Inner {
 #[non_exhaustive]
 pub enum ApplyErrorKind {
     /// The update is not a map of fields.
-    #[error("an update is {found}: it has to be a map from fields to their updates")]
+    #[error("an update must be a map from field names to updates, not {found}")]
     NotAMap {
         /// The JSON type found, with its article.
         found: &'static str,
@@ -41,7 +41,7 @@ pub enum ApplyErrorKind {
     /// Several updates arrived in parallel for a field that keeps only the last one. LangGraph
     /// rejects this too.
     #[error(
-        "{updates} updates arrived in parallel for the field `{field}`, and its reducer `{reducer}` keeps one: declare a \
+        "{updates} updates arrived in parallel for the field `{field}`, but its reducer `{reducer}` keeps only one: declare a \
          reducer that folds them, such as `append`"
     )]
     Parallel {
@@ -53,7 +53,7 @@ pub enum ApplyErrorKind {
         updates: usize,
     },
     /// The reducer rejected the update: OpenArmature's `reducer_error`.
-    #[error("the reducer `{reducer}` of the field `{field}` could not take the update")]
+    #[error("the reducer `{reducer}` of the field `{field}` rejected the update")]
     Reducer {
         /// Name of the field.
         field: String,
@@ -122,7 +122,7 @@ impl ApplyError {
 
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; the state is as it was", self.0.problem)
+        write!(f, "{}; the state is unchanged", self.0.problem)
     }
 }
 

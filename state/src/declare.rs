@@ -115,7 +115,7 @@ impl Schema {
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
         let node = serde_json::from_str(text).map_err(|error| {
             let place = Place::line(error.line());
-            SchemaError::declaration(place, "this is no JSON that can be read").with_source(error)
+            SchemaError::declaration(place, "invalid JSON: correct the syntax").with_source(error)
         })?;
         read(node, reducers)
     }
@@ -123,15 +123,16 @@ impl Schema {
 
 fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
     if let Some(name) = reducers.by_name.keys().find(|name| words::is_known(name)) {
-        let message =
-            format!("the registered reducer `{name}` has the name of one that is there: rename it");
+        let message = format!(
+            "the registered reducer `{name}` has the name of a built-in reducer: rename it"
+        );
         return Err(SchemaError::configuration(Place::default(), message));
     }
     let place = node.place.clone();
     let [dialect, fields] = node.entries(["dialect", "fields"])?;
     let Some(dialect) = dialect else {
         let known = listed(Dialect::WORDS.map(|(word, _)| word));
-        let message = format!("`dialect` is missing: say whose words these are, one of {known}");
+        let message = format!("`dialect` is missing: set it to one of {known}");
         return Err(SchemaError::declaration(place, message));
     };
     let dialect = dialect.one_of(&Dialect::WORDS)?;
@@ -164,9 +165,8 @@ fn field_type(
         return word.one_of(&FieldType::WORDS);
     };
     let known = listed(FieldType::WORDS.map(|(known, _)| known));
-    let message = format!(
-        "`{unknown}` is a type that sherma does not know, so it is read as `str`; there are {known}"
-    );
+    let message =
+        format!("sherma has no type `{unknown}`, so it is read as `str`; known types are {known}");
     let place = word.place;
     warnings.push(SchemaWarning { place, message });
     Ok(FieldType::Str)
@@ -181,7 +181,10 @@ fn field(
     let place = node.place.clone();
     let [name, of, default, reducer] = node.entries(["name", "type", "default", "reducer"])?;
     let Some(name) = name else {
-        return Err(SchemaError::declaration(place, "the field has no `name`"));
+        return Err(SchemaError::declaration(
+            place,
+            "the field has no `name`: give it one",
+        ));
     };
     let name = name.string()?;
     let of = of.map(|of| field_type(of, dialect, warnings)).transpose()?;
@@ -203,7 +206,7 @@ fn field(
         };
         if dialect == Dialect::Sherma && field.of != FieldType::List {
             let message = format!(
-                "`{}` is no list, so its reducer is ignored and updates replace it",
+                "`{}` is not a list, so its reducer is ignored and updates replace its value",
                 field.name
             );
             warnings.push(SchemaWarning { place: at, message });
@@ -214,8 +217,7 @@ fn field(
             field.reducers.push(reducer);
         } else {
             let (name, needs, is) = (reducer.name(), needs.described(), field.of.described());
-            let message =
-                format!("`{name}` needs {needs}, and the type of this field is {is}: change one");
+            let message = format!("`{name}` needs {needs}, but this field is {is}: change one");
             return Err(SchemaError::configuration(at, message));
         }
     }

@@ -232,7 +232,7 @@ impl Field {
     pub(crate) fn find<'a>(&self, item: &'a Value) -> Result<Option<ItemKey<'a>>, KeyFailure> {
         if !item.is_object() {
             return Err(KeyFailure::Failed(
-                format!("it is {} and has no fields", kind(item)).into(),
+                format!("the item is {}, so it has no fields", kind(item)).into(),
             ));
         }
         let value = if self.0.starts_with('/') {

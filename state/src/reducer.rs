@@ -194,7 +194,7 @@ impl<T> fmt::Display for ReducerError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the reducer `{}` could not take the update; the value is as it was",
+            "the reducer `{}` rejected the update; the value is unchanged",
             self.0.reducer
         )
     }
@@ -221,7 +221,7 @@ impl<T> std::error::Error for ReducerError<T> {
 #[non_exhaustive]
 pub enum Cause {
     /// The value or the update has the wrong type.
-    #[error("the {side} is {found}; this takes {wanted}")]
+    #[error("the {side} is {found}, but must be {wanted}")]
     WrongType {
         /// The side at fault.
         side: Side,
@@ -231,7 +231,7 @@ pub enum Cause {
         wanted: &'static str,
     },
     /// An item has the wrong type.
-    #[error("item {index} of the {side} is {found}; this takes {wanted}")]
+    #[error("item {index} of the {side} is {found}, but the items must be {wanted}")]
     WrongItem {
         /// The list that holds the item.
         side: Side,
@@ -243,7 +243,7 @@ pub enum Cause {
         wanted: &'static str,
     },
     /// An item has no key, and the reducer requires one.
-    #[error("item {index} of the {side} has no key")]
+    #[error("item {index} of the {side} has no key: give it one")]
     MissingKey {
         /// The list that holds the item.
         side: Side,
@@ -252,8 +252,8 @@ pub enum Cause {
     },
     /// An item's key has a type that keys can't have.
     #[error(
-        "the key of item {index} of the {side} is {found}: keys are null, booleans, integers and strings; name a field \
-         that holds one"
+        "the key of item {index} of the {side} is {found}: use a field that holds null, a boolean, an integer or a \
+         string"
     )]
     BadKey {
         /// The list that holds the item.
@@ -275,14 +275,14 @@ pub enum Cause {
         source: BoxError,
     },
     /// A removal names a message that is not there.
-    #[error("item {index} of the update removes a message that is not there")]
+    #[error("item {index} of the update removes a message that does not exist")]
     UnknownRemoval {
         /// Index in the update.
         index: usize,
     },
     /// The reducer takes no removals.
     #[error(
-        "item {index} of the update is a removal, which this reducer does not take: LangGraph's `add_messages` does"
+        "item {index} of the update is a removal, which this reducer does not support: use LangGraph's `add_messages`"
     )]
     RemovalNotTaken {
         /// Index in the update.

@@ -202,7 +202,7 @@ impl Schema {
             let field = check(field, &place)?;
             if let Some(first) = by_name.insert(field.name.clone(), at) {
                 let message = format!(
-                    "the field `{}` is fields[{first}] already: declare it once",
+                    "the field `{}` is already declared as fields[{first}]: remove one",
                     field.name
                 );
                 return Err(SchemaError::declaration(place.at("name"), message));
@@ -292,7 +292,7 @@ pub(crate) fn check_default(
         return Ok(());
     }
     let message = format!(
-        "the default of `{name}` is {}, and its type is {}: change one",
+        "the default of `{name}` is {}, but its type is {}: change one",
         kind(default),
         of.described()
     );

@@ -9,7 +9,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
-        Value::Number(number) if number.is_f64() => "a number that is no integer",
+        Value::Number(number) if number.is_f64() => "a number with a fraction or exponent",
         Value::Number(_) => "an integer",
         Value::String(_) => "a string",
         Value::Array(_) => "a list",

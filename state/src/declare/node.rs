@@ -85,7 +85,7 @@ impl Node {
         let found = words.iter().find(|(known, _)| *known == word);
         found.map(|(_, is)| *is).ok_or_else(|| {
             let known = listed(words.iter().map(|(known, _)| *known));
-            let message = format!("there is no `{word}` here; there are {known}");
+            let message = format!("unknown value `{word}`: use one of {known}");
             SchemaError::declaration(place, message)
         })
     }
@@ -113,11 +113,11 @@ impl Node {
         for (key, node) in entries {
             let node = node.at(self.place.at(&key));
             let Some(at) = keys.iter().position(|known| *known == key) else {
-                let message = format!("there is no `{key}` here; there are {}", listed(keys));
+                let message = format!("unknown key `{key}`; allowed here: {}", listed(keys));
                 return Err(SchemaError::declaration(node.place, message));
             };
             if found[at].is_some() {
-                let message = format!("`{key}` is there twice");
+                let message = format!("duplicate key `{key}`: remove one");
                 return Err(SchemaError::declaration(node.place, message));
             }
             found[at] = Some(node);

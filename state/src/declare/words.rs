@@ -125,7 +125,7 @@ pub(super) fn read(
     if let Some(reducer) = registered.get(&word) {
         if parameters.is_some() {
             let message = format!(
-                "`{word}` is registered and takes no parameters here: write its name alone"
+                "`{word}` is a registered reducer and takes no parameters: write only its name"
             );
             return Err(SchemaError::configuration(place, message));
         }
@@ -143,13 +143,13 @@ pub(super) fn read(
             .collect();
         known.extend(registered.keys().map(String::as_str));
         let message = format!(
-            "there is no reducer `{word}` in this dialect; there are {}",
+            "there is no reducer `{word}` in this dialect: use one of {}",
             known.join(", ")
         );
         return Err(SchemaError::declaration(place, message));
     }
     if parameters.is_some() && !takes_parameters {
-        let message = format!("`{word}` takes no parameters: write its name alone");
+        let message = format!("`{word}` takes no parameters: write only its name");
         return Err(SchemaError::configuration(place, message));
     }
     let at = place.at(&word);
@@ -161,7 +161,7 @@ pub(super) fn read(
 }
 
 fn conflict(place: Place, count: usize) -> SchemaError {
-    let message = format!("these are {count} reducers on one field: keep one");
+    let message = format!("this field has {count} reducers: keep one");
     SchemaError::new(SchemaErrorKind::ConflictingReducers, place, message)
 }
 
@@ -194,8 +194,8 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, Schema
         "merge_by_key" => {
             let place = parameters.place.clone();
             let (Some(key), no_key) = key(parameters)? else {
-                let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that items are \
-                               known by";
+                let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that \
+                               identifies items";
                 return Err(SchemaError::configuration(place, message));
             };
             Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
@@ -265,7 +265,7 @@ fn name(key: Node) -> Result<String, SchemaError> {
     match key.shape {
         Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
         _ => {
-            let message = format!("the key is {described}: name the field that items are known by");
+            let message = format!("the key is {described}: name the field that identifies items");
             Err(SchemaError::configuration(key.place, message))
         }
     }

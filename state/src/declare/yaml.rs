@@ -25,13 +25,13 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
             let place = Place::line(error.marker().line());
-            SchemaError::declaration(place, "this is no YAML that can be read").with_source(error)
+            SchemaError::declaration(place, "invalid YAML: correct the syntax").with_source(error)
         })?;
         let place = Place::line(span.start.line());
         let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
         let node = match event {
             Event::Alias(_) => {
-                return Err(refuse("this is an alias: write out what it stands for"));
+                return Err(refuse("this is an alias: write out its value"));
             }
             Event::Scalar(_, _, anchor, _)
             | Event::SequenceStart(anchor, _)
@@ -39,13 +39,13 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                 if anchor != 0 =>
             {
                 return Err(refuse(
-                    "this has an anchor: leave it out, and write out what stands for it",
+                    "this has an anchor: remove it, and write out the value in each place",
                 ));
             }
             Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, Some(_))
             | Event::MappingStart(_, Some(_)) => {
-                return Err(refuse("this has a tag: leave it out"));
+                return Err(refuse("this has a tag: remove it"));
             }
             Event::Scalar(text, style, _, None) => {
                 if let Some(Open::Map(_, _, key @ None)) = open.last_mut() {
@@ -57,10 +57,10 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if matches!(open.last(), Some(Open::Map(_, _, None))) {
-                    return Err(refuse("this key is a list or a map: keys are text"));
+                    return Err(refuse("this key is a list or a map: use text"));
                 }
                 if open.len() == MAX_DEPTH {
-                    return Err(refuse("this is too deep"));
+                    return Err(refuse("this is nested too deeply: use at most 100 levels"));
                 }
                 open.push(match event {
                     Event::SequenceStart(..) => Open::List(place, Vec::new()),
@@ -77,10 +77,10 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                     let shape = Shape::Map(entries);
                     Node { place, shape }
                 }
-                None => return Err(refuse("this closes nothing")),
+                None => return Err(refuse("this closes nothing: remove it")),
             },
             Event::DocumentStart(_) if root.is_some() => {
-                return Err(refuse("a second document: write one"));
+                return Err(refuse("this begins a second document: keep only one"));
             }
             Event::DocumentStart(_)
             | Event::DocumentEnd

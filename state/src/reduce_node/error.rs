@@ -21,13 +21,13 @@ pub enum ReduceNodeBuildError {
         problem: &'static str,
     },
     /// A key is empty.
-    #[error("`{option}` names an empty key: name a key of the state")]
+    #[error("`{option}` has an empty key: name a key of the state")]
     EmptyKey {
         /// `input_keys` or `output_key`.
         option: &'static str,
     },
     /// `max_model_calls` is 0.
-    #[error("`max_model_calls` is 0: the node needs at least 1")]
+    #[error("`max_model_calls` must be at least 1")]
     NoModelCalls,
 }
 
@@ -43,14 +43,14 @@ impl fmt::Debug for ReduceNodeBuildError {
 pub enum ReduceNodeError {
     /// The template names a key that the state lacks. The model was not called.
     #[error(
-        "the prompt template names `{key}`, which the state does not have: set it first, or write `{{{{` for a brace"
+        "the prompt template names `{key}`, which the state lacks: set it first, or write `{{{{` for a brace"
     )]
     MissingKey {
         /// The key.
         key: String,
     },
     /// The state can't hold the output. If that is known in advance, the model was not called.
-    #[error("the state does not take the output under `{key}`")]
+    #[error("the state rejected the output under `{key}`")]
     Output {
         /// The output key.
         key: String,
@@ -60,7 +60,7 @@ pub enum ReduceNodeError {
     },
     /// An input could not be stored. The model was not called.
     #[error(
-        "the input `{key}` could not be stored: try again, or run the node without a reduction to let inputs go"
+        "the input `{key}` could not be stored: try again, or run the node without a reduction to discard the inputs"
     )]
     Store {
         /// The input key.
@@ -70,7 +70,7 @@ pub enum ReduceNodeError {
         source: BackendError,
     },
     /// The model failed.
-    #[error("the model failed after {model_calls} calls")]
+    #[error("the model failed; calls made: {model_calls}")]
     Model {
         /// Number of calls to the model; more than one only after rate limits.
         model_calls: usize,
@@ -79,7 +79,7 @@ pub enum ReduceNodeError {
         source: ModelError,
     },
     /// The model returned nothing, or only a thought.
-    #[error("the model gave no answer: try again, or give it more output tokens")]
+    #[error("the model returned no answer: try again, or allow it more output tokens")]
     NoAnswer,
 }
 

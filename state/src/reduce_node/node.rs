@@ -264,7 +264,7 @@ impl ReduceNode {
                     tracing::debug!(
                         model_calls,
                         wait_ms = wait.as_millis(),
-                        "the model's rate is limited"
+                        "the model is rate limited; waiting before the next call"
                     );
                     tokio::time::sleep(wait.min(MAX_WAIT)).await;
                     wait = wait.saturating_mul(2).min(MAX_WAIT);

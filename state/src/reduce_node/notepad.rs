@@ -74,7 +74,7 @@ impl CondenseTarget for State {
             None => Err(format!("there is no field `{output_key}`: declare it").into()),
             // Only the other reducers know whether they accept a text.
             Some(field) if !field.reducer.folds() && !field.of.fits(&json!("")) => Err(format!(
-                "the field `{output_key}` takes {}: declare it as `str`",
+                "the field `{output_key}` holds {}: declare it as `str`",
                 field.of.described()
             )
             .into()),

@@ -32,7 +32,7 @@ use crate::reducer::BoxError;
 /// assert_eq!(results.value("hits").unwrap(), "a long list");
 /// results.condense("", "in short".into(), &["hits".into(), "file".into()])?;
 /// assert_eq!(messages[1], Message::tool(&calls[0], vec!["in short".into()], false));
-/// let other = "[condensed, with others, in the result of call_1]";
+/// let other = "[condensed with other results; see the result of call_1]";
 /// assert_eq!(messages[2], Message::tool(&calls[1], vec![other.into()], false));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
@@ -57,7 +57,7 @@ struct Bound {
 #[non_exhaustive]
 pub enum ToolResultError {
     /// The conversation has no result of this call.
-    #[error("there is no result of the call `{call_id}`")]
+    #[error("there is no result of the call `{call_id}`: check the id")]
     Missing {
         /// The call's id.
         call_id: String,
@@ -163,7 +163,7 @@ impl<F: Format> CondenseTarget for ToolResults<'_, F> {
         {
             return Ok(());
         }
-        Err("none of `input_keys` is the name of a tool result: the output has no place".into())
+        Err("name at least one tool result in `input_keys`, so that the output has a place".into())
     }
 
     fn condense(
@@ -185,7 +185,7 @@ impl<F: Format> CondenseTarget for ToolResults<'_, F> {
         };
         for bound in gone {
             let text = format!(
-                "[condensed, with others, in the result of {}]",
+                "[condensed with other results; see the result of {}]",
                 first.call_id
             );
             if text.len() < bound.text.as_str().map_or(0, str::len) {

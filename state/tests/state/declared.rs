@@ -86,7 +86,7 @@ fn s5_sherma_ignores_a_reducer_on_a_field_that_is_no_list() {
     assert_eq!(
         warnings,
         [
-            "line 5, fields[0].reducer: `x` is no list, so its reducer is ignored and updates replace it"
+            "line 5, fields[0].reducer: `x` is not a list, so its reducer is ignored and updates replace its value"
         ]
     );
 }
@@ -111,10 +111,10 @@ fn s5_sherma_reads_an_unknown_type_as_str() {
     assert_eq!(
         warnings,
         [
-            "line 3, fields[0].type: `List` is a type that sherma does not know, so it is read as `str`; there are `any`, \
+            "line 3, fields[0].type: sherma has no type `List`, so it is read as `str`; known types are `any`, \
              `bool`, `boolean`, `int`, `integer`, `float`, `number`, `str`, `string`, `list`, `array`, `dict`, `map`, `object`",
-            "line 3, fields[0].reducer: `messages` is no list, so its reducer is ignored and updates replace it",
-            "line 4, fields[1].type: `datetime` is a type that sherma does not know, so it is read as `str`; there are `any`, \
+            "line 3, fields[0].reducer: `messages` is not a list, so its reducer is ignored and updates replace its value",
+            "line 4, fields[1].type: sherma has no type `datetime`, so it is read as `str`; known types are `any`, \
              `bool`, `boolean`, `int`, `integer`, `float`, `number`, `str`, `string`, `list`, `array`, `dict`, `map`, `object`",
         ]
     );
@@ -129,7 +129,7 @@ fn s5_sherma_reads_an_unknown_type_as_str() {
             "dialect: {dialect}\nfields: [{{name: at, type: datetime}}]"
         ))
         .0;
-        assert!(said.contains("there is no `datetime` here"), "{said}");
+        assert!(said.contains("unknown value `datetime`"), "{said}");
     }
     let said = refused("dialect: sherma\nfields: [{name: at, type: [list]}]").0;
     assert!(said.contains("this is a list: write a string"), "{said}");
@@ -142,7 +142,7 @@ fn s5_sherma_has_two_words() {
         assert_eq!(
             refused(&one("sherma", of, "merge")),
             (
-                "line 5, fields[0].reducer: there is no reducer `merge` in this dialect; there are replace, append"
+                "line 5, fields[0].reducer: there is no reducer `merge` in this dialect: use one of replace, append"
                     .to_owned(),
                 "state_declaration_invalid",
             )
@@ -180,11 +180,11 @@ fn s5_the_declaration_names_its_dialect() {
     );
     assert_eq!(
         refused("fields: []").0,
-        "line 1: `dialect` is missing: say whose words these are, one of `openarmature`, `sherma`, `agentflow`"
+        "line 1: `dialect` is missing: set it to one of `openarmature`, `sherma`, `agentflow`"
     );
     assert_eq!(
         refused("dialect: eino\nfields: []").0,
-        "line 1, dialect: there is no `eino` here; there are `openarmature`, `sherma`, `agentflow`"
+        "line 1, dialect: unknown value `eino`: use one of `openarmature`, `sherma`, `agentflow`"
     );
 }
 
@@ -271,7 +271,7 @@ fn s4_reducer_configuration_invalid() {
     for (max_len, found) in [
         ("0", "0"),
         ("-1", "-1"),
-        ("1.5", "a number that is no integer"),
+        ("1.5", "a number with a fraction or exponent"),
         ("many", "a string"),
     ] {
         let said = invalid(
@@ -310,15 +310,15 @@ fn s4_reducer_configuration_invalid() {
     );
     assert_eq!(
         invalid("list", "{append: {x: 1}}"),
-        ": `append` takes no parameters: write its name alone"
+        ": `append` takes no parameters: write only its name"
     );
     assert_eq!(
         invalid("str", "append"),
-        ": `append` needs a list, and the type of this field is a string: change one"
+        ": `append` needs a list, but this field is a string: change one"
     );
     assert_eq!(
         invalid("list", "merge"),
-        ": `merge` needs a map, and the type of this field is a list: change one"
+        ": `merge` needs a map, but this field is a list: change one"
     );
 }
 
@@ -329,8 +329,7 @@ fn s4_conflicting_reducers() {
         "[append, {bounded_append: {max_len: 50}}]",
         "{append: {}, bounded_append: {max_len: 50}}",
     ] {
-        let expected =
-            "line 5, fields[0].reducer: these are 2 reducers on one field: keep one".to_owned();
+        let expected = "line 5, fields[0].reducer: this field has 2 reducers: keep one".to_owned();
         assert_eq!(
             refused(&one("openarmature", "list", two)),
             (expected, "conflicting_reducers")
@@ -354,7 +353,7 @@ fn s5_errors_say_where() {
     let cases = [
         (
             "  - {type: list}\n",
-            "line 3, fields[0]: the field has no `name`",
+            "line 3, fields[0]: the field has no `name`: give it one",
         ),
         (
             "  - {name: ''}\n",
@@ -362,15 +361,15 @@ fn s5_errors_say_where() {
         ),
         (
             "  - name: a\n  - name: a\n",
-            "line 4, fields[1].name: the field `a` is fields[0] already: declare it once",
+            "line 4, fields[1].name: the field `a` is already declared as fields[0]: remove one",
         ),
         (
             "  - name: a\n    kind: list\n",
-            "line 4, fields[0].kind: there is no `kind` here; there are `name`, `type`, `default`, `reducer`",
+            "line 4, fields[0].kind: unknown key `kind`; allowed here: `name`, `type`, `default`, `reducer`",
         ),
         (
             "  - name: a\n    name: b\n",
-            "line 4, fields[0].name: `name` is there twice",
+            "line 4, fields[0].name: duplicate key `name`: remove one",
         ),
         (
             "  - name: 1\n",
@@ -378,7 +377,7 @@ fn s5_errors_say_where() {
         ),
         (
             "  - name: a\n    type: int\n    default: x\n",
-            "line 5, fields[0].default: the default of `a` is a string, and its type is an integer: change one",
+            "line 5, fields[0].default: the default of `a` is a string, but its type is an integer: change one",
         ),
         (
             "  - text\n",
@@ -390,7 +389,7 @@ fn s5_errors_say_where() {
         ),
         (
             "  - name: a\n    reducer:\n      bounded_append:\n        max_length: 5\n",
-            "line 6, fields[0].reducer.bounded_append.max_length: there is no `max_length` here; there are `max_len`",
+            "line 6, fields[0].reducer.bounded_append.max_length: unknown key `max_length`; allowed here: `max_len`",
         ),
     ];
     for (fields, expected) in cases {
@@ -424,11 +423,11 @@ fn s5_errors_say_where() {
     );
     assert_eq!(
         in_json(r#"{"dialect": "sherma", "dialect": "sherma"}"#),
-        "dialect: `dialect` is there twice"
+        "dialect: duplicate key `dialect`: remove one"
     );
     assert_eq!(
         in_json("{\n  \"dialect\": \n}"),
-        "line 3: this is no JSON that can be read"
+        "line 3: invalid JSON: correct the syntax"
     );
 }
 
@@ -440,24 +439,24 @@ fn s5_yaml_that_is_refused() {
     };
     assert_eq!(
         refused(&field("&x [1]")).0,
-        "line 4: this has an anchor: leave it out, and write out what stands for it"
+        "line 4: this has an anchor: remove it, and write out the value in each place"
     );
     assert_eq!(
         refused(&field("!!set {a}")).0,
-        "line 4: this has a tag: leave it out"
+        "line 4: this has a tag: remove it"
     );
     assert!(refused(&field("*x")).0.starts_with("line 4"), "an alias");
     assert_eq!(
         refused(&field("{[a]: 1}")).0,
-        "line 4: this key is a list or a map: keys are text"
+        "line 4: this key is a list or a map: use text"
     );
     assert_eq!(
         refused(&field(&"[".repeat(200))).0,
-        "line 4: this is too deep"
+        "line 4: this is nested too deeply: use at most 100 levels"
     );
     assert_eq!(
         refused("dialect: sherma\nfields: []\n---\na: 1\n").0,
-        "line 3: a second document: write one"
+        "line 3: this begins a second document: keep only one"
     );
 }
 
@@ -542,7 +541,7 @@ fn s5_registered_reducers() {
         .unwrap_err()
         .to_string();
     assert!(
-        unknown.ends_with("there are replace, append, union"),
+        unknown.ends_with("use one of replace, append, union"),
         "{unknown}"
     );
     let parameters =
@@ -555,7 +554,7 @@ fn s5_registered_reducers() {
     .unwrap_err();
     assert_eq!(
         shadow.to_string(),
-        "the declaration: the registered reducer `merge` has the name of one that is there: rename it"
+        "the declaration: the registered reducer `merge` has the name of a built-in reducer: rename it"
     );
 }
 
@@ -626,7 +625,7 @@ fn s6_apply_is_atomic_over_all_fields() {
     );
     assert_eq!(
         error.to_string(),
-        "the reducer `dedupe_append` of the field `seen` could not take the update; the state is as it was"
+        "the reducer `dedupe_append` of the field `seen` rejected the update; the state is unchanged"
     );
     assert!(
         error
@@ -667,7 +666,7 @@ fn s6_undeclared_fields_and_wrong_types() {
     let error = state.apply(json!({"count": "two"})).unwrap_err();
     assert_eq!(
         error.source().unwrap().to_string(),
-        "the update is a string; this takes an integer"
+        "the update is a string, but must be an integer"
     );
     let error = state.apply(json!({"log": "a"})).unwrap_err();
     assert_eq!(

@@ -45,7 +45,7 @@ fn s3_other_keys_are_errors() {
     let unique = KeyedList::dedupe_append(Scalar);
     let says = |place: &str, found: &str| {
         format!(
-            "the key of item {place} is {found}: keys are null, booleans, integers and strings; name a field that holds one"
+            "the key of item {place} is {found}: use a field that holds null, a boolean, an integer or a string"
         )
     };
     assert_eq!(
@@ -58,7 +58,7 @@ fn s3_other_keys_are_errors() {
     );
     assert_eq!(
         fails(&unique, json!([1]), json!([1.0])),
-        says("0 of the update", "a number that is no integer")
+        says("0 of the update", "a number with a fraction or exponent")
     );
     assert_eq!(
         fails(&unique, json!([1, []]), json!([2])),
@@ -67,7 +67,7 @@ fn s3_other_keys_are_errors() {
     let merge = KeyedList::merge_by_key(Field::new("id"));
     assert_eq!(
         fails(&merge, json!([]), json!([{"id": 0.5}])),
-        says("0 of the update", "a number that is no integer")
+        says("0 of the update", "a number with a fraction or exponent")
     );
 }
 
@@ -104,7 +104,7 @@ fn s3_a_key_function_that_fails_is_an_error() {
     let said = fails(&merge, json!([]), json!(["text"]));
     assert_eq!(
         said,
-        "the key function failed on item 0 of the update: it is a string and has no fields"
+        "the key function failed on item 0 of the update: the item is a string, so it has no fields"
     );
 }
 
@@ -114,11 +114,11 @@ fn s1_missing_and_null_keys() {
     let merge = KeyedList::merge_by_key(Field::new("id"));
     assert_eq!(
         fails(&merge, json!([]), json!([{"x": 1}])),
-        "item 0 of the update has no key"
+        "item 0 of the update has no key: give it one"
     );
     assert_eq!(
         fails(&merge, json!([{"x": 1}]), json!([{"id": 1}])),
-        "item 0 of the existing value has no key"
+        "item 0 of the existing value has no key: give it one"
     );
     assert_eq!(
         reduce(&merge, json!([{"id": null}]), json!([{"id": null, "n": 2}])),
@@ -178,7 +178,7 @@ fn a_json_pointer_finds_a_key() {
     );
     assert_eq!(
         fails(&merge, json!([]), json!([{"meta": {}}])),
-        "item 0 of the update has no key"
+        "item 0 of the update has no key: give it one"
     );
 }
 

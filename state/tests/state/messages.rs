@@ -75,7 +75,7 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
     let said = fails(&add(), json!([message("1", "a")]), update);
     assert_eq!(
         said,
-        "item 2 of the update removes a message that is not there"
+        "item 2 of the update removes a message that does not exist"
     );
     assert_eq!(
         fails(
@@ -87,11 +87,11 @@ fn s2_an_unknown_removal_fails_and_has_no_effect() {
     );
     assert_eq!(
         fails(&add(), json!([]), json!([{"role": "remove"}])),
-        "item 0 of the update has no key"
+        "item 0 of the update has no key: give it one"
     );
     assert_eq!(
         fails(&add(), json!([]), json!([{"role": "remove", "id": null}])),
-        "item 0 of the update has no key"
+        "item 0 of the update has no key: give it one"
     );
 }
 
@@ -111,7 +111,7 @@ fn s1_unknown_removals_may_be_ignored() {
         json!([{"id": "1", "delta": true}, remove("1")]),
     );
     assert_eq!(
-        said, "item 1 of the update removes a message that is not there",
+        said, "item 1 of the update removes a message that does not exist",
         "a delta was never added"
     );
     let update = json!([
@@ -181,7 +181,7 @@ fn s2_remove_all_in_the_middle() {
     let said = fails(&add(), existing(), json!([all(), remove("1")]));
     assert_eq!(
         said,
-        "item 1 of the update removes a message that is not there"
+        "item 1 of the update removes a message that does not exist"
     );
 }
 
@@ -246,7 +246,7 @@ fn s1_an_id_that_comes_later_in_the_update_is_taken() {
     assert_eq!(state, json!([second, message(&given, "explicit")]));
     let said = fails(&add(), json!([]), json!([bare, remove(&given)]));
     assert_eq!(
-        said, "item 1 of the update removes a message that is not there",
+        said, "item 1 of the update removes a message that does not exist",
         "no removal meets an assigned id"
     );
 }
@@ -332,7 +332,7 @@ fn typed_messages() {
     );
     assert_eq!(
         said,
-        "item 1 of the update removes a message that is not there"
+        "item 1 of the update removes a message that does not exist"
     );
 }
 
@@ -382,24 +382,24 @@ fn s2_agentflow_refuses_removals() {
     let said = fails(&add, json!([]), json!([delta, remove("1")]));
     assert_eq!(
         said,
-        "item 1 of the update is a removal, which this reducer does not take: LangGraph's `add_messages` does"
+        "item 1 of the update is a removal, which this reducer does not support: use LangGraph's `add_messages`"
     );
 }
 
 #[test]
 fn messages_are_maps() {
-    let wanted = "this takes messages, which are maps";
+    let wanted = "the items must be messages, which are maps";
     assert_eq!(
         fails(&add(), json!([]), json!(["hi"])),
-        format!("item 0 of the update is a string; {wanted}")
+        format!("item 0 of the update is a string, but {wanted}")
     );
     assert_eq!(
         fails(&add(), json!([]), json!("hi")),
-        "the update is a string; this takes a list of messages"
+        "the update is a string, but must be a list of messages"
     );
     assert_eq!(
         fails(&add(), json!({}), json!([])),
-        "the existing value is a map; this takes a list"
+        "the existing value is a map, but must be a list"
     );
     assert!(
         fails(&add(), json!(["hi"]), json!([message("1", "a")]))

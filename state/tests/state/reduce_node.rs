@@ -162,7 +162,7 @@ async fn n1_a_missing_key_is_an_error_before_any_call() {
     );
     assert_eq!(
         error.to_string(),
-        "the prompt template names `b`, which the state does not have: set it first, or write `{{` for a brace"
+        "the prompt template names `b`, which the state lacks: set it first, or write `{{` for a brace"
     );
     assert_eq!(
         (state, model.calls(), store.len(), error.is_retryable()),
@@ -547,7 +547,7 @@ async fn over_the_tool_results_of_a_conversation() {
         messages[1],
         Message::tool(&calls[0], vec![reduced.output.as_str().into()], false)
     );
-    let pointer = "[condensed, with others, in the result of c1]";
+    let pointer = "[condensed with other results; see the result of c1]";
     assert_eq!(
         messages[2],
         Message::tool(&calls[1], vec![pointer.into()], true),
@@ -722,7 +722,7 @@ fn tool_results_that_can_not_be_condensed() {
         .condense("", "x".into(), &["other".into()])
         .unwrap_err()
         .to_string();
-    assert!(said.starts_with("none of `input_keys`"));
+    assert!(said.starts_with("name at least one tool result in `input_keys`"));
     assert!(results.value("r").is_some());
 }
 

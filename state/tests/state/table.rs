@@ -42,15 +42,15 @@ fn append_is_list_and_list() {
     assert_eq!(reduce(&Append, json!([1]), json!([])), json!([1]));
     assert_eq!(
         fails(&Append, json!([1]), json!("x")),
-        "the update is a string; this takes a list"
+        "the update is a string, but must be a list"
     );
     assert_eq!(
         fails(&Append, json!({"a": 1}), json!([])),
-        "the existing value is a map; this takes a list"
+        "the existing value is a map, but must be a list"
     );
     assert_eq!(
         fails(&Append, json!(null), json!([])),
-        "the existing value is null; this takes a list"
+        "the existing value is null, but must be a list"
     );
 }
 
@@ -67,11 +67,11 @@ fn merge_is_shallow_and_the_updates_keys_win() {
     assert_eq!(reduce(&Merge, json!({"a": 1}), json!({})), json!({"a": 1}));
     assert_eq!(
         fails(&Merge, json!({}), json!([])),
-        "the update is a list; this takes a map"
+        "the update is a list, but must be a map"
     );
     assert_eq!(
         fails(&Merge, json!([]), json!({})),
-        "the existing value is a list; this takes a map"
+        "the existing value is a list, but must be a map"
     );
     let typed = Merge
         .reduce(
@@ -98,7 +98,7 @@ fn concat_flatten_flattens_one_level() {
     let cause = fails(&ConcatFlatten, json!([1]), json!([[2], 3]));
     assert_eq!(
         cause,
-        "item 1 of the update is an integer; this takes lists"
+        "item 1 of the update is an integer, but the items must be lists"
     );
 }
 
@@ -115,11 +115,11 @@ fn merge_all_folds_maps_and_the_last_wins() {
     );
     assert_eq!(
         fails(&MergeAll, json!({}), json!([{}, []])),
-        "item 1 of the update is a list; this takes maps"
+        "item 1 of the update is a list, but the items must be maps"
     );
     assert_eq!(
         fails(&MergeAll, json!({}), json!({})),
-        "the update is a map; this takes a list of maps"
+        "the update is a map, but must be a list of maps"
     );
     let typed = MergeAll
         .reduce(
@@ -180,11 +180,11 @@ fn bounded_append_of_a_long_and_of_an_empty_update() {
 fn bounded_append_takes_lists() {
     assert_eq!(
         fails(&bounded(2), json!([1]), json!(2)),
-        "the update is an integer; this takes a list"
+        "the update is an integer, but must be a list"
     );
     assert_eq!(
         fails(&bounded(2), json!(true), json!([2])),
-        "the existing value is a boolean; this takes a list"
+        "the existing value is a boolean, but must be a list"
     );
 }
 

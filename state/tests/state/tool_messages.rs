@@ -207,8 +207,8 @@ fn as_a_reducer() {
     assert!(
         fails(&reducer, json!([]), json!([{"role": "remove", "id": "x"}])).contains("is a removal")
     );
-    assert!(fails(&reducer, json!([]), json!([1])).contains("this takes messages"));
-    assert!(fails(&reducer, json!(1), json!([])).contains("this takes a list"));
+    assert!(fails(&reducer, json!([]), json!([1])).contains("must be messages"));
+    assert!(fails(&reducer, json!(1), json!([])).contains("must be a list"));
 
     let call = ToolCall::new("1", "f", "{}");
     let typed = vec![

@@ -214,7 +214,7 @@ async fn on_cue<T>(
 }
 
 fn injected(kind: ErrorKind) -> BackendError {
-    BackendError::new(kind, "the store was told to fail here")
+    BackendError::new(kind, "the test made the store fail here")
 }
 
 #[async_trait]

@@ -39,11 +39,11 @@ pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Mes
     }
     assert!(
         slots > 0,
-        "the suite tests nothing without a result among the messages"
+        "the messages must include a result: without one the suite tests nothing"
     );
     assert!(
         calls > 0,
-        "the suite tests nothing without a call among the messages"
+        "the messages must include a call: without one the suite tests nothing"
     );
     pairing::results_have_calls(format, messages);
 }

@@ -382,17 +382,14 @@ fn the_suite_accepts_what_has_no_flaw() {
 fn the_suite_finds_each_flaw_and_names_the_clause() {
     let flaws = [
         (Flaw::Overwrites, "`create-only`"),
-        (Flaw::ChecksTooEarly, "many at the same moment"),
-        (Flaw::ShowsHalf, "many at the same moment"),
+        (Flaw::ChecksTooEarly, "concurrent calls"),
+        (Flaw::ShowsHalf, "concurrent calls"),
         (Flaw::Forgets, "`list"),
         (Flaw::NeverCompares, "`create-only`"),
-        (Flaw::Blinks, "many at the same moment"),
-        (
-            Flaw::ResolvesLoosely,
-            "`inverse: what this store did not name",
-        ),
-        (Flaw::IgnoresTheRange, "`read: what of the range"),
-        (Flaw::RefusesTheEnd, "`read: what of the range"),
+        (Flaw::Blinks, "concurrent calls"),
+        (Flaw::ResolvesLoosely, "`inverse: foreign locations"),
+        (Flaw::IgnoresTheRange, "`read: the range"),
+        (Flaw::RefusesTheEnd, "`read: the range"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
         (Flaw::LosesOnTaken, "`writer: after taken"),
         (Flaw::LosesOnRead, "`writer: reads what was written"),
@@ -400,11 +397,11 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::ListsOnePage, "`list"),
         (Flaw::KeepsWhatIsRemoved, "`removed whole"),
         (Flaw::RemovesTooMuch, "`removed whole"),
-        (Flaw::MissesWhatIsGone, "`remove: nothing"),
+        (Flaw::MissesWhatIsGone, "`remove: a missing key"),
         (Flaw::CopiesByName, "`copy: removing one"),
         (Flaw::CopiesOver, "`copy: create-only"),
         (Flaw::CopiesNothing, "`copy: create-only"),
-        (Flaw::CopiesTheTime, "`copy: it is stored now"),
+        (Flaw::CopiesTheTime, "`copy: it counts as stored now"),
         (Flaw::TidiesContent, "`tidy"),
     ];
     for (flaw, clause) in flaws {

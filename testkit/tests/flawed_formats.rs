@@ -189,7 +189,7 @@ fn l5_the_suite_finds_what_is_broken() {
         ),
         (
             Flaw::ReplacesWhatIsNotThere,
-            "not there is left alone",
+            "a missing slot or call is left alone",
             &WireFormat::ALL,
         ),
         (

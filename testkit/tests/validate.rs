@@ -55,7 +55,7 @@ fn l5_chat_completions() {
             ("/4/tool_call_id", json!("c"), 4, "\"c\""),
             ("/4/tool_call_id", json!("b"), 4, "\"b\""),
             ("/4/content", json!([]), 4, "empty"),
-            ("/4/content", json!({}), 4, "text or a list"),
+            ("/4/content", json!({}), 4, "string or a list"),
             (
                 "/2",
                 json!({"role": "assistant", "content": "x"}),
@@ -68,8 +68,13 @@ fn l5_chat_completions() {
                 2,
                 "`arguments`",
             ),
-            ("/2/tool_calls", json!([]), 2, "not empty"),
-            ("/5", json!({"role": "assistant"}), 5, "say something"),
+            ("/2/tool_calls", json!([]), 2, "non-empty"),
+            (
+                "/5",
+                json!({"role": "assistant"}),
+                5,
+                "content or tool calls",
+            ),
             ("/5/role", json!("model"), 5, "`role`"),
             (
                 "/5",
@@ -142,12 +147,7 @@ fn l5_anthropic() {
                 "before everything else",
             ),
             ("/3/content/0/tool_use_id", json!("b"), 3, "\"b\""),
-            (
-                "/5/content/0/content",
-                json!([image]),
-                5,
-                "nothing but text",
-            ),
+            ("/5/content/0/content", json!([image]), 5, "only text"),
             ("/5/content/0/content", json!([text(" ")]), 5, "empty"),
             ("/5/content/0/content", json!(7), 5, "`content`"),
             ("/4/content/1/id", json!("a"), 4, "two calls"),
@@ -184,7 +184,7 @@ fn l5_gemini() {
             ("/2/parts/0", json!("REMOVED"), 2, "1 function responses"),
             ("/2", json!("REMOVED"), 1, "0 function responses"),
             ("/1", json!("REMOVED"), 1, "2 function responses"),
-            ("/0", json!("REMOVED"), 0, "behind a content of the user"),
+            ("/0", json!("REMOVED"), 0, "follow a user content"),
             ("/2/parts/0/functionResponse/name", json!("h"), 2, "\"h\""),
             (
                 "/2/parts/0/functionResponse/response",

@@ -39,7 +39,7 @@ pub(super) fn check(holds: bool, clause: &str, what: impl FnOnce() -> String) {
 )]
 pub(super) fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &str) {
     check(is == should, clause, || {
-        format!("{of} gave {is:?} instead of {should:?}")
+        format!("{of} returned {is:?} instead of {should:?}")
     });
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clau
             let ReadRange { bytes, total } = &page;
             let (length, stored) = (bytes.len(), content.len());
             format!(
-                "`{key}` reads as {length} bytes of {total}, and is not the {stored} bytes that were stored"
+                "`{key}` reads as {length} bytes of {total}, not as the {stored} bytes that were stored"
             )
         },
     );
@@ -113,12 +113,15 @@ pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) 
         Ok(page) => broken(
             clause,
             format!(
-                "`{key}` reads as {} bytes instead of not found",
+                "`{key}` reads as {} bytes, but should not be found",
                 page.bytes.len()
             ),
         ),
         Err(error) => check(error.kind() == ErrorKind::NotFound, clause, || {
-            format!("reading `{key}` gave {} instead of not found", told(&error))
+            format!(
+                "reading `{key}` failed with {}, but should fail as not found",
+                told(&error)
+            )
         }),
     }
 }

@@ -12,7 +12,7 @@ use super::check::{
 };
 
 pub(super) async fn stored_content_is_read(store: &impl Backend) {
-    const CLAUSE: &str = "says the truth: what is stored can be read";
+    const CLAUSE: &str = "truthful: stored content can be read";
     let contents = [
         Bytes::new(),
         Bytes::from_static(b"\0"),
@@ -35,7 +35,7 @@ pub(super) async fn stored_content_is_read(store: &impl Backend) {
 }
 
 pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
-    const CLAUSE: &str = "any key can be stored under";
+    const CLAUSE: &str = "every key can be stored";
     for path in [
         "a".to_owned(),
         "k".repeat(255),
@@ -51,7 +51,7 @@ pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
 }
 
 pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
-    const CLAUSE: &str = "read: what of the range lies behind the end is left out";
+    const CLAUSE: &str = "read: the range is cut at the end";
     let content = noise(300_000, 5);
     let (long, empty) = (key("trunc/long"), key("trunc/empty"));
     put(store, &long, &content, PutOutcome::Stored, CLAUSE).await;
@@ -94,7 +94,7 @@ pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
                 |at: u64| usize::try_from(at).map_or(content.len(), |at| at.min(content.len()));
             let (first, last) = (cut(start), cut(stop).max(cut(start)));
             check(page.bytes == content[first..last], CLAUSE, || {
-                format!("{of} gave {} wrong bytes", page.bytes.len())
+                format!("{of} returned {} wrong bytes", page.bytes.len())
             });
         }
     }
@@ -186,7 +186,9 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
             PutOutcome::Stored => holds(store, &upper, &second, CLAUSE).await,
             PutOutcome::Taken => {}
-            PutOutcome::AlreadyThere => broken(CLAUSE, "other content is said to be there already"),
+            PutOutcome::AlreadyThere => {
+                broken(CLAUSE, "other content is reported as already there")
+            }
         }
         holds(store, &lower, &first, CLAUSE).await;
     }
@@ -204,7 +206,7 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
             Ok(PutOutcome::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
             Ok(PutOutcome::Taken) | Err(_) => {}
             Ok(PutOutcome::AlreadyThere) => {
-                broken(CLAUSE, "other content is said to be there already")
+                broken(CLAUSE, "other content is reported as already there")
             }
         }
         holds(store, &first, &"first".into(), CLAUSE).await;
@@ -212,7 +214,7 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
 }
 
 pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
-    const CLAUSE: &str = "list: everything that is stored";
+    const CLAUSE: &str = "list: all stored content";
     let mut stored = BTreeMap::new();
     // A list longer than a page of most stores would take too long. 600 exceeds a page of our own
     // test server.
@@ -232,7 +234,7 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     let missing = stored.keys().filter(|key| !is.contains_key(key)).count();
     let foreign = is.keys().filter(|key| !stored.contains_key(key)).count();
     check(missing + foreign == 0, CLAUSE, || {
-        format!("{missing} keys are not listed, {foreign} should not be")
+        format!("{missing} keys are missing from the list, {foreign} should not be in it")
     });
     check(is == stored, CLAUSE, || "sizes are wrong".into());
     // Dropping a stream half-way must not break later calls.

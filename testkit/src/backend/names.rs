@@ -40,7 +40,7 @@ pub(super) fn names_are_inverse(store: &impl Backend) {
 }
 
 pub(super) fn what_was_not_named_resolves_to_none(store: &impl Backend) {
-    const CLAUSE: &str = "inverse: what this store did not name resolves to none";
+    const CLAUSE: &str = "inverse: foreign locations resolve to none";
     let named = key("trunc/call_1");
     let location = store.locate(&named);
     let location = location.as_str();

@@ -13,7 +13,7 @@ use super::check::{
 };
 
 pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
-    const CLAUSE: &str = "create-only and atomic: many at the same moment";
+    const CLAUSE: &str = "create-only and atomic: concurrent calls";
     const TASKS: usize = 32;
     const LENGTH: usize = 64 * 1024;
     for round in 0..8 {
@@ -84,7 +84,7 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
         let (stored, there) = (of(PutOutcome::Stored), of(PutOutcome::AlreadyThere));
         check(stored.len() <= 1, CLAUSE, || {
             format!(
-                "{} of {TASKS} were told that theirs is stored",
+                "{} of {TASKS} were told that their content is stored",
                 stored.len()
             )
         });

@@ -15,7 +15,7 @@ use super::check::{
 
 /// Returns whether the store can be swept at all.
 pub(super) async fn can_remove(store: &impl Backend) -> bool {
-    const CLAUSE: &str = "remove: nothing is removed already";
+    const CLAUSE: &str = "remove: a missing key counts as removed";
     if !store.can_be_swept() {
         return false;
     }
@@ -24,7 +24,7 @@ pub(super) async fn can_remove(store: &impl Backend) -> bool {
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
         Err(error) => broken(
             CLAUSE,
-            format!("removing what is not there failed: {}", told(&error)),
+            format!("removing a missing key failed: {}", told(&error)),
         ),
     }
 }
@@ -133,10 +133,10 @@ pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
         .copy(&key("trunc/nothing"), &key("swept/trunc/nothing"))
         .await
     {
-        Ok(put) => broken(CLAUSE, format!("copying what is not there gave {put:?}")),
+        Ok(put) => broken(CLAUSE, format!("copying a missing key returned {put:?}")),
         Err(error) => check(error.kind() == ErrorKind::NotFound, CLAUSE, || {
             format!(
-                "copying what is not there gave {} instead of not found",
+                "copying a missing key failed with {}, but should fail as not found",
                 told(&error)
             )
         }),
@@ -159,7 +159,7 @@ async fn stored_at(store: &impl Backend, key: &Key, clause: &str) -> SystemTime 
 const A_MOMENT: Duration = Duration::from_millis(2_100);
 
 pub(super) async fn a_copy_is_new(store: &impl Backend) {
-    const CLAUSE: &str = "copy: it is stored now";
+    const CLAUSE: &str = "copy: it counts as stored now";
     let (from, to) = (key("trunc/call_1"), key("swept/trunc/call_1"));
     put(store, &from, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
     let before = stored_at(store, &from, CLAUSE).await;
@@ -173,7 +173,7 @@ pub(super) async fn a_copy_is_new(store: &impl Backend) {
 }
 
 pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
-    const CLAUSE: &str = "tidy: what is stored or about to be stays";
+    const CLAUSE: &str = "tidy: stored content stays";
     let (there, named) = (key("trunc/call_1"), key("trunc/call_2"));
     let content = noise(5_000, 48);
     put(store, &there, &content, PutOutcome::Stored, CLAUSE).await;
@@ -222,7 +222,7 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
 
 /// A folder is removed with its last key while others store in it.
 pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store: &Arc<B>) {
-    const CLAUSE: &str = "removed whole: many at the same moment";
+    const CLAUSE: &str = "removed whole: concurrent calls";
     let mut tasks = JoinSet::new();
     for task in 0..8u64 {
         let store = Arc::clone(store);

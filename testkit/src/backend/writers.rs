@@ -60,7 +60,7 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
         let should = content.slice(start.min(end)..end);
         check(bytes == should, CLAUSE, || {
             format!(
-                "{range:?} of {of} bytes gave {} bytes that were not written",
+                "{range:?} of {of} bytes returned {} bytes that were not written",
                 bytes.len()
             )
         });

@@ -48,14 +48,14 @@ pub(super) fn all_clauses<F: Format<Message: PartialEq>>(
 fn is_seen<F: Format>(format: &F, message: &F::Message, at: usize) -> Seen {
     let (seen, begins_with_role) = Seen::of(format, message);
     check(begins_with_role, "a message begins with a role", at, || {
-        "another piece comes first, or none".into()
+        "its first piece is not a role, or it has none".into()
     });
     let again = Seen::of(format, message).0;
     check(
         again == seen,
         "the same message gives the same pieces",
         at,
-        || "seen twice, it gives two things".into(),
+        || "two visits give different pieces".into(),
     );
     seen
 }
@@ -114,7 +114,7 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
         let (mut changed, now) = replace(vec![HINT.into()]);
         if seen.fixed_slots.contains(&slot) {
             check(changed == *message, CLAUSE, at, || {
-                format!("slot {slot} is fixed, and is replaced all the same")
+                format!("slot {slot} is fixed but was replaced")
             });
             continue;
         }
@@ -123,12 +123,12 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             is_left || now.texts(slot) == Some(vec![HINT]),
             CLAUSE,
             at,
-            || format!("slot {slot} does not show the text put there"),
+            || format!("slot {slot} does not show its new text"),
         );
         let once = changed.clone();
         format.replace_result(&mut changed, slot, vec![HINT.into()]);
         check(changed == once, CLAUSE, at, || {
-            format!("slot {slot} is another one once the same is put there twice")
+            format!("slot {slot} differs after the same replacement twice")
         });
 
         // A format that can't hold several parts may leave the message unchanged, but must not lose
@@ -201,7 +201,7 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
             is_left || !seen.calls[call].is_fixed && now.calls[call].arguments == new,
             CLAUSE,
             at,
-            || format!("call {call} does not show the arguments put there"),
+            || format!("call {call} does not show its new arguments"),
         );
     }
 }
@@ -212,7 +212,7 @@ fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(
     seen: &Seen,
     at: usize,
 ) {
-    const CLAUSE: &str = "a slot or call that is not there is left alone";
+    const CLAUSE: &str = "a missing slot or call is left alone";
     let mut changed = message.clone();
     for beyond in [0, 1, usize::MAX / 2] {
         format.replace_result(
@@ -221,7 +221,7 @@ fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(
             vec![HINT.into()],
         );
         check(changed == *message, CLAUSE, at, || {
-            "replacing a slot that is not there changed it".into()
+            "replacing a missing slot changed the message".into()
         });
         format.replace_arguments(
             &mut changed,
@@ -229,7 +229,7 @@ fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(
             "{}".into(),
         );
         check(changed == *message, CLAUSE, at, || {
-            "replacing arguments that are not there changed it".into()
+            "replacing the arguments of a missing call changed the message".into()
         });
     }
 }

@@ -45,11 +45,11 @@ where
         read(write(message, at)).is_some_and(|again: F::Message| again == *message)
     };
     check(same(message), "round trip", at, || {
-        "it is another one once it was written and read".into()
+        "it differs after a round trip through JSON".into()
     });
     for (what, changed) in replacements(format, message) {
         check(same(&changed), "round trip", at, || {
-            format!("{what}, it is another one once it was written and read")
+            format!("{what}, it differs after a round trip through JSON")
         });
     }
 }
@@ -112,7 +112,7 @@ where
                 !must_stay || is_kept(&write(&changed, at)),
                 "unknown fields stay",
                 at,
-                || format!("{what}, a field at `{path}` that the format does not know is gone"),
+                || format!("{what}, an unknown field at `{path}` is gone"),
             );
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
         .map_err(fail)?;
         require(
             at > 0 || role == "user",
-            "the first message must be the user's",
+            "the first message must be a user message",
         )
         .map_err(fail)?;
         turns.begin(at, role)?;
@@ -80,14 +80,14 @@ impl<'m> Turns<'m> {
                 let id = text(block, "tool_use_id")?;
                 let Some(call) = self.open.iter().position(|(open, _)| *open == id) else {
                     return Err(format!(
-                        "no open call of the assistant turn before it has the id {}",
+                        "no open call of the preceding assistant turn has the id {}",
                         shown(id)
                     ));
                 };
                 self.open.remove(call);
                 require(
                     !self.has_text,
-                    "results must come before everything else of a turn",
+                    "results must come before everything else in a turn",
                 )?;
             }
             _ => self.has_text = true,
@@ -115,7 +115,7 @@ fn shape(block: &Value, role: &str) -> Result<(), String> {
             require(
                 is_id,
                 format!(
-                    "the id {} must be of letters, digits, `_` and `-`",
+                    "the id {} must consist of letters, digits, `_` and `-`",
                     shown(id)
                 ),
             )?;
@@ -125,9 +125,9 @@ fn shape(block: &Value, role: &str) -> Result<(), String> {
                 "`input` must be an object",
             )
         }
-        ("tool_use", _) => Err("calls belong into assistant messages".to_owned()),
+        ("tool_use", _) => Err("calls belong in assistant messages".to_owned()),
         ("tool_result", "user") => result(block),
-        ("tool_result", _) => Err("results belong into user messages".to_owned()),
+        ("tool_result", _) => Err("results belong in user messages".to_owned()),
         ("thinking", _) => text(block, "thinking")
             .and(text(block, "signature"))
             .map(drop),
@@ -147,7 +147,7 @@ fn result(block: &Value) -> Result<(), String> {
     let is_text = |part: &Value| part.get("type").is_some_and(|kind| kind == "text");
     require(
         !is_error || parts.iter().all(is_text),
-        "a result that is an error must hold nothing but text",
+        "an error result must hold only text",
     )?;
     match said {
         Some(said) if !parts.is_empty() || !said.is_array() => content(Some(said), "content", part),

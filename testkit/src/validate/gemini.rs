@@ -21,7 +21,7 @@ pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
         .map_err(fail)?;
         let parts = content.get("parts").and_then(Value::as_array);
         let parts = parts.filter(|parts| !parts.is_empty());
-        let parts = parts.ok_or_else(|| invalid(at, "`parts` must be a list that is not empty"))?;
+        let parts = parts.ok_or_else(|| invalid(at, "`parts` must be a non-empty list"))?;
         let (mut calls, mut answers) = (Vec::new(), Vec::new());
         for part in parts {
             shape(part, role, &mut calls, &mut answers).map_err(fail)?;
@@ -29,7 +29,7 @@ pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
         if answers.len() != open.len() {
             let (is, should) = (answers.len(), open.len());
             let problem = format!(
-                "{is} function responses stand behind a content with {should} function calls"
+                "{is} function responses follow a content with {should} function calls: send one for each call"
             );
             return Err(invalid(
                 if answers.is_empty() { asked_at } else { at },
@@ -40,20 +40,23 @@ pub(super) fn validate(contents: &[Value]) -> Result<(), InvalidMessage> {
             let Some(call) = open.iter().position(|open| *open == name) else {
                 return Err(invalid(
                     at,
-                    format!("no function call before it has the name {}", shown(name)),
+                    format!("no preceding function call has the name {}", shown(name)),
                 ));
             };
             open.remove(call);
         }
         require(
             calls.is_empty() || at > 0,
-            "function calls must stand behind a content of the user",
+            "function calls must follow a user content",
         )
         .map_err(fail)?;
         (open, asked_at) = (calls, at);
     }
-    require(open.is_empty(), "its function calls have no responses")
-        .map_err(|problem| invalid(asked_at, problem))
+    require(
+        open.is_empty(),
+        "its function calls have no responses: send one for each call",
+    )
+    .map_err(|problem| invalid(asked_at, problem))
 }
 
 fn shape<'m>(
@@ -64,11 +67,11 @@ fn shape<'m>(
 ) -> Result<(), String> {
     require(
         part.as_object().is_some_and(|fields| !fields.is_empty()),
-        "a part must be an object that is not empty",
+        "a part must be a non-empty object",
     )?;
     let either = |camel: &str, snake: &str| part.get(camel).or_else(|| part.get(snake));
     if let Some(call) = either("functionCall", "function_call") {
-        require(role == "model", "function calls belong to the model")?;
+        require(role == "model", "function calls belong in model contents")?;
         calls.push(text(call, "name")?);
         let args = call.get("args");
         return require(
@@ -79,7 +82,7 @@ fn shape<'m>(
     if let Some(answer) = either("functionResponse", "function_response") {
         require(
             role != "model",
-            "function responses do not belong to the model",
+            "function responses can't be in model contents",
         )?;
         answers.push(text(answer, "name")?);
         return require(
@@ -88,7 +91,7 @@ fn shape<'m>(
         );
     }
     match part.get("text") {
-        Some(said) => require(said.is_string(), "`text` must be text"),
+        Some(said) => require(said.is_string(), "`text` must be a string"),
         None => Ok(()),
     }
 }

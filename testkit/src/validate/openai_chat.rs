@@ -17,7 +17,7 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
                 return Err(invalid(
                     at,
                     format!(
-                        "no open call of the assistant message before it has the id {}",
+                        "no open call of the preceding assistant message has the id {}",
                         shown(id)
                     ),
                 ));
@@ -27,7 +27,7 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
             return Err(invalid(
                 asked_at,
                 format!(
-                    "the call {} has no tool message directly behind it",
+                    "the call {} has no tool message directly after it",
                     shown(id)
                 ),
             ));
@@ -64,7 +64,7 @@ fn shape(message: &Value, role: &str) -> Result<(), String> {
                 let instead = ["tool_calls", "function_call", "refusal", "audio"];
                 require(
                     instead.into_iter().any(has),
-                    "an assistant message must say something or call tools",
+                    "an assistant message must have content or tool calls",
                 )?;
             } else {
                 content(said, "content", part)?;
@@ -73,7 +73,7 @@ fn shape(message: &Value, role: &str) -> Result<(), String> {
             let calls = calls
                 .as_array()
                 .filter(|calls| !calls.is_empty())
-                .ok_or("`tool_calls` must be a list that is not empty")?;
+                .ok_or("`tool_calls` must be a non-empty list")?;
             calls.iter().try_for_each(call)
         }
         _ => Err("`role` must be system, developer, user, assistant or tool".to_owned()),

@@ -31,7 +31,7 @@ pub(super) fn validate(items: &[Value]) -> Result<(), InvalidMessage> {
                 else {
                     return Err(invalid(
                         at,
-                        format!("no call before it is open that has the id {}", shown(id)),
+                        format!("no open call before it has the id {}", shown(id)),
                     ));
                 };
                 open.remove(call);
@@ -75,7 +75,7 @@ fn part(part: &Value) -> Result<(), String> {
             has_one(part, &["file_data", "file_url", "file_id"]),
             "a file must have data, a URL or an id",
         ),
-        kind => Err(format!("there is no part of the type {} here", shown(kind))),
+        kind => Err(format!("a part can't have the type {} here", shown(kind))),
     }
 }
 

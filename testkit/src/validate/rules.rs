@@ -30,7 +30,7 @@ pub(super) fn text<'m>(value: &'m Value, field: &str) -> Result<&'m str, String>
     value
         .get(field)
         .and_then(Value::as_str)
-        .ok_or_else(|| format!("`{field}` must be text"))
+        .ok_or_else(|| format!("`{field}` must be a string"))
 }
 
 /// Shortens an id for an error, since some are very long.
@@ -55,6 +55,6 @@ pub(super) fn content(
             require(!parts.is_empty(), format!("`{field}` is an empty list"))?;
             parts.iter().try_for_each(rule)
         }
-        _ => Err(format!("`{field}` must be text or a list of parts")),
+        _ => Err(format!("`{field}` must be a string or a list of parts")),
     }
 }

@@ -146,7 +146,8 @@ impl Objects {
             .filter(|prefix| prefix.ends_with('/'))
         {
             // Its own agents opened it at that prefix, so its content has other names here.
-            let why = format!("there is a store of its own in it, `{prefix}`: open that one");
+            let why =
+                format!("another store was opened below it, at `{prefix}`: open that one instead");
             return Some(Err(BackendError::new(
                 ErrorKind::Other,
                 format!("listing {} failed: {why}", self.shown()),

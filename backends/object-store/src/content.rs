@@ -42,7 +42,7 @@ impl Content<'_> {
         if bytes.len() as u64 != length {
             return Err(Trouble::new(
                 Kind::Spool,
-                "it is shorter than what was written to it",
+                "the file is shorter than the bytes written to it",
             ));
         }
         Ok(bytes)

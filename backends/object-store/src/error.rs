@@ -66,7 +66,7 @@ impl Kind {
             Self::NotFound => (ErrorKind::NotFound, "nothing is stored there"),
             Self::Exists => (
                 ErrorKind::Unavailable,
-                "others store there at the same moment; try again",
+                "another call is storing there right now; try again",
             ),
             Self::NoBucket => (
                 ErrorKind::Other,
@@ -82,7 +82,7 @@ impl Kind {
             ),
             Self::Denied => (
                 ErrorKind::Denied,
-                "the store refuses; allow these credentials to get, put and list objects there",
+                "access denied; grant these credentials get, put and list on the bucket",
             ),
             Self::WrongRegion => (
                 ErrorKind::Other,
@@ -90,11 +90,11 @@ impl Kind {
             ),
             Self::Overwrites => (
                 ErrorKind::Other,
-                "the store can't make sure that it overwrites nothing (`If-None-Match: *`); update it, or use another one",
+                "the store does not support create-only puts (`If-None-Match: *`); update it, or use another one",
             ),
             Self::Full => (
                 ErrorKind::Full,
-                "the store has no room left; free some, or raise the quota",
+                "the store is full; free some space, or raise the quota",
             ),
             Self::TooSlow => (
                 ErrorKind::Unavailable,
@@ -110,18 +110,24 @@ impl Kind {
             ),
             Self::Broken => (
                 ErrorKind::Unavailable,
-                "the answer was cut short or makes no sense; try again",
+                "the answer was cut short or malformed; try again",
             ),
             Self::Spool => (
                 ErrorKind::Other,
-                "what was written to the spool can't be read back",
+                "the spooled bytes can't be read back; check the spool's disk",
             ),
-            Self::TooLong => (ErrorKind::Full, "it is longer than what can be uploaded"),
+            Self::TooLong => (
+                ErrorKind::Full,
+                "the content is too long to upload; store at most 48 GiB",
+            ),
             Self::NoRuntime => (
                 ErrorKind::Other,
-                "an object store needs a tokio runtime; call it within one",
+                "an object store needs a tokio runtime; call it inside one",
             ),
-            Self::Range | Self::Other => (ErrorKind::Other, "the store refuses the request"),
+            Self::Range | Self::Other => (
+                ErrorKind::Other,
+                "the store rejected the request; check its settings",
+            ),
         }
     }
 }
@@ -165,7 +171,7 @@ impl From<Error> for Trouble {
         if is_about_credentials(&text) {
             return Self::new(
                 Kind::NoCredentials,
-                "the machine's metadata service gave none",
+                "the machine's metadata service returned none",
             );
         }
         #[cfg(feature = "http")]

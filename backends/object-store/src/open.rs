@@ -59,7 +59,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     // Checked before the URL is parsed, since the parser turns `/../x` into `/x`.
     if !StoreUrl::from(url).has_plain_path() {
         return Err(OpenError::Url {
-            must: "name its prefix as it is, without `.`, `..`, `\\` and empty segments, also percent-encoded, and have no control \
+            must: "spell its prefix plainly, without `.`, `..`, `\\` or empty segments, even percent-encoded, and have no control \
                    characters and no white space around it",
         });
     }
@@ -72,12 +72,12 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(OpenError::Url {
-            must: "have no user and no password; put credentials in the environment",
+            must: "have no user or password: put credentials in the environment",
         });
     }
     if url.port().is_some() || url.fragment().is_some() {
         return Err(OpenError::Url {
-            must: "have no port and no fragment; an `endpoint` may have a port",
+            must: "have no port or fragment; an `endpoint` may have a port",
         });
     }
     if is_relative {

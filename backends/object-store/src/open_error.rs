@@ -19,15 +19,13 @@ pub enum OpenError {
         must: &'static str,
     },
     /// There is no such kind of store.
-    #[error(
-        "there is no store for `{scheme}:` URLs; there are `s3`, `gs`, `az`, `file` and `memory`"
-    )]
+    #[error("there is no store for `{scheme}:` URLs: use `s3`, `gs`, `az`, `file` or `memory`")]
     Scheme {
         /// The URL's scheme.
         scheme: String,
     },
     /// Support for this kind of store was not compiled in.
-    #[error("`{scheme}:` URLs need the feature `{feature}` of offcut-object-store: enable it")]
+    #[error("`{scheme}:` URLs require the feature `{feature}` of offcut-object-store: enable it")]
     Feature {
         /// The URL's scheme.
         scheme: &'static str,
@@ -45,12 +43,10 @@ pub enum OpenError {
     )]
     Prefix,
     /// The text that every location begins with is invalid.
-    #[error(
-        "what locations begin with must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`"
-    )]
+    #[error("`shown` must name the store, without spaces, quotes, `?`, `#` and `@`: `s3://bucket`")]
     Shown,
     /// The URL has an option that this kind of store does not have.
-    #[error("the store's URL has an unknown option `{name}`; there are {known}")]
+    #[error("the store's URL has an unknown option `{name}`: use one of {known}")]
     UnknownOption {
         /// The option's name, or `…` if it does not look like one.
         name: String,
@@ -74,7 +70,9 @@ pub enum OpenError {
         env: &'static str,
     },
     /// The underlying library rejects the settings.
-    #[error("the store's settings do not fit together: check its credentials and its endpoint")]
+    #[error(
+        "the store's settings are invalid or contradict each other: check its credentials and its endpoint"
+    )]
     Refused {
         /// The library's error.
         #[source]

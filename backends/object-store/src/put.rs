@@ -80,7 +80,7 @@ impl Objects {
                 Ok(_) if is_stored => {
                     return Err(Trouble::new(
                         Kind::Overwrites,
-                        "it stored the same object twice",
+                        "the store accepted the same object twice",
                     ));
                 }
                 Ok(_) => is_stored = true,

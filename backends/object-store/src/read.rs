@@ -78,7 +78,10 @@ impl Objects {
         let total = found.meta.size;
         let length = range.end.min(total).saturating_sub(range.start);
         if found.range != (range.start..range.start + length) {
-            return Err(Trouble::new(Kind::Broken, "the store gave another range"));
+            return Err(Trouble::new(
+                Kind::Broken,
+                "the store returned a different range",
+            ));
         }
         let mut bytes = Vec::new();
         // Not `with_capacity`, which aborts the process if the range is larger than the memory.
@@ -88,7 +91,7 @@ impl Objects {
         reserved.ok_or_else(|| {
             Trouble::new(
                 Kind::Other,
-                "more than fits into memory; read a smaller range",
+                "the range does not fit into memory; read a smaller one",
             )
         })?;
         let mut body = found.into_stream();
@@ -99,7 +102,7 @@ impl Objects {
             if (bytes.len() + chunk.len()) as u64 > length {
                 return Err(Trouble::new(
                     Kind::Broken,
-                    "the store gave more than it said",
+                    "the store returned more bytes than announced",
                 ));
             }
             bytes.extend_from_slice(&chunk);
@@ -107,7 +110,7 @@ impl Objects {
         if bytes.len() as u64 != length {
             return Err(Trouble::new(
                 Kind::Broken,
-                "the store gave less than it said",
+                "the store returned fewer bytes than announced",
             ));
         }
         Ok(ReadRange {

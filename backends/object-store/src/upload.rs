@@ -179,7 +179,7 @@ impl Upload {
         if let Some(mut open) = self.open.take()
             && let Err(trouble) = limited(self.timeout, open.abort()).await
         {
-            tracing::warn!(cause = %trouble.cause(), "an upload could not be aborted: the store may keep its parts");
+            tracing::warn!(cause = %trouble.cause(), "could not abort an upload; the store may keep its parts: remove them with a lifecycle rule");
         }
     }
 }

@@ -342,7 +342,7 @@ async fn what_is_wrong_is_said_and_no_secret() {
     server.fault_always(&Method::PUT, Fault::Refuse(403));
     assert_eq!(
         said(&server.url("p", "")).await,
-        "checking s3://bucket/p/ failed: the store refuses; allow these credentials to get, put and list objects there: \
+        "checking s3://bucket/p/ failed: access denied; grant these credentials get, put and list on the bucket: \
          HTTP 403, AccessDenied"
     );
     server.stop();
@@ -411,7 +411,10 @@ async fn a_store_in_a_store_is_not_listed_from_above() {
         .collect()
         .await;
     assert!(
-        errors.len() == 1 && errors[0].to_string().contains("a store of its own"),
+        errors.len() == 1
+            && errors[0]
+                .to_string()
+                .contains("another store was opened below it"),
         "{errors:?}"
     );
     assert!(inner.list().all(async |entry| entry.is_ok()).await);

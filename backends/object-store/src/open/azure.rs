@@ -112,7 +112,7 @@ pub(super) fn open(
     if !account.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(OpenError::Value {
             name: "account_name",
-            must: "be letters and digits",
+            must: "consist of letters and digits",
         });
     }
     let builder = settings.apply(MicrosoftAzureBuilder::new(), |builder, key, value| {

@@ -115,7 +115,7 @@ impl<'e> Options<'e> {
                 .is_some()
             {
                 return Err(OpenError::Url {
-                    must: "have each option once",
+                    must: "have each option only once",
                 });
             }
         }
@@ -208,12 +208,12 @@ fn check(name: &'static str, form: Form, value: &str) -> Result<(), OpenError> {
         Form::Word | Form::Credential
             if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) =>
         {
-            "be printable, without spaces and line ends"
+            "be printable, without spaces or line breaks"
         }
         Form::Flag if !matches!(value, "true" | "false") => "be `true` or `false`",
         Form::Text if value.is_empty() => "not be empty",
         Form::Endpoint if !is_endpoint(value) => {
-            "be an `http:` or `https:` URL with a host, and nothing behind its path"
+            "be an `http:` or `https:` URL with a host and without credentials, a query or a fragment"
         }
         _ => return Ok(()),
     };
@@ -261,7 +261,7 @@ pub(crate) fn may_be_plain(settings: &Settings) -> Result<bool, OpenError> {
     }
     Err(OpenError::Value {
         name: "endpoint",
-        must: "be `https:`, or on this machine; set `allow_http=true` where all between is trusted",
+        must: "be `https:`, or on this machine; set `allow_http=true` if you trust the network in between",
     })
 }
 

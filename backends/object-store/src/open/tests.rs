@@ -116,9 +116,9 @@ fn l11_wrong_urls_do_not_open() {
         ("s3://me:pass@bucket", "no user and no password"),
         ("s3://bucket:9000", "no port"),
         ("s3://bucket#x", "no port and no fragment"),
-        ("s3://bucket/../x//y", "name its prefix as it is"),
+        ("s3://bucket/../x//y", "spell its prefix plainly"),
         ("s3://bucket/a%20b", "prefix"),
-        ("s3://bucket/a%2Fb", "name its prefix as it is"),
+        ("s3://bucket/a%2Fb", "spell its prefix plainly"),
         ("memory://host/x", "no host"),
         ("file:relative", "absolute path"),
         ("file:/absolute", "absolute path"),
@@ -216,7 +216,7 @@ fn o4_a_url_means_the_place_that_it_says() {
             format!("{scheme}{path}")
         };
         let said = open_with(&url, &|_| None).unwrap_err().to_string();
-        assert!(said.contains("name its prefix as it is"), "{url:?}: {said}");
+        assert!(said.contains("spell its prefix plainly"), "{url:?}: {said}");
     }
     assert_eq!(
         std::fs::read_dir(root).unwrap().count(),

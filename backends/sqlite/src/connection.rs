@@ -27,7 +27,11 @@ impl Shared {
             step(&mut database.lock().unwrap_or_else(PoisonError::into_inner))
         });
         let done = done.await.map_err(|error| {
-            BackendError::new(ErrorKind::Other, "the database's thread ended").with_source(error)
+            BackendError::new(
+                ErrorKind::Other,
+                "the database's thread ended early: try again",
+            )
+            .with_source(error)
         })?;
         done.map_err(failed)
     }
@@ -43,13 +47,16 @@ pub(crate) fn failed(error: rusqlite::Error) -> BackendError {
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
             ErrorKind::Denied,
-            "the database can't be written to: see to the rights of its file and folder",
+            "the database can't be written to: check the permissions of its file and folder",
         ),
         Some(ErrorCode::NotADatabase) => (
             ErrorKind::Other,
-            "the file is not an SQLite database: name another",
+            "the file is not an SQLite database: choose another file",
         ),
-        _ => (ErrorKind::Other, "the database failed"),
+        _ => (
+            ErrorKind::Other,
+            "the database failed: check its file and disk",
+        ),
     };
     BackendError::new(kind, what).with_source(error)
 }

@@ -45,18 +45,23 @@ impl Sqlite {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         let path = path.as_ref();
         private(path).map_err(|error| {
-            let why = format!("{path:?} can't be opened: make its folder, or name another file");
+            let why =
+                format!("{path:?} can't be opened: create its folder, or choose another file");
             BackendError::new(ErrorKind::Denied, why).with_source(error)
         })?;
         // The same file has the same name, whatever path leads to it.
         let path = path.canonicalize().map_err(|error| {
-            BackendError::new(ErrorKind::Denied, format!("{path:?} has no path")).with_source(error)
+            BackendError::new(
+                ErrorKind::Denied,
+                format!("the path of {path:?} can't be resolved: choose another file"),
+            )
+            .with_source(error)
         })?;
         let shown = path
             .to_str()
             .filter(|path| !path.contains(char::is_control));
         let shown = shown.ok_or_else(|| {
-            let why = format!("{path:?} can't stand in a hint: name a file in plain Unicode");
+            let why = format!("{path:?} can't be shown in a hint: choose a path in Unicode without control characters");
             BackendError::new(ErrorKind::Other, why)
         })?;
         let database = database::open(&path).map_err(failed)?;

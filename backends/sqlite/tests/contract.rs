@@ -96,7 +96,10 @@ fn it_is_for_its_user_alone() {
 fn errors_say_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let missing = Sqlite::open(home.path().join("none/store.db")).unwrap_err();
-    assert!(missing.to_string().contains("make its folder"), "{missing}");
+    assert!(
+        missing.to_string().contains("create its folder"),
+        "{missing}"
+    );
     std::fs::write(home.path().join("text"), "not a database. ".repeat(100)).unwrap();
     let text = Sqlite::open(home.path().join("text")).unwrap_err();
     assert!(

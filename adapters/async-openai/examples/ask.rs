@@ -41,7 +41,7 @@ impl Tool for ReadText {
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(path), Some(question)) = (arguments.next(), arguments.next()) else {
-        return Err("give a file and a question".into());
+        return Err("pass a file and a question".into());
     };
     let reduction = ToolReduction::recommended(Memory::new())
         .on_report(|report| {

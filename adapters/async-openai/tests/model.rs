@@ -286,12 +286,12 @@ async fn what_is_no_answer_is_an_error_that_says_so_without_what_was_said() {
         (
             Reply::Text(200, "<html>spoken</html>"),
             false,
-            "no JSON: does OPENAI_BASE_URL",
+            "not JSON: set OPENAI_BASE_URL",
         ),
         (
             Reply::Text(200, "{\"choices\": [{\"message\": {\"content\": \"spoken"),
             false,
-            "no JSON",
+            "not JSON",
         ),
         (
             Reply::Json(200, json!({"spoken": 1})),
@@ -331,8 +331,8 @@ async fn what_is_no_answer_is_an_error_that_says_so_without_what_was_said() {
             false,
             "lower `max_tokens_for_clear`",
         ),
-        (Reply::Events(vec![piece.clone()], 9), true, "broke off"),
-        (Reply::Cut(vec![piece.clone()]), true, "broke off"),
+        (Reply::Events(vec![piece.clone()], 9), true, "cut off"),
+        (Reply::Cut(vec![piece.clone()]), true, "cut off"),
         (
             Reply::Events(
                 vec![
@@ -344,9 +344,9 @@ async fn what_is_no_answer_is_an_error_that_says_so_without_what_was_said() {
             true,
             "overloaded",
         ),
-        (Reply::Text(200, "data: {spoken\n\n"), true, "no JSON"),
-        (Reply::Text(200, "<html>spoken</html>"), true, "broke off"),
-        (Reply::Events(vec![], 9), true, "broke off"),
+        (Reply::Text(200, "data: {spoken\n\n"), true, "not JSON"),
+        (Reply::Text(200, "<html>spoken</html>"), true, "cut off"),
+        (Reply::Events(vec![], 9), true, "cut off"),
     ] {
         let server = Server::start(vec![reply.clone()]).await;
         let model = model(&server);

@@ -22,7 +22,7 @@ impl Answer {
         all.take(answer, "message", &|_| {})?;
         if answer["choices"].as_array().is_none_or(Vec::is_empty) {
             return Err(ModelError::new(
-                "the endpoint's answer has no `choices`: it is no chat completion",
+                "the endpoint's answer has no `choices`, so it is not a chat completion: check OPENAI_BASE_URL",
             ));
         }
         Ok(all)
@@ -42,7 +42,7 @@ impl Answer {
         match self.finish_reason {
             Some(_) => Ok(self),
             None => Err(ModelError::new(
-                "the answer broke off before its end; ask again",
+                "the answer was cut off before its end: try again",
             )),
         }
     }
@@ -54,9 +54,9 @@ impl Answer {
         on_text: &(dyn Fn(&str) + Sync),
     ) -> Result<(), ModelError> {
         if let Some(error) = from.get("error").filter(|error| !error.is_null()) {
-            let message = error["message"].as_str().unwrap_or("it does not say why");
+            let message = error["message"].as_str().unwrap_or("no reason given");
             return Err(ModelError::new(format!(
-                "the endpoint failed while it answered: {message}"
+                "the endpoint failed while answering: {message}"
             )));
         }
         if let Some(tokens) = from["usage"]["prompt_tokens"].as_u64() {
@@ -124,9 +124,10 @@ impl Answer {
             finish_reason,
         } = self;
         if text.is_empty() && calls.is_empty() {
-            let reason = finish_reason.as_deref().unwrap_or("none is given");
-            let text =
-                format!("the model said nothing and called nothing (finish reason: {reason})");
+            let reason = finish_reason.as_deref().unwrap_or("none given");
+            let text = format!(
+                "the model returned neither text nor a tool call (finish reason: {reason})"
+            );
             return Err(ModelError::new(text));
         }
         let content = if text.is_empty() {

@@ -11,11 +11,11 @@ use offcut::agent::ModelError;
 #[non_exhaustive]
 pub enum NoModel {
     /// The environment names no model.
-    #[error("the environment names no model: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
+    #[error("no model is named: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
     Unnamed,
     /// TLS can't be set up.
     #[error(
-        "TLS can't be set up: install certificates, or build a client of your own and use `OpenAiChatModel::new`"
+        "TLS can't be set up: install certificates, or build your own client and use `OpenAiChatModel::new`"
     )]
     Tls {
         /// Reason given by the TLS library.
@@ -36,20 +36,19 @@ pub(super) fn from_client(error: OpenAIError) -> ModelError {
         OpenAIError::ApiError(refusal) => refused(&refusal),
         // The error of `async_openai` holds the answer; its source does not.
         OpenAIError::JSONDeserialize(source, _) => {
-            let text = "the endpoint's answer is no JSON: does OPENAI_BASE_URL name an OpenAI-compatible API, up to `/v1`?";
+            let text = "the endpoint's answer is not JSON: set OPENAI_BASE_URL to an OpenAI-compatible API, up to `/v1`";
             ModelError::new(text).with_source(source)
         }
         OpenAIError::Reqwest(source) if source.is_connect() => {
-            ModelError::new("the endpoint can't be reached: is OPENAI_BASE_URL right?")
+            ModelError::new("the endpoint can't be reached: check OPENAI_BASE_URL and the network")
                 .with_source(source.without_url())
         }
-        OpenAIError::Reqwest(source) => {
-            ModelError::new("the request failed on its way").with_source(source.without_url())
-        }
+        OpenAIError::Reqwest(source) => ModelError::new("the request failed in transit: try again")
+            .with_source(source.without_url()),
         OpenAIError::StreamError(_) => {
-            ModelError::new("the answer broke off: its connection was lost")
+            ModelError::new("the answer was cut off because the connection was lost: try again")
         }
-        other => ModelError::new("the request could not be made").with_source(other),
+        other => ModelError::new("the request could not be sent").with_source(other),
     }
 }
 

@@ -83,7 +83,7 @@ impl Reduction {
             definition.description,
             definition.parameters,
             |_| {
-                let missing = "this conversation has no hook that reads stored results: add offcut_rig::Reduction with `add_hook`";
+                let missing = "no hook in this conversation reads stored results: add offcut_rig::Reduction with `add_hook`";
                 Box::pin(async move { Err(ToolExecutionError::other(missing).with_code(READER)) })
             },
         ))
@@ -173,7 +173,7 @@ impl AgentHook for Reduction {
             Ok(Some(output)) => OutcomeAction::rewrite_tool_output(&event, output),
             Err(error) => {
                 let result = ToolResult::failed(
-                    ToolExecutionError::other("what the tool returned could not be stored")
+                    ToolExecutionError::other("the tool's result could not be stored, so it is not shown: call the tool again later")
                         .with_source(error),
                 );
                 OutcomeAction::replace(Ok(Outcome::ToolResult { result }))

@@ -107,7 +107,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("\nlist_files shows {} bytes:\n{shown}", shown.len());
 
     let hint =
-        offcut::hint::Hint::parse(shown).ok_or("a hint was expected: is this folder so small?")?;
+        offcut::hint::Hint::parse(shown).ok_or("expected a hint: run this in a larger folder")?;
     let location = hint.location.ok_or("nothing was stored")?;
     let arguments = json!({"path": location.to_string(), "pattern": "Cargo\\.toml$"});
     let arguments = arguments.as_object().cloned().unwrap_or_default();

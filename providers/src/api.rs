@@ -66,7 +66,7 @@ impl Api {
         prefix: &str,
         variable: &str,
     ) -> Result<Self, Box<dyn Error>> {
-        let key = env::var(variable).map_err(|_| format!("set {variable} to your key"))?;
+        let key = env::var(variable).map_err(|_| format!("set {variable} to your API key"))?;
         self.header(name, &format!("{prefix}{key}"))
     }
 

@@ -33,7 +33,7 @@ pub fn parameters() -> Value {
 /// read.
 pub fn run(directory: &Path, call: &ToolCall) -> Result<String, ToolError> {
     if call.name != NAME {
-        return Err(ToolError::new("there is no such tool: call `grep`"));
+        return Err(ToolError::new("unknown tool: call `grep`"));
     }
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let Some(pattern) = arguments["pattern"].as_str() else {

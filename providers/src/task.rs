@@ -23,7 +23,7 @@ impl Task {
     /// An argument is missing, or is not Unicode. The text says how to call the program.
     pub fn from_args() -> Result<Self, Box<dyn Error>> {
         let mut arguments = std::env::args_os().skip(1);
-        let usage = "give a model, a directory and a question: MODEL DIRECTORY \"QUESTION\"";
+        let usage = "pass a model, a directory and a question: MODEL DIRECTORY \"QUESTION\"";
         let mut next = || arguments.next().ok_or(usage);
         let (model, directory, question) = (next()?, next()?, next()?);
         let text = |argument: std::ffi::OsString| argument.into_string().map_err(|_| usage);

@@ -507,10 +507,7 @@ fn nothing_is_swept_while_nobody_knows_what_is_live() {
         "",
         2,
     );
-    assert!(
-        error.contains("chat.jsonl.gz is no text in UTF-8"),
-        "{error}"
-    );
+    assert!(error.contains("chat.jsonl.gz is not UTF-8 text"), "{error}");
     assert!(home.stores("s1/trunc/call_1") && home.stores("s1/trunc/call_2"));
     let out = succeed(
         &[

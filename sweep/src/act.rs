@@ -53,7 +53,7 @@ pub(super) async fn act(
                     }
                     Done::Left => {
                         step.leave(report);
-                        "left as it was"
+                        "left unchanged"
                     }
                 };
                 if done == Done::BroughtBack {
@@ -93,18 +93,21 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
 async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
     let key = &step.key;
     let Some(place) = key.swept() else {
-        return Err(refused(key, "it is no key of stored content"));
+        return Err(refused(key, "it is not a key of stored content"));
     };
     match step.action {
         Action::Move => {
             // The content can't change between these calls: only sweeps remove.
             if store.copy(key, &place).await? == PutOutcome::Taken {
-                return Err(refused(key, "something else is where it was to be moved"));
+                return Err(refused(
+                    key,
+                    "other content is already at the place to move it to",
+                ));
             }
             if store.read(&place, 0..0).await?.total != step.bytes {
                 return Err(refused(
                     key,
-                    "its copy has another length: the store is broken, or somebody changed it",
+                    "its copy has a different length: check the store, which may be broken or changed by another program",
                 ));
             }
             store.remove(key).await?;

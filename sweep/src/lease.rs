@@ -75,9 +75,10 @@ impl Lease {
             since,
             grace: grace.as_secs(),
         };
-        let ours = Bytes::from(
-            serde_json::to_vec(&holder).map_err(|error| broken("no JSON").with_source(error))?,
-        );
+        let ours =
+            Bytes::from(serde_json::to_vec(&holder).map_err(|error| {
+                broken("its lease can't be written as JSON").with_source(error)
+            })?);
         let (mut lease, mut is_taken) = (Self { held: Vec::new() }, false);
         for number in 1..=MOST {
             let key = key(number)?;
@@ -105,7 +106,7 @@ impl Lease {
                 There::Another(bytes) => {
                     // An unreadable lease never expires: no sweep has written it.
                     let unknown = || Holder {
-                        by: "somebody unknown".to_owned(),
+                        by: "an unknown process".to_owned(),
                         since: u64::MAX,
                         grace: 0,
                     };
@@ -128,7 +129,7 @@ impl Lease {
         }
         lease.give_back_ours(store, &ours).await;
         Err(broken(
-            "too many sweeps have died in it: remove what is in `swept/` and begins with `lease-`",
+            "too many sweeps have died in it: remove the entries in `swept/` whose names begin with `lease-`",
         )
         .into())
     }
@@ -167,7 +168,9 @@ async fn put_or_read(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<The
             there => return Ok(there),
         }
     }
-    Err(broken("its lease can be neither taken nor read"))
+    Err(broken(
+        "its lease can be neither taken nor read: try again later",
+    ))
 }
 
 async fn read(store: &dyn Backend, key: &Key) -> Result<There, BackendError> {
@@ -188,7 +191,7 @@ async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
     };
     if let Err(error) = &removed {
         // The next sweep has to wait until this lease counts as dead.
-        tracing::warn!(lease = %store.locate(key), %error, "a sweep is over and could not say so");
+        tracing::warn!(lease = %store.locate(key), %error, "a sweep has ended but could not give back its lease");
     }
     removed.is_ok()
 }
@@ -199,7 +202,7 @@ pub(super) fn not_written(
     error: &BackendError,
 ) -> Result<SweepFailure, SweepError> {
     let error = format!(
-        "the lease of this sweep can't be written, so nothing was moved or brought back, and only what had waited for its grace was \
+        "the lease of this sweep can't be written, so nothing was moved or brought back; only content whose grace had passed was \
          removed: {error}"
     );
     Ok(SweepFailure {
@@ -211,7 +214,7 @@ pub(super) fn not_written(
 /// Not a key of stored content: its second last segment is not a phase.
 fn key(number: usize) -> Result<Key, SweepError> {
     Key::new(format!("swept/lease-{number}"))
-        .map_err(|error| broken("no key").with_source(error).into())
+        .map_err(|error| broken("its lease can't be named").with_source(error).into())
 }
 
 fn broken(why: &str) -> BackendError {
@@ -322,7 +325,7 @@ mod tests {
                 .await
                 .unwrap_err()
                 .to_string()
-                .contains("somebody unknown")
+                .contains("an unknown process")
         );
     }
 }

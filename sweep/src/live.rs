@@ -201,7 +201,7 @@ mod tests {
                 .folder(&folder)
                 .unwrap_err()
                 .to_string()
-                .contains("holds no file")
+                .contains("holds no files")
         );
         // A name across the end of a buffer, and an incomplete character at the end.
         let mut long = vec![b' '; BUFFER - 9];
@@ -219,7 +219,7 @@ mod tests {
             std::fs::write(folder.join("b/three"), bytes).unwrap();
             let error = Live::new().folder(&folder).unwrap_err();
             assert!(
-                error.to_string().contains("is no text in UTF-8")
+                error.to_string().contains("is not UTF-8 text")
                     && error.path().ends_with("b/three"),
                 "{error}"
             );

@@ -24,7 +24,7 @@ impl fmt::Display for LiveError {
         let path = self.path.to_string_lossy();
         write!(
             f,
-            "what is live is not known, so nothing should be swept: {} {}",
+            "can't tell what is live, so nothing should be swept: {} {}",
             path.escape_debug(),
             self.problem
         )
@@ -48,12 +48,12 @@ impl LiveError {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
-    #[error("can't be read")]
+    #[error("can't be read: check its permissions")]
     Io(#[source] io::Error),
-    #[error("is no text in UTF-8: unpack it, or move it out of the folder if it is no transcript")]
+    #[error("is not UTF-8 text: unpack it, or move it out of the folder if it is not a transcript")]
     NoText,
-    #[error("is neither a file nor a folder: move it away")]
+    #[error("is neither a file nor a folder: move it out of the folder")]
     NoFile,
-    #[error("holds no file: name the folder that the transcripts are in")]
+    #[error("holds no files: name the folder that holds the transcripts")]
     Empty,
 }

@@ -132,7 +132,7 @@ pub struct SweepFailure {
 pub enum SweepError {
     /// The configuration has no store that is ever swept.
     #[error(
-        "there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`"
+        "no store can be swept: set a backend; a store of your own must implement `Backend::remove`"
     )]
     NoStore,
     /// The grace is too short.
@@ -146,8 +146,8 @@ pub enum SweepError {
     /// The store's locations do not end in the keys that they name, so transcripts don't tell what
     /// is live.
     #[error(
-        "{store} can't be swept: its locations do not end in the keys that they name, so transcripts don't say what is live; \
-         let `Backend::can_be_swept` be false"
+        "{store} can't be swept: its locations do not end in the keys that they name, so transcripts don't tell what is live; \
+         return false from `Backend::can_be_swept`"
     )]
     Locations {
         /// A location in the store.
@@ -155,8 +155,8 @@ pub enum SweepError {
     },
     /// Another sweep of the store is running.
     #[error(
-        "another sweep is under way in this store: {}, for {} s; wait for its end. If it has died, this one can begin {} s after \
-         it did, or once you have removed {lease}", by.escape_debug(), running_for.as_secs(), grace.as_secs()
+        "another sweep is running in this store: {}, for {} s; wait until it ends. If it has died, try again {} s after \
+         its start, or remove {lease} first", by.escape_debug(), running_for.as_secs(), grace.as_secs()
     )]
     Held {
         /// Location of its lease.
@@ -172,7 +172,9 @@ pub enum SweepError {
     },
     /// The store could not list its content, read live content that may name more, or tell whether
     /// another sweep is running.
-    #[error("nothing was swept: the store failed, and without it nobody knows what is live")]
+    #[error(
+        "nothing was swept: the store failed, so it can't be told what is live; try again later"
+    )]
     Store(#[source] BackendError),
 }
 

@@ -180,7 +180,7 @@ impl Sweep<'_> {
                 Right::Remove { error, until } => {
                     steps = Judge::removals(steps, holdings, &mut report);
                     let failure = lease::not_written(&**store, error)?;
-                    tracing::warn!(lease = %failure.location, %error, "a sweep removes without a lease, and moves nothing");
+                    tracing::warn!(lease = %failure.location, %error, "sweeping without a lease: removing only, moving nothing");
                     report.failed.push(failure);
                     report.without_lease = true;
                     *until
@@ -250,7 +250,11 @@ impl Sweep<'_> {
 /// Returns a key of stored content below `prefix`, to learn the form of a store's locations.
 fn probe(prefix: &str) -> Result<Key, BackendError> {
     Key::new(format!("{prefix}{}/{}", Key::FOLDERS[0], "x".repeat(64))).map_err(|error| {
-        BackendError::new(ErrorKind::Other, "there is no room for a key").with_source(error)
+        BackendError::new(
+            ErrorKind::Other,
+            "the prefix leaves no room for a key: shorten it",
+        )
+        .with_source(error)
     })
 }
 

@@ -63,7 +63,7 @@ async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
     );
     assert!(report.without_lease);
     insta::assert_snapshot!(report.failed[0].location, @"memory://t/swept/lease-1");
-    insta::assert_snapshot!(report.failed[0].error, @"the lease of this sweep can't be written, so nothing was moved or brought back, and only what had waited for its grace was removed: no space is left");
+    insta::assert_snapshot!(report.failed[0].error, @"the lease of this sweep can't be written, so nothing was moved or brought back; only content whose grace had passed was removed: no space is left");
     assert_eq!(report.failed.len(), 1);
     let left: Vec<_> = contents(&store.inner).await.into_keys().collect();
     assert_eq!(

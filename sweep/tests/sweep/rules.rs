@@ -549,8 +549,8 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
         .skip_truncation(true)
         .build()
         .unwrap();
-    insta::assert_snapshot!(sweep(none, apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
-    insta::assert_snapshot!(sweep(quick(Plain::Never), apply()).await, @"there is no store that can be swept: set a backend; a store of your own needs `Backend::remove`");
+    insta::assert_snapshot!(sweep(none, apply()).await, @"no store can be swept: set a backend; a store of your own must implement `Backend::remove`");
+    insta::assert_snapshot!(sweep(quick(Plain::Never), apply()).await, @"no store can be swept: set a backend; a store of your own must implement `Backend::remove`");
     let unable = quick(Plain::Unable);
     let error = offcut_sweep::sweep(&unable, &Live::new(), &apply(), SystemTime::now())
         .await
@@ -559,7 +559,7 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
         matches!(&error, SweepError::Store(source) if source.to_string().contains("Backend::remove")),
         "{error}"
     );
-    insta::assert_snapshot!(sweep(quick(Plain::Nameless), apply()).await, @"a/place can't be swept: its locations do not end in the keys that they name, so transcripts don't say what is live; let `Backend::can_be_swept` be false");
+    insta::assert_snapshot!(sweep(quick(Plain::Nameless), apply()).await, @"a/place can't be swept: its locations do not end in the keys that they name, so transcripts don't tell what is live; return false from `Backend::can_be_swept`");
     for root in ["swept", "agents/swept", "agents/Swept"] {
         let error = ToolReduction::builder()
             .backend(store.clone())

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
             show(file, &text, bytes.parse()?);
         }
-        _ => return Err("give a file and a number of bytes, or nothing".into()),
+        _ => return Err("pass a file and a number of bytes, or nothing".into()),
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ fn language(text: &str) -> Result<Language, &'static str> {
     match text {
         "en" => Ok(Language::English),
         "zh" => Ok(Language::Chinese),
-        _ => Err("there are `en` and `zh`"),
+        _ => Err("use `en` or `zh`"),
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
             // Not the whole URL, which may contain a secret.
             let scheme = url.split("://").next().unwrap_or_default();
             return Err(Failure::usage(format!(
-                "--backend {scheme}://…: built without it; add `--features s3`, or give `memory` or a directory"
+                "--backend {scheme}://…: built without it; add `--features s3`, or pass `memory` or a directory"
             )));
         }
         // Not `Fs::open`, which would take a misspelt URL for the name of a directory.
@@ -184,7 +184,7 @@ impl From<lexopt::Error> for Failure {
             }
             other => other.to_string(),
         };
-        Self::usage(format!("{text}; --help lists what there is"))
+        Self::usage(format!("{text}; --help lists all arguments"))
     }
 }
 

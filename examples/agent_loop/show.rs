@@ -240,7 +240,7 @@ pub(crate) fn summary(tally: &Tally, verdict: &Verdict, messages: &[Message]) {
     );
 
     say!(
-        "\nOf {} results, {} stand in the conversation as they were, and {} hints lead to the others.",
+        "\nOf {} results, {} are in the conversation unchanged, and {} hints lead to the others.",
         verdict.results,
         verdict.in_place,
         verdict.behind_hint

@@ -34,7 +34,7 @@ impl Directory {
         match fs::canonicalize(path) {
             Ok(root) if root.is_dir() => Ok(Self { root }),
             Ok(_) => Err(Failure::usage(format!(
-                "--dir {}: it is no directory",
+                "--dir {}: not a directory: name one",
                 path.display()
             ))),
             Err(error) => Err(Failure::usage(format!("--dir {}: {error}", path.display()))),
@@ -53,7 +53,7 @@ impl Directory {
             Ok(full)
         } else {
             Err(ToolError::new(format!(
-                "{path} is outside of the directory: give a path as `list_files` shows it"
+                "{path} is outside the directory: copy a path from `list_files`"
             )))
         }
     }
@@ -224,7 +224,7 @@ impl Tool for Run {
         let program = text(&given, "program")?;
         if !PROGRAMS.contains(&program.as_str()) {
             return Err(ToolError::new(format!(
-                "`{program}` is not allowed; there are: {}",
+                "`{program}` is not allowed; use one of: {}",
                 PROGRAMS.join(", ")
             )));
         }
@@ -285,7 +285,7 @@ fn define(name: &str, description: &str, properties: &Value) -> ToolDefinition {
 
 fn arguments(call: &ToolCall) -> Result<Value, ToolError> {
     serde_json::from_str(&call.arguments)
-        .map_err(|error| ToolError::new(format!("the arguments are no JSON: {error}")))
+        .map_err(|error| ToolError::new(format!("the arguments are not valid JSON: {error}")))
 }
 
 fn text(arguments: &Value, name: &str) -> Result<String, ToolError> {
@@ -301,6 +301,6 @@ async fn blocking(
 ) -> Result<ToolOutput, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map(ToolOutput::from),
-        Err(error) => Err(ToolError::new(format!("the tool broke down: {error}"))),
+        Err(error) => Err(ToolError::new(format!("the tool failed: {error}"))),
     }
 }

@@ -69,7 +69,7 @@ pub(crate) async fn verify(
             Some(text) if holds(reduction, location, text).await => verdict.verified += 1,
             _ => verdict
                 .problems
-                .push(format!("{location} is not what {call_id} returned")),
+                .push(format!("{location} does not hold the result of {call_id}")),
         }
     }
     for location in named
@@ -79,7 +79,7 @@ pub(crate) async fn verify(
         if !matches!(reduction.read_original(location).await, Some(Ok(_))) {
             verdict
                 .problems
-                .push(format!("{location} was named and can't be read"));
+                .push(format!("{location} is named in a hint but can't be read"));
         }
     }
 
@@ -98,7 +98,7 @@ pub(crate) async fn verify(
                 verdict.behind_hint += 1;
             }
             _ => verdict.problems.push(format!(
-                "what {} returned is neither shown nor stored",
+                "the result of {} is neither shown nor stored",
                 original.call.id
             )),
         }

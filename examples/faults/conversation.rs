@@ -281,7 +281,7 @@ impl Conversation {
             if (has_failed || is_over) && decision.error.is_none() {
                 self.tally.hidden += 1;
                 self.tally.problem(format!(
-                    "{:?} without a word why, result {number}",
+                    "{:?} without a reason, result {number}",
                     decision.outcome
                 ));
             }
@@ -411,7 +411,7 @@ pub(crate) async fn verify_all(
         if !originals.has(&bytes) {
             tally.half_written += 1;
             tally.problem(format!(
-                "{key}, {} bytes, is no whole original",
+                "{key}, {} bytes, is not a whole original",
                 bytes.len()
             ));
         }

@@ -120,7 +120,7 @@ pub(crate) async fn run(store: impl Backend, results: u64, rate: f64, seed: u64)
                 // already told the loop.
                 if met > tried_again && call == (Call::Returned { failures: 0 }) {
                     tally.hidden += 1;
-                    tally.problem(format!("{met} faults and not a word in the report"));
+                    tally.problem(format!("{met} faults but nothing in the report"));
                 }
             };
             conversation.go_on(&session, PATIENCE, is_told).await?;

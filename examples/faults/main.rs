@@ -218,7 +218,7 @@ async fn start() -> Result<ExitCode> {
                     #[cfg(unix)]
                     disk::DISK => disk::suffer(&mut arguments).await?,
                     other => {
-                        return Err(format!("{other:?} is not known; `--help` says what is").into());
+                        return Err(format!("{other:?} is unknown; see `--help`").into());
                     }
                 }
                 return Ok(ExitCode::SUCCESS);

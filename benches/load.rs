@@ -232,7 +232,7 @@ async fn measure(options: &Options) -> Result<()> {
     say(&all.to_string())?;
     let growth = all["soak"]["growth"].as_f64().unwrap_or_default();
     if soak.as_secs() > 30 && growth > GROWTH {
-        return Err(format!("memory has grown to {growth} times of what it was").into());
+        return Err(format!("memory has grown to {growth} times its size").into());
     }
     Ok(())
 }

@@ -337,9 +337,7 @@ fn measure_passes(runtime: &Runtime, sizes: &[usize], lines: &mut Map<String, Va
         (Case::Repeated, "_repeated"),
     ] {
         let mut per_message = Map::new();
-        println!(
-            "{case:?}: a new message of {NEW} bytes behind so many rounds with {OLD} bytes each"
-        );
+        println!("{case:?}: a new message of {NEW} bytes after N rounds of {OLD} bytes each");
         for rounds in sizes {
             let cost = measure(runtime, case, *rounds);
             println!(

@@ -51,7 +51,7 @@ pub enum UnknownRemoval {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) on_match: OnMatch,
-    pub(crate) twins: DuplicatesInUpdate,
+    pub(crate) duplicates_in_update: DuplicatesInUpdate,
     pub(crate) unknown: UnknownRemoval,
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn decide<K: Hash + Eq>(
 
 fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules: Rules) {
     let replaces = rules.on_match == OnMatch::Replace;
-    match (slot.place, rules.twins) {
+    match (slot.place, rules.duplicates_in_update) {
         (Place::Existing(_), _) => {
             // An item that was removed and is put again takes its old place, as in LangGraph.
             if replaces || slot.is_removed {

@@ -14,8 +14,8 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 /// | | [`dedupe_append`](Self::dedupe_append) | [`merge_by_key`](Self::merge_by_key) |
 /// |---|---|---|
 /// | [`on_match`](Self::on_match) | [`OnMatch::Keep`] | [`OnMatch::Replace`] |
-/// | [`twins`](Self::twins) | [`DuplicatesInUpdate::Collapse`] | [`DuplicatesInUpdate::Collapse`] |
-/// | [`no_key`](Self::no_key) | [`MissingKey::Fail`] | [`MissingKey::Fail`] |
+/// | [`duplicates_in_update`](Self::duplicates_in_update) | [`DuplicatesInUpdate::Collapse`] | [`DuplicatesInUpdate::Collapse`] |
+/// | [`missing_key`](Self::missing_key) | [`MissingKey::Fail`] | [`MissingKey::Fail`] |
 ///
 /// # Guarantees
 ///
@@ -32,7 +32,7 @@ pub struct KeyedList<K> {
     name: &'static str,
     key: K,
     rules: Rules,
-    no_key: MissingKey,
+    missing_key: MissingKey,
 }
 
 impl<K> KeyedList<K> {
@@ -68,14 +68,14 @@ impl<K> KeyedList<K> {
     fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
         let rules = Rules {
             on_match,
-            twins: DuplicatesInUpdate::Collapse,
+            duplicates_in_update: DuplicatesInUpdate::Collapse,
             unknown: UnknownRemoval::Fail,
         };
         Self {
             name,
             key,
             rules,
-            no_key: MissingKey::Fail,
+            missing_key: MissingKey::Fail,
         }
     }
 
@@ -88,15 +88,15 @@ impl<K> KeyedList<K> {
 
     /// Sets the rule for items of one update that share a key.
     #[must_use]
-    pub fn twins(mut self, twins: DuplicatesInUpdate) -> Self {
-        self.rules.twins = twins;
+    pub fn duplicates_in_update(mut self, duplicates: DuplicatesInUpdate) -> Self {
+        self.rules.duplicates_in_update = duplicates;
         self
     }
 
     /// Sets the rule for items without a key.
     #[must_use]
-    pub fn no_key(mut self, no_key: MissingKey) -> Self {
-        self.no_key = no_key;
+    pub fn missing_key(mut self, missing_key: MissingKey) -> Self {
+        self.missing_key = missing_key;
         self
     }
 
@@ -117,7 +117,9 @@ impl<K> KeyedList<K> {
         K: KeyOf<T>,
     {
         let key = |side, index, item| match self.key.key_of(item) {
-            Ok(None) if self.no_key == MissingKey::Fail => Err(Cause::MissingKey { side, index }),
+            Ok(None) if self.missing_key == MissingKey::Fail => {
+                Err(Cause::MissingKey { side, index })
+            }
             Ok(key) => Ok(key),
             Err(failure) => Err(failure.at(side, index)),
         };

@@ -188,7 +188,7 @@ impl<M> AddMessages<M> {
             .map(|(index, message)| self.id_of(message, Side::Existing, index));
         let rules = Rules {
             on_match: self.on_match,
-            twins: DuplicatesInUpdate::Collapse,
+            duplicates_in_update: DuplicatesInUpdate::Collapse,
             unknown: self.removals.unwrap_or(UnknownRemoval::Fail),
         };
         decide(ops, ids, rules).map_err(|cause| match cause {

@@ -178,27 +178,27 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, Schema
             Asked::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters)?))
         }
         "dedupe_append" => match key(parameters)? {
-            (Some(key), no_key) => {
-                Asked::list(KeyedList::dedupe_append(Field::new(key)).no_key(no_key))
+            (Some(key), missing_key) => {
+                Asked::list(KeyedList::dedupe_append(Field::new(key)).missing_key(missing_key))
             }
             (None, _) => Asked::list(KeyedList::dedupe_append(Scalar)),
         },
         // Agentflow: "avoiding duplicates by item.id".
         "append_items" => {
-            let (key, no_key) = key(parameters)?;
+            let (key, missing_key) = key(parameters)?;
             Asked::list(
                 KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
-                    .no_key(no_key),
+                    .missing_key(missing_key),
             )
         }
         "merge_by_key" => {
             let place = parameters.place.clone();
-            let (Some(key), no_key) = key(parameters)? else {
+            let (Some(key), missing_key) = key(parameters)? else {
                 let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that \
                                identifies items";
                 return Err(SchemaError::configuration(place, message));
             };
-            Asked::list(KeyedList::merge_by_key(Field::new(key)).no_key(no_key))
+            Asked::list(KeyedList::merge_by_key(Field::new(key)).missing_key(missing_key))
         }
         "add_messages" => {
             let [key] = given(parameters, ["key"])?;
@@ -251,13 +251,13 @@ fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
 
 /// Reads the key field of items, and the rule for items without a key.
 fn key(parameters: Node) -> Result<(Option<String>, MissingKey), SchemaError> {
-    let [key, no_key] = given(parameters, ["key", "no_key"])?;
+    let [key, missing_key] = given(parameters, ["key", "no_key"])?;
     let key = key.filter(|key| !key.is_null()).map(name).transpose()?;
-    let no_key = match no_key {
+    let missing_key = match missing_key {
         Some(node) => node.one_of(&[("fail", MissingKey::Fail), ("new", MissingKey::New)])?,
         None => MissingKey::Fail,
     };
-    Ok((key, no_key))
+    Ok((key, missing_key))
 }
 
 fn name(key: Node) -> Result<String, SchemaError> {

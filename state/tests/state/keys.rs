@@ -126,8 +126,8 @@ fn s1_missing_and_null_keys() {
     );
 
     for new in [
-        merge.clone().no_key(MissingKey::New),
-        KeyedList::dedupe_append(Field::new("id")).no_key(MissingKey::New),
+        merge.clone().missing_key(MissingKey::New),
+        KeyedList::dedupe_append(Field::new("id")).missing_key(MissingKey::New),
     ] {
         let existing = json!([{"x": 1}, {"id": 1}]);
         let expected = json!([{"x": 1}, {"id": 1}, {"x": 1}, {"x": 1}]);
@@ -143,10 +143,10 @@ fn s1_missing_and_null_keys() {
 fn s1_every_setting_of_the_knobs() {
     let existing = || vec![(1, 'a'), (1, 'b')];
     let update = || vec![(1, 'c'), (2, 'd'), (1, 'e'), (2, 'f')];
-    let of = |on_match, twins| {
+    let of = |on_match, duplicates| {
         let keyed = KeyedList::merge_by_key(by(|(id, _): &(u8, char)| *id))
             .on_match(on_match)
-            .twins(twins);
+            .duplicates_in_update(duplicates);
         keyed.reduce(existing(), update()).unwrap()
     };
     assert_eq!(

@@ -34,11 +34,11 @@ fn naive_keyed(
     list: &[Item],
     update: &[Item],
     on_match: OnMatch,
-    twins: DuplicatesInUpdate,
+    duplicates: DuplicatesInUpdate,
 ) -> Vec<Item> {
     let mut out = list.to_vec();
     for item in update {
-        let among = if twins == DuplicatesInUpdate::Collapse {
+        let among = if duplicates == DuplicatesInUpdate::Collapse {
             out.len()
         } else {
             list.len()
@@ -243,12 +243,12 @@ proptest! {
     #[test]
     fn keyed_lists_are_one_behaviour(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
         let on_match = if knobs[0] { OnMatch::Keep } else { OnMatch::Replace };
-        let twins = if knobs[1] { DuplicatesInUpdate::Collapse } else { DuplicatesInUpdate::AddAll };
-        let expected = naive_keyed(&list, &update, on_match, twins);
+        let duplicates = if knobs[1] { DuplicatesInUpdate::Collapse } else { DuplicatesInUpdate::AddAll };
+        let expected = naive_keyed(&list, &update, on_match, duplicates);
         let by_closure = offcut_state::by(|(id, _): &Item| *id);
-        let typed = KeyedList::merge_by_key(by_closure).on_match(on_match).twins(twins);
+        let typed = KeyedList::merge_by_key(by_closure).on_match(on_match).duplicates_in_update(duplicates);
         prop_assert_eq!(&typed.reduce(list.clone(), update.clone()).unwrap(), &expected);
-        let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match).twins(twins);
+        let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match).duplicates_in_update(duplicates);
         prop_assert_eq!(dynamic.reduce(records(&list), records(&update)).unwrap(), records(&expected));
     }
 

@@ -82,7 +82,7 @@ pub enum OriginalsNote {
 ///   other values as compact JSON, where [`ToolReduction::store_original`] stores them. The
 ///   reduction's reader reads them back. Storing the same input again stores nothing. A truncated
 ///   result or a page of the reader is not stored again; its own location is named. A hint that the
-///   reduction did not write stays ([`Reduced::kept`]).
+///   reduction did not write stays ([`Reduced::left_in_place`]).
 /// - Without a reduction, deleted inputs are gone.
 pub struct ReduceNode {
     pub(super) model: Arc<dyn ChatModel>,
@@ -111,7 +111,7 @@ pub struct Reduced {
     pub stored: Vec<(String, Location)>,
     /// The input keys that stay. With a reduction, these hold a text that looks like one of its
     /// hints but is not. It is neither stored as an original nor lost.
-    pub kept: Vec<String>,
+    pub left_in_place: Vec<String>,
     /// The node to run next. It is not run.
     pub next_node: Option<String>,
     /// Number of calls to the model.
@@ -125,7 +125,7 @@ pub struct Reduced {
 struct Inputs {
     deleted: Vec<String>,
     stored: Vec<(String, Location)>,
-    kept: Vec<String>,
+    left_in_place: Vec<String>,
 }
 
 impl ReduceNode {
@@ -153,7 +153,7 @@ impl ReduceNode {
         let Inputs {
             deleted,
             stored,
-            kept,
+            left_in_place,
         } = self.store(state, inputs).await?;
         state
             .accepts(&self.output_key, &deleted)
@@ -175,7 +175,7 @@ impl ReduceNode {
         tracing::info!(
             inputs,
             stored = stored.len(),
-            kept = kept.len(),
+            left_in_place = left_in_place.len(),
             bytes,
             model_calls,
             "values condensed into one"
@@ -185,7 +185,7 @@ impl ReduceNode {
             output,
             deleted,
             stored,
-            kept,
+            left_in_place,
             next_node,
             model_calls,
             input_tokens,
@@ -235,7 +235,7 @@ impl ReduceNode {
                     inputs.stored.extend(locations.into_iter().map(at));
                     inputs.deleted.push(key);
                 }
-                Ok(None) => inputs.kept.push(key),
+                Ok(None) => inputs.left_in_place.push(key),
                 Err(source) => return Err(ReduceNodeError::Store { key, source }),
             }
         }

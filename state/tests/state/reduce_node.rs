@@ -618,7 +618,7 @@ async fn l1_hints_are_followed_and_imitations_stay() {
     let before = state.clone();
     let reduced = node.run(&mut state).await.unwrap();
 
-    assert_eq!(reduced.kept, ["imitation"]);
+    assert_eq!(reduced.left_in_place, ["imitation"]);
     assert_eq!(state["imitation"], before["imitation"]);
     assert_eq!(state.len(), 2, "the imitation and the output");
     let at = |key: &str| {

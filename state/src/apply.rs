@@ -77,12 +77,12 @@ impl State {
             Ok(change)
         };
         if updates.len() > 1 && !field.reducer.folds() {
-            let problem = ApplyErrorKind::Parallel {
+            let kind = ApplyErrorKind::Parallel {
                 field: field.name.clone(),
                 reducer: field.reducer.name().to_owned(),
                 updates: updates.len(),
             };
-            return Err(ApplyError::new(problem, self));
+            return Err(ApplyError::new(kind, self));
         }
         let Some(last) = updates.pop() else {
             return Ok(Change::keep());
@@ -137,12 +137,12 @@ impl State {
     }
 
     fn failed(&self, field: &Declared, cause: Cause) -> ApplyError {
-        let problem = ApplyErrorKind::Reducer {
+        let kind = ApplyErrorKind::Reducer {
             field: field.name.clone(),
             reducer: field.reducer.name().to_owned(),
             cause,
         };
-        ApplyError::new(problem, self)
+        ApplyError::new(kind, self)
     }
 }
 

@@ -18,7 +18,7 @@ impl fmt::Debug for ApplyError {
 }
 
 struct Inner {
-    problem: ApplyErrorKind,
+    kind: ApplyErrorKind,
     state: State,
 }
 
@@ -66,9 +66,9 @@ pub enum ApplyErrorKind {
 }
 
 impl ApplyError {
-    pub(crate) fn new(problem: ApplyErrorKind, state: &State) -> Self {
+    pub(crate) fn new(kind: ApplyErrorKind, state: &State) -> Self {
         Self(Box::new(Inner {
-            problem,
+            kind,
             state: state.clone(),
         }))
     }
@@ -76,7 +76,7 @@ impl ApplyError {
     /// Returns the name of the field at fault; `None` if the whole update is.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
-        match &self.0.problem {
+        match &self.0.kind {
             ApplyErrorKind::NotAMap { .. } => None,
             ApplyErrorKind::UndeclaredField { field }
             | ApplyErrorKind::Parallel { field, .. }
@@ -87,7 +87,7 @@ impl ApplyError {
     /// Returns the name of the reducer at fault, if there is one.
     #[must_use]
     pub fn reducer(&self) -> Option<&str> {
-        match &self.0.problem {
+        match &self.0.kind {
             ApplyErrorKind::Reducer { reducer, .. } | ApplyErrorKind::Parallel { reducer, .. } => {
                 Some(reducer)
             }
@@ -95,10 +95,10 @@ impl ApplyError {
         }
     }
 
-    /// Returns the reason.
+    /// Returns the kind of error.
     #[must_use]
-    pub fn problem(&self) -> &ApplyErrorKind {
-        &self.0.problem
+    pub fn kind(&self) -> &ApplyErrorKind {
+        &self.0.kind
     }
 
     /// Returns the state, which is unchanged.
@@ -111,7 +111,7 @@ impl ApplyError {
     /// `undeclared_field` or `update_invalid`.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        match &self.0.problem {
+        match &self.0.kind {
             ApplyErrorKind::NotAMap { .. } => "update_invalid",
             ApplyErrorKind::UndeclaredField { .. } => "undeclared_field",
             ApplyErrorKind::Parallel { .. } => "parallel_update",
@@ -122,12 +122,12 @@ impl ApplyError {
 
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; the state is unchanged", self.0.problem)
+        write!(f, "{}; the state is unchanged", self.0.kind)
     }
 }
 
 impl std::error::Error for ApplyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.problem.source()
+        self.0.kind.source()
     }
 }

@@ -147,9 +147,13 @@ impl State {
 }
 
 fn check_type(field: &Declared, value: &Value) -> Result<(), Cause> {
-    if field.of.fits(value) {
+    if field.field_type.fits(value) {
         Ok(())
     } else {
-        Err(wrong_type(Side::Update, value, field.of.described()))
+        Err(wrong_type(
+            Side::Update,
+            value,
+            field.field_type.described(),
+        ))
     }
 }

@@ -150,7 +150,7 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
 
 /// The type that a word stands for. sherma reads an unknown type as `str`; in the other dialects it
 /// is an error.
-fn field_type(
+fn read_type(
     word: Node,
     dialect: Dialect,
     warnings: &mut Vec<SchemaWarning>,
@@ -179,7 +179,8 @@ fn field(
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<StateField, SchemaError> {
     let place = node.place.clone();
-    let [name, of, default, reducer] = node.entries(["name", "type", "default", "reducer"])?;
+    let [name, field_type, default, reducer] =
+        node.entries(["name", "type", "default", "reducer"])?;
     let Some(name) = name else {
         return Err(SchemaError::declaration(
             place,
@@ -187,36 +188,45 @@ fn field(
         ));
     };
     let name = name.string()?;
-    let of = of.map(|of| field_type(of, dialect, warnings)).transpose()?;
+    let field_type = field_type
+        .map(|node| read_type(node, dialect, warnings))
+        .transpose()?;
     let reducer = reducer.filter(|node| !node.is_null());
     let at = reducer.as_ref().map_or(&place, |node| &node.place).clone();
     let asked = match reducer {
         Some(node) => Some(words::read(node, dialect, &reducers.by_name)?),
-        None if dialect == Dialect::Sherma && name == "messages" && of == Some(FieldType::List) => {
+        None if dialect == Dialect::Sherma
+            && name == "messages"
+            && field_type == Some(FieldType::List) =>
+        {
             Some(Asked::langgraph_messages())
         }
         None => None,
     };
-    let mut field = StateField::new(name, of.unwrap_or_default());
+    let mut field = StateField::new(name, field_type.unwrap_or_default());
     if let Some(Asked { reducer, takes }) = asked {
         let needs = match takes {
-            Takes::Anything => field.of,
+            Takes::Anything => field.field_type,
             Takes::List => FieldType::List,
             Takes::Map => FieldType::Map,
         };
-        if dialect == Dialect::Sherma && field.of != FieldType::List {
+        if dialect == Dialect::Sherma && field.field_type != FieldType::List {
             let message = format!(
                 "`{}` is not a list, so its reducer is ignored and updates replace its value",
                 field.name
             );
             warnings.push(SchemaWarning { place: at, message });
-        } else if field.of == needs || field.of == FieldType::Any {
+        } else if field.field_type == needs || field.field_type == FieldType::Any {
             // A field without a type gets the one that its reducer needs, so that it starts empty
             // and not null.
-            field.of = needs;
+            field.field_type = needs;
             field.reducers.push(reducer);
         } else {
-            let (name, needs, is) = (reducer.name(), needs.described(), field.of.described());
+            let (name, needs, is) = (
+                reducer.name(),
+                needs.described(),
+                field.field_type.described(),
+            );
             let message = format!("`{name}` needs {needs}, but this field is {is}: change one");
             return Err(SchemaError::configuration(at, message));
         }
@@ -224,7 +234,7 @@ fn field(
     if let Some(default) = default {
         let at = default.place.clone();
         field.default = default.into_value();
-        check_default(&field.name, field.of, &field.default, at)?;
+        check_default(&field.name, field.field_type, &field.default, at)?;
     }
     field.place = Some(place);
     Ok(field)

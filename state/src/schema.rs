@@ -97,7 +97,7 @@ impl FieldType {
 #[derive(Clone)]
 pub struct StateField {
     pub(crate) name: String,
-    pub(crate) of: FieldType,
+    pub(crate) field_type: FieldType,
     pub(crate) default: Value,
     pub(crate) reducers: Vec<AnyReducer>,
     pub(crate) place: Option<Place>,
@@ -105,10 +105,10 @@ pub struct StateField {
 
 impl StateField {
     /// Creates a field `name` that holds values of this type.
-    pub fn new(name: impl Into<String>, of: FieldType) -> Self {
+    pub fn new(name: impl Into<String>, field_type: FieldType) -> Self {
         Self {
             name: name.into(),
-            of,
+            field_type,
             default: Value::Null,
             reducers: Vec::new(),
             place: None,
@@ -158,7 +158,7 @@ struct Fields {
 /// A field that has passed all checks.
 pub(crate) struct Declared {
     pub(crate) name: String,
-    pub(crate) of: FieldType,
+    pub(crate) field_type: FieldType,
     pub(crate) initial: Arc<Value>,
     pub(crate) reducer: AnyReducer,
 }
@@ -246,7 +246,7 @@ impl Schema {
 fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
     let StateField {
         name,
-        of,
+        field_type,
         default,
         mut reducers,
         place: _,
@@ -268,15 +268,15 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
             message,
         ));
     }
-    check_default(&name, of, &default, place.at("default"))?;
+    check_default(&name, field_type, &default, place.at("default"))?;
     let initial = Arc::new(if default.is_null() {
-        of.empty()
+        field_type.empty()
     } else {
         default
     });
     Ok(Declared {
         name,
-        of,
+        field_type,
         initial,
         reducer,
     })
@@ -284,17 +284,17 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
 
 pub(crate) fn check_default(
     name: &str,
-    of: FieldType,
+    field_type: FieldType,
     default: &Value,
     place: Place,
 ) -> Result<(), SchemaError> {
-    if of.fits(default) {
+    if field_type.fits(default) {
         return Ok(());
     }
     let message = format!(
         "the default of `{name}` is {}, but its type is {}: change one",
         kind(default),
-        of.described()
+        field_type.described()
     );
     Err(SchemaError::declaration(place, message))
 }
@@ -304,7 +304,7 @@ impl fmt::Debug for StateField {
         let reducers: Vec<_> = self.reducers.iter().map(Reducer::name).collect();
         f.debug_struct("StateField")
             .field("name", &self.name)
-            .field("of", &self.of)
+            .field("field_type", &self.field_type)
             .field("reducers", &reducers)
             .finish_non_exhaustive()
     }
@@ -316,7 +316,7 @@ impl fmt::Debug for Schema {
             .entries(
                 self.fields()
                     .iter()
-                    .map(|field| (&field.name, (field.of, field.reducer.name()))),
+                    .map(|field| (&field.name, (field.field_type, field.reducer.name()))),
             )
             .finish()
     }

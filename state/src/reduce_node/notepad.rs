@@ -73,11 +73,13 @@ impl CondenseTarget for State {
         match self.schema().field(output_key) {
             None => Err(format!("there is no field `{output_key}`: declare it").into()),
             // Only the other reducers know whether they accept a text.
-            Some(field) if !field.reducer.folds() && !field.of.fits(&json!("")) => Err(format!(
-                "the field `{output_key}` holds {}: declare it as `str`",
-                field.of.described()
-            )
-            .into()),
+            Some(field) if !field.reducer.folds() && !field.field_type.fits(&json!("")) => {
+                Err(format!(
+                    "the field `{output_key}` holds {}: declare it as `str`",
+                    field.field_type.described()
+                )
+                .into())
+            }
             Some(_) => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
 use crate::schema_error::{Place, SchemaError};
 use node::{Node, Shape, listed};
-use words::{Asked, Takes};
+use words::{RequestedReducer, Takes};
 
 pub use dialect::Dialect;
 
@@ -193,18 +193,18 @@ fn field(
         .transpose()?;
     let reducer = reducer.filter(|node| !node.is_null());
     let at = reducer.as_ref().map_or(&place, |node| &node.place).clone();
-    let asked = match reducer {
+    let requested = match reducer {
         Some(node) => Some(words::read(node, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma
             && name == "messages"
             && field_type == Some(FieldType::List) =>
         {
-            Some(Asked::langgraph_messages())
+            Some(RequestedReducer::langgraph_messages())
         }
         None => None,
     };
     let mut field = StateField::new(name, field_type.unwrap_or_default());
-    if let Some(Asked { reducer, takes }) = asked {
+    if let Some(RequestedReducer { reducer, takes }) = requested {
         let needs = match takes {
             Takes::Anything => field.field_type,
             Takes::List => FieldType::List,

@@ -21,7 +21,7 @@ use crate::tool_messages::{BoundedMessages, RemoveToolMessages};
 use crate::whole::{LastWriteWins, Merge, MergeAll};
 
 /// A reducer that a field requests.
-pub(super) struct Asked {
+pub(super) struct RequestedReducer {
     pub(super) reducer: AnyReducer,
     pub(super) takes: Takes,
 }
@@ -34,7 +34,7 @@ pub(super) enum Takes {
     Map,
 }
 
-impl Asked {
+impl RequestedReducer {
     fn list(reducer: impl Reducer<Value, Update = Value> + 'static) -> Self {
         Self {
             reducer: Arc::new(reducer),
@@ -95,7 +95,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// Returns whether a dialect has the word. Reducers with parameters belong to no dialect, so every
 /// dialect takes them.
-fn has(dialect: Dialect, word: &str) -> bool {
+fn dialect_has(dialect: Dialect, word: &str) -> bool {
     match dialect {
         Dialect::Sherma => matches!(word, "append" | "replace"),
         Dialect::OpenArmature => is_known(word) && word != "replace",
@@ -109,7 +109,7 @@ pub(super) fn read(
     node: Node,
     dialect: Dialect,
     registered: &BTreeMap<String, AnyReducer>,
-) -> Result<Asked, SchemaError> {
+) -> Result<RequestedReducer, SchemaError> {
     let wrong = node.wrong("write a reducer's name, or a map from it to its parameters");
     let Node { place, shape } = node;
     let (word, parameters) = match shape {
@@ -129,17 +129,17 @@ pub(super) fn read(
             );
             return Err(SchemaError::configuration(place, message));
         }
-        return Ok(Asked {
+        return Ok(RequestedReducer {
             reducer: reducer.clone(),
             takes: Takes::Anything,
         });
     }
     let takes_parameters = WITH_PARAMETERS.contains(&word.as_str());
-    let is_there = has(dialect, &word) || parameters.is_some() && takes_parameters;
+    let is_there = dialect_has(dialect, &word) || parameters.is_some() && takes_parameters;
     if !is_there {
         let mut known: Vec<_> = WORDS
             .into_iter()
-            .filter(|word| has(dialect, word))
+            .filter(|word| dialect_has(dialect, word))
             .collect();
         known.extend(registered.keys().map(String::as_str));
         let message = format!(
@@ -165,28 +165,28 @@ fn conflict(place: Place, count: usize) -> SchemaError {
     SchemaError::new(SchemaErrorKind::ConflictingReducers, place, message)
 }
 
-fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, SchemaError> {
+fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<RequestedReducer, SchemaError> {
     Ok(match word {
-        "merge" => Asked::map(Merge),
-        "merge_all" => Asked::map(MergeAll),
-        "concat_flatten" => Asked::list(ConcatFlatten),
-        "remove_tool_messages" => Asked::list(RemoveToolMessages::new(OpenAiChat)),
-        "append" if dialect == Dialect::Sherma => Asked::langgraph_messages(),
-        "append" => Asked::list(Append),
-        "bounded_append" => Asked::list(BoundedAppend::new(max_len(word, parameters)?)),
+        "merge" => RequestedReducer::map(Merge),
+        "merge_all" => RequestedReducer::map(MergeAll),
+        "concat_flatten" => RequestedReducer::list(ConcatFlatten),
+        "remove_tool_messages" => RequestedReducer::list(RemoveToolMessages::new(OpenAiChat)),
+        "append" if dialect == Dialect::Sherma => RequestedReducer::langgraph_messages(),
+        "append" => RequestedReducer::list(Append),
+        "bounded_append" => RequestedReducer::list(BoundedAppend::new(max_len(word, parameters)?)),
         "bounded_messages" => {
-            Asked::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters)?))
+            RequestedReducer::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters)?))
         }
         "dedupe_append" => match key(parameters)? {
-            (Some(key), missing_key) => {
-                Asked::list(KeyedList::dedupe_append(Field::new(key)).missing_key(missing_key))
-            }
-            (None, _) => Asked::list(KeyedList::dedupe_append(Scalar)),
+            (Some(key), missing_key) => RequestedReducer::list(
+                KeyedList::dedupe_append(Field::new(key)).missing_key(missing_key),
+            ),
+            (None, _) => RequestedReducer::list(KeyedList::dedupe_append(Scalar)),
         },
         // Agentflow: "avoiding duplicates by item.id".
         "append_items" => {
             let (key, missing_key) = key(parameters)?;
-            Asked::list(
+            RequestedReducer::list(
                 KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
                     .missing_key(missing_key),
             )
@@ -198,19 +198,21 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<Asked, Schema
                                identifies items";
                 return Err(SchemaError::configuration(place, message));
             };
-            Asked::list(KeyedList::merge_by_key(Field::new(key)).missing_key(missing_key))
+            RequestedReducer::list(
+                KeyedList::merge_by_key(Field::new(key)).missing_key(missing_key),
+            )
         }
         "add_messages" => {
             let [key] = given(parameters, ["key"])?;
             let key = key.map(name).transpose()?;
-            Asked::list(match (dialect, key) {
+            RequestedReducer::list(match (dialect, key) {
                 (Dialect::Agentflow, Some(key)) => AddMessages::agentflow_json_by(&key),
                 (Dialect::Agentflow, None) => AddMessages::agentflow_json(),
                 (_, Some(key)) => AddMessages::langgraph_json_by(&key),
                 (_, None) => AddMessages::langgraph_json(),
             })
         }
-        _ => Asked::any(LastWriteWins),
+        _ => RequestedReducer::any(LastWriteWins),
     })
 }
 

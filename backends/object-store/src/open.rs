@@ -115,7 +115,7 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
     };
 
     let mut builder = open_scheme(&url, &mut options, &common)?;
-    options.is_empty()?;
+    options.reject_unknown()?;
     builder.spool = spool.map(Into::into);
     // `object_store` does most of the retrying. If it must not retry, this crate does not either.
     builder

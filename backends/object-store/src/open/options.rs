@@ -152,8 +152,8 @@ impl<'e> Options<'e> {
             .transpose()
     }
 
-    /// Checks that no unknown option is left.
-    pub(crate) fn is_empty(&self) -> Result<(), OpenError> {
+    /// Rejects options that nothing has taken.
+    pub(crate) fn reject_unknown(&self) -> Result<(), OpenError> {
         match self.given.keys().next() {
             None => Ok(()),
             Some(name) => Err(OpenError::UnknownOption {

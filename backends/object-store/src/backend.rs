@@ -155,7 +155,7 @@ impl Objects {
         }
         let stored_at = SystemTime::from(meta.last_modified);
         Some(Ok(Entry {
-            key: names::key(name)?,
+            key: names::parse_object_name(name)?,
             bytes: meta.size,
             stored_at,
         }))

@@ -10,7 +10,7 @@ const BREAK: &str = "+/";
 
 /// Returns the name of the object under `key`: the key itself, except that segments over 240 bytes
 /// are broken. Only custom keys have such segments.
-pub(crate) fn of(key: &Key) -> String {
+pub(crate) fn object_name(key: &Key) -> String {
     let name = |segment: &str| match segment.split_at_checked(LONGEST) {
         Some((head, tail)) if !tail.is_empty() => format!("{head}{BREAK}{tail}"),
         _ => segment.to_owned(),
@@ -22,10 +22,10 @@ pub(crate) fn of(key: &Key) -> String {
         .join("/")
 }
 
-/// The inverse of [`of`]; `None` if `name` is not the name of a key.
-pub(crate) fn key(name: &str) -> Option<Key> {
+/// The inverse of [`object_name`]; `None` if `name` is not the name of a key.
+pub(crate) fn parse_object_name(name: &str) -> Option<Key> {
     let key = Key::new(name.replace(BREAK, "")).ok()?;
-    (of(&key) == name).then_some(key)
+    (object_name(&key) == name).then_some(key)
 }
 
 #[cfg(test)]
@@ -37,11 +37,14 @@ mod tests {
         let longest = ["a".repeat(255), "b".repeat(240), "c".repeat(241)].join("/");
         for path in ["trunc/call_1", &longest] {
             let made = Key::new(path).unwrap();
-            assert_eq!(key(&of(&made)), Some(made));
+            assert_eq!(parse_object_name(&object_name(&made)), Some(made));
         }
-        assert_eq!(of(&Key::new("trunc/call_1").unwrap()), "trunc/call_1");
+        assert_eq!(
+            object_name(&Key::new("trunc/call_1").unwrap()),
+            "trunc/call_1"
+        );
         assert!(
-            of(&Key::new(longest).unwrap())
+            object_name(&Key::new(longest).unwrap())
                 .split('/')
                 .all(|segment| segment.len() <= LONGEST + 1)
         );
@@ -53,7 +56,7 @@ mod tests {
             "../x",
             "a+b",
         ] {
-            assert_eq!(key(foreign), None, "{foreign}");
+            assert_eq!(parse_object_name(foreign), None, "{foreign}");
         }
     }
 }

@@ -105,7 +105,7 @@ impl Objects {
     }
 
     pub(crate) fn path(&self, key: &Key) -> Path {
-        self.below(&names::of(key))
+        self.below(&names::object_name(key))
     }
 
     pub(crate) fn below(&self, name: &str) -> Path {

@@ -33,7 +33,7 @@ impl Objects {
     /// Names the problem and the remedy: no such bucket, wrong credentials, another region, an
     /// unreachable endpoint, a store that overwrites, or a spool that can't be written to.
     pub async fn check(&self) -> Result<(), BackendError> {
-        let checked = self.within(self.check_now()).await;
+        let checked = self.within_timeout(self.check_now()).await;
         checked
             .map_err(|trouble| trouble.while_doing(format_args!("checking {}", self.shown())))?;
         self.inner().spool.check().await
@@ -43,7 +43,7 @@ impl Objects {
         self.prove_create_only().await?;
         self.page(&self.probe(), 0..u64::MAX).await?;
         // Without the right to list, S3 answers 403 for missing objects.
-        match self.page(&self.below(".offcut-nothing"), 0..1).await {
+        match self.page(&self.path_of(".offcut-nothing"), 0..1).await {
             Err(trouble) if trouble.kind != Kind::NotFound => Err(trouble),
             _ => Ok(()),
         }
@@ -74,7 +74,7 @@ impl Backend for Objects {
         let failed = |trouble: Trouble| self.storing(key, trouble);
         if content.len() as u64 <= WHOLE {
             return self
-                .within(self.put_whole(key, &content))
+                .within_timeout(self.put_whole(key, &content))
                 .await
                 .map_err(failed);
         }
@@ -117,7 +117,7 @@ impl Backend for Objects {
                     .transpose()
                     .map_err(|error| missing_bucket(error.into()))
             };
-            match self.within(next).await {
+            match self.within_timeout(next).await {
                 Ok(meta) => Some((self.entry(&meta?), Some(objects))),
                 Err(trouble) => Some((
                     Some(Err(
@@ -132,7 +132,7 @@ impl Backend for Objects {
     }
 
     async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        let removed = self.within(self.remove_with_retries(key)).await;
+        let removed = self.within_timeout(self.remove_with_retries(key)).await;
         removed.map_err(|trouble| self.failed("removing", key, trouble))
     }
 }

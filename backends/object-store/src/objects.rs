@@ -101,14 +101,14 @@ impl Objects {
 
     /// The path of [`PROBE`].
     pub(crate) fn probe(&self) -> Path {
-        self.below(PROBE)
+        self.path_of(PROBE)
     }
 
     pub(crate) fn path(&self, key: &Key) -> Path {
-        self.below(&names::object_name(key))
+        self.path_of(&names::object_name(key))
     }
 
-    pub(crate) fn below(&self, name: &str) -> Path {
+    pub(crate) fn path_of(&self, name: &str) -> Path {
         // Needs no escaping: the prefix is made of safe segments, as keys are.
         Path::from(format!("{}{name}", self.inner.prefix))
     }
@@ -126,7 +126,7 @@ impl Objects {
     }
 
     /// Cancels `call` when the time for a whole call is over.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn within_timeout<T>(
         &self,
         call: impl Future<Output = Result<T, Trouble>>,
     ) -> Result<T, Trouble> {

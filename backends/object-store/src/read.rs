@@ -15,7 +15,8 @@ use crate::objects::Objects;
 impl Objects {
     /// Reads the bytes of `range` that exist.
     pub(crate) async fn page(&self, path: &Path, range: Range<u64>) -> Result<ReadRange, Trouble> {
-        self.within(self.page_with_retries(path, range)).await
+        self.within_timeout(self.page_with_retries(path, range))
+            .await
     }
 
     async fn page_with_retries(
@@ -35,11 +36,11 @@ impl Objects {
     async fn page_once(&self, path: &Path, range: &Range<u64>) -> Result<ReadRange, Trouble> {
         // Some servers accept numbers of 63 bits only, and no object is longer than that.
         if range.is_empty() || i64::try_from(range.start).is_err() {
-            return self.nothing_of(path).await;
+            return self.read_length(path).await;
         }
         match self.get(path, range).await {
             // Stores refuse a range that begins past the end, and every range of an empty object.
-            Err(trouble) if trouble.kind == Kind::Range => match self.nothing_of(path).await? {
+            Err(trouble) if trouble.kind == Kind::Range => match self.read_length(path).await? {
                 page if page.total <= range.start => Ok(page),
                 _ => Err(trouble),
             },
@@ -47,8 +48,8 @@ impl Objects {
         }
     }
 
-    /// Returns no bytes, only the total length.
-    async fn nothing_of(&self, path: &Path) -> Result<ReadRange, Trouble> {
+    /// Reads only the total length, no bytes.
+    async fn read_length(&self, path: &Path) -> Result<ReadRange, Trouble> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()

@@ -45,7 +45,7 @@ impl Objects {
         if content.length() > PART * MOST_PARTS {
             return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
         }
-        self.within(self.prove_create_only()).await?;
+        self.within_timeout(self.prove_create_only()).await?;
         let path = self.path(key);
         let mut is_first = true;
         loop {

@@ -103,7 +103,7 @@ impl Writer for ObjectWriter {
                 .await
                 .map_err(|trouble| store.storing(key, trouble))?;
             store
-                .within(store.put_whole(key, &content))
+                .within_timeout(store.put_whole(key, &content))
                 .await
                 .map_err(|trouble| store.storing(key, trouble))?
         };

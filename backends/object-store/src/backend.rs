@@ -14,7 +14,7 @@ use offcut::backend::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::content::{Content, WHOLE};
+use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::error::{Kind, Trouble};
 use crate::limited::blocking;
 use crate::names;
@@ -72,7 +72,7 @@ impl Backend for Objects {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let failed = |trouble: Trouble| self.storing(key, trouble);
-        if content.len() as u64 <= WHOLE {
+        if content.len() as u64 <= MAX_SINGLE_PUT {
             return self
                 .within_timeout(self.put_whole(key, &content))
                 .await

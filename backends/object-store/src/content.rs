@@ -9,7 +9,7 @@ use crate::error::{Kind, Trouble};
 
 /// Content up to this many bytes is one object from one request; longer content is uploaded in
 /// parts.
-pub(crate) const WHOLE: u64 = 8 << 20;
+pub(crate) const MAX_SINGLE_PUT: u64 = 8 << 20;
 
 /// Content to store, from memory or from a writer.
 pub(crate) enum Content<'w> {

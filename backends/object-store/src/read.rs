@@ -8,7 +8,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 use offcut::backend::{PutOutcome, ReadRange};
 
-use crate::content::{Content, WHOLE};
+use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::error::{Kind, Trouble};
 use crate::objects::Objects;
 
@@ -130,7 +130,7 @@ impl Objects {
         let length = content.length();
         let mut at = 0;
         loop {
-            let block = at..length.min(at + WHOLE);
+            let block = at..length.min(at + MAX_SINGLE_PUT);
             let page = match self.page(path, block.clone()).await {
                 Ok(page) => page,
                 Err(trouble) if trouble.kind == Kind::NotFound => return Ok(None),

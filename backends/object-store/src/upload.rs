@@ -18,10 +18,10 @@ use crate::objects::{Objects, missing_bucket};
 /// Maximum number of parts in memory at the same moment, over all uploads of a store and its
 /// clones.
 pub const PARTS: usize = 4;
-/// Minimum size of a part in S3, except for the last, in bytes.
-const PART: u64 = 5 << 20;
-/// Maximum number of parts in S3.
-const MOST_PARTS: u64 = 10_000;
+/// Size of each part except the last, in bytes: the smallest that S3 takes.
+const PART_SIZE: u64 = 5 << 20;
+/// Maximum number of parts of an upload in S3.
+const MAX_PARTS_PER_UPLOAD: u64 = 10_000;
 
 impl Objects {
     /// Stores `content` under `key`, which names it, if nothing is there.
@@ -42,7 +42,7 @@ impl Objects {
         key: &Key,
         content: &mut Content<'_>,
     ) -> Result<PutOutcome, Trouble> {
-        if content.length() > PART * MOST_PARTS {
+        if content.length() > PART_SIZE * MAX_PARTS_PER_UPLOAD {
             return Err(Trouble::new(Kind::TooLong, "it is over 48 GiB"));
         }
         self.within_timeout(self.prove_create_only()).await?;
@@ -136,7 +136,7 @@ impl Objects {
             while let Some(done) = parts.try_join_next() {
                 joined(done)?;
             }
-            let end = length.min(at + PART);
+            let end = length.min(at + PART_SIZE);
             let part = open.put_part(content.read(at..end).await?.into());
             parts.spawn(async move {
                 let done = limited(timeout, part).await;

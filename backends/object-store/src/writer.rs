@@ -8,7 +8,7 @@ use bytes::Bytes;
 use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use sha2::{Digest, Sha256};
 
-use crate::content::{Content, WHOLE};
+use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::objects::Objects;
 
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
@@ -87,7 +87,7 @@ impl Writer for ObjectWriter {
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         let (store, length) = (self.store.clone(), self.length);
-        if length > WHOLE && !key.is_addressed_by(&self.sha256.clone().finalize().into()) {
+        if length > MAX_SINGLE_PUT && !key.is_addressed_by(&self.sha256.clone().finalize().into()) {
             self.spool()?;
             return Ok(PutOutcome::Taken);
         }
@@ -95,7 +95,7 @@ impl Writer for ObjectWriter {
             writer: &mut **self.spool()?,
             length,
         };
-        let put = if length > WHOLE {
+        let put = if length > MAX_SINGLE_PUT {
             store.upload(key, &mut content).await?
         } else {
             let content = content

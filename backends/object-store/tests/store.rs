@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use server::{BUCKET, Fault, KEY_ID, SECRET, Server, noise};
 
 const ALL: std::ops::Range<u64> = 0..u64::MAX;
-const WHOLE: usize = 8 << 20;
+const MAX_SINGLE_PUT: usize = 8 << 20;
 
 fn key(path: &str) -> Key {
     Key::new(path).unwrap()
@@ -47,10 +47,10 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
     let server = Server::start().await;
     let store = server.open("p");
     for (length, is_long) in [
-        (WHOLE - 1, false),
-        (WHOLE, false),
-        (WHOLE + 1, true),
-        (2 * WHOLE + 5, true),
+        (MAX_SINGLE_PUT - 1, false),
+        (MAX_SINGLE_PUT, false),
+        (MAX_SINGLE_PUT + 1, true),
+        (2 * MAX_SINGLE_PUT + 5, true),
     ] {
         let content = noise(length, length as u64);
         let plain = key(&format!("trunc/call_{length}"));
@@ -99,7 +99,7 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
 async fn other_content_under_a_name_that_names_its_content_stays() {
     let server = Server::start().await;
     let store = server.open("p");
-    let content = noise(WHOLE + 1, 1);
+    let content = noise(MAX_SINGLE_PUT + 1, 1);
     let named = key(&digest(&content));
     // Same length, different in the last byte only.
     let mut other = content.to_vec();
@@ -129,7 +129,7 @@ async fn t12_what_can_not_be_uploaded_is_kept() {
     let store = server.open_impatient("p");
     store.check().await.unwrap();
     let spool = store.spool().unwrap();
-    for length in [1_000, WHOLE + 1] {
+    for length in [1_000, MAX_SINGLE_PUT + 1] {
         let content = noise(length, 9);
         let named = key(&format!("trunc/call_1-{}", digest(&content)));
         server.fault_always(&Method::PUT, Fault::Refuse(503));
@@ -432,7 +432,7 @@ fn l7_without_a_runtime_nothing_panics() {
         std::pin::Pin::new(future).poll(&mut context)
     };
     let key = key("trunc/call_1");
-    let long = Bytes::from(vec![0; WHOLE + 1]);
+    let long = Bytes::from(vec![0; MAX_SINGLE_PUT + 1]);
     let ready = std::task::Poll::Ready(true);
     assert_eq!(
         poll(&mut Box::pin(async {

@@ -7,20 +7,20 @@ use offcut::format::{Data, PartRef};
 use rig::message::{DocumentSourceKind, Image, ImageMediaType, MimeType, ToolResultContent};
 
 /// Returns `content` as a borrowed part; `None` for an image in a form that a part can't have.
-pub(crate) fn seen(content: &ToolResultContent) -> Option<PartRef<'_>> {
+pub(crate) fn as_part(content: &ToolResultContent) -> Option<PartRef<'_>> {
     Some(match content {
         ToolResultContent::Text(text) => PartRef::Text(&text.text),
         ToolResultContent::Json { value } => PartRef::Json(value.into()),
-        ToolResultContent::Image(image) => return seen_image(image),
+        ToolResultContent::Image(image) => return as_image_part(image),
     })
 }
 
 /// Converts `content` to a part. An image is passed on unchanged, whatever its form.
-pub(crate) fn read(content: &ToolResultContent) -> Part {
+pub(crate) fn to_part(content: &ToolResultContent) -> Part {
     match content {
         ToolResultContent::Text(text) => Part::Text(text.text.clone()),
         ToolResultContent::Json { value } => Part::Json(value.clone()),
-        // Its own JSON, which `written` parses again.
+        // Its own JSON, which `from_part` parses again.
         ToolResultContent::Image(_) => {
             Part::Opaque(serde_json::to_value(content).unwrap_or_default())
         }
@@ -28,7 +28,7 @@ pub(crate) fn read(content: &ToolResultContent) -> Part {
 }
 
 /// Returns an image, by its bytes or its URL.
-pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
+pub(crate) fn as_image_part(image: &Image) -> Option<PartRef<'_>> {
     let mime = image.media_type.as_ref().map(MimeType::to_mime_type);
     match &image.data {
         DocumentSourceKind::Base64(data) => Some(PartRef::Media {
@@ -41,7 +41,7 @@ pub(crate) fn seen_image(image: &Image) -> Option<PartRef<'_>> {
 }
 
 /// Converts `part` to content of a tool result, whose only media are images.
-pub(crate) fn written(part: Part) -> ToolResultContent {
+pub(crate) fn from_part(part: Part) -> ToolResultContent {
     let image = |data, mime: Option<&str>| {
         ToolResultContent::Image(Image {
             data,

@@ -8,7 +8,7 @@ use rig::message::{
 };
 use serde_json::Value;
 
-use crate::content::{seen, seen_image, written};
+use crate::content::{as_image_part, as_part, from_part};
 
 /// The format of [`rig::message::Message`], for any provider.
 ///
@@ -46,7 +46,7 @@ impl Format for RigMessages {
             _ => None,
         });
         if let Some(result) = { results }.nth(slot) {
-            result.content = parts.into_iter().map(written).collect();
+            result.content = parts.into_iter().map(from_part).collect();
         }
     }
 
@@ -87,7 +87,7 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
                 result
                     .content
                     .iter()
-                    .filter_map(seen)
+                    .filter_map(as_part)
                     .for_each(|part| see(Piece::Content(part)));
             }
             item => {
@@ -107,7 +107,10 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
 
 /// Returns true if all content of `result` can be read. Only then can it be stored and replaced.
 fn is_slot(result: &ToolResult) -> bool {
-    result.content.iter().all(|content| seen(content).is_some())
+    result
+        .content
+        .iter()
+        .all(|content| as_part(content).is_some())
 }
 
 fn id_of(id: &CallId) -> &str {
@@ -119,7 +122,7 @@ fn seen_block(block: &AssistantContent) -> Option<Piece<'_>> {
         AssistantContent::Text(text) => Piece::Content(PartRef::Text(&text.text)),
         AssistantContent::Reasoning(reasoning) => Piece::Content(PartRef::Text(&reasoning.text)),
         AssistantContent::ToolCall(call) => Piece::Call(seen_call(call)),
-        AssistantContent::Image(image) => Piece::Content(seen_image(image)?),
+        AssistantContent::Image(image) => Piece::Content(as_image_part(image)?),
         AssistantContent::Opaque(opaque) => Piece::Content(PartRef::Opaque((&opaque.item).into())),
         _ => return None,
     })
@@ -157,7 +160,7 @@ fn has_signature(item: &Value) -> bool {
 fn seen_item(item: &UserContent) -> Option<PartRef<'_>> {
     let (data, mime) = match item {
         UserContent::Text(text) => return Some(PartRef::Text(&text.text)),
-        UserContent::Image(image) => return seen_image(image),
+        UserContent::Image(image) => return as_image_part(image),
         UserContent::Document(Document {
             data: DocumentSourceKind::String(text),
             ..

@@ -10,7 +10,7 @@ use rig::effect::Outcome;
 use rig::message::{EmptyToolName, Message, ProviderCallId, ToolName};
 use rig::tool::{DynamicTool, ToolExecutionError, ToolOutput, ToolResult};
 
-use crate::content::{read, written};
+use crate::content::{from_part, to_part};
 use crate::history::History;
 
 /// The error code of the listed reader, which tells it from any other tool of that name.
@@ -119,7 +119,7 @@ impl Reduction {
     ) -> Result<Option<ToolOutput>, OffloadError> {
         let given = result.output();
         let is_error = result.is_error() || result.is_refused();
-        let parts = given.as_content().iter().map(read).collect();
+        let parts = given.as_content().iter().map(to_part).collect();
         let shown = self
             .reduction
             .truncate(
@@ -131,7 +131,7 @@ impl Reduction {
             )
             .await?;
         // An empty output replaces nothing.
-        let shown = ToolOutput::content(shown.parts.into_iter().map(written).collect()).ok();
+        let shown = ToolOutput::content(shown.parts.into_iter().map(from_part).collect()).ok();
         Ok(shown.filter(|shown| shown != given))
     }
 
@@ -140,7 +140,7 @@ impl Reduction {
         match self.reduction.read_file_tool().call(call).await {
             Ok(output) => {
                 let (parts, _) = output.into_parts().await;
-                match ToolOutput::content(parts.into_iter().map(written).collect()) {
+                match ToolOutput::content(parts.into_iter().map(from_part).collect()) {
                     Ok(output) => ToolResult::success(output),
                     Err(error) => ToolResult::failed(error),
                 }

@@ -4,7 +4,7 @@ use offcut::agent::Tool as _;
 use offcut::{ReadFileTool, ToolCall};
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 
-use crate::result::written;
+use crate::result::from_part;
 
 /// The reader's entry in the tool list.
 pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
@@ -19,11 +19,11 @@ pub(crate) fn listed(reader: &ReadFileTool) -> Tool {
 }
 
 /// Answers a call of the reader.
-pub(crate) async fn read(reader: &ReadFileTool, call: &ToolCall) -> CallToolResult {
+pub(crate) async fn answer(reader: &ReadFileTool, call: &ToolCall) -> CallToolResult {
     match reader.call(call).await {
         Ok(output) => {
             let (parts, _) = output.into_parts().await;
-            CallToolResult::success(parts.into_iter().map(written).collect())
+            CallToolResult::success(parts.into_iter().map(from_part).collect())
         }
         Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
     }

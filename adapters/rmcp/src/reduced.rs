@@ -173,7 +173,9 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
         if self.is_reader(&call.name) {
             return match self.service.get_tool(&call.name) {
                 Some(_) => Err(same_name(&call.name)),
-                None => Ok(reader::read(&session.read_file_tool(), &call).await.into()),
+                None => Ok(reader::answer(&session.read_file_tool(), &call)
+                    .await
+                    .into()),
             };
         }
         match self.service.call_tool(params, request).await? {

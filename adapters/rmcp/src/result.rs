@@ -74,7 +74,7 @@ fn take_apart(content: Vec<ContentBlock>, structured: Option<Value>) -> (Vec<Par
                 });
                 parts.push(Part::Text(text));
             }
-            // Passed on as its own JSON, which `written` parses again.
+            // Passed on as its own JSON, which `from_part` parses again.
             None => parts.push(Part::Opaque(
                 serde_json::to_value(&block).unwrap_or_default(),
             )),
@@ -131,7 +131,7 @@ impl Taken {
                     content.push(fill(shell.map(|shell| shell.block), text, is_changed));
                 }
                 Part::Json(value) => document = Some(value),
-                part => content.push(written(part)),
+                part => content.push(from_part(part)),
             }
         }
         content.extend(left_out(shells));
@@ -147,7 +147,7 @@ fn print(text: &str) -> u64 {
 }
 
 /// Converts `part` to a separate block.
-pub(crate) fn written(part: Part) -> ContentBlock {
+pub(crate) fn from_part(part: Part) -> ContentBlock {
     match part {
         Part::Text(text) => ContentBlock::text(text),
         Part::Media { mime, data } if mime.starts_with("audio/") => {

@@ -51,10 +51,10 @@ impl ClearLayer {
 }
 
 impl<S> Layer<S> for ClearLayer {
-    type Service = Clearing<S>;
+    type Service = ClearService<S>;
 
-    fn layer(&self, inner: S) -> Clearing<S> {
-        Clearing {
+    fn layer(&self, inner: S) -> ClearService<S> {
+        ClearService {
             reduction: self.reduction.clone(),
             inner,
         }
@@ -63,12 +63,12 @@ impl<S> Layer<S> for ClearLayer {
 
 /// The service of a [`ClearLayer`].
 #[derive(Clone, Debug)]
-pub struct Clearing<S> {
+pub struct ClearService<S> {
     reduction: ToolReduction,
     inner: S,
 }
 
-impl<S> Service<HttpRequestFactory> for Clearing<S>
+impl<S> Service<HttpRequestFactory> for ClearService<S>
 where
     S: Service<HttpRequestFactory, Response = Response, Error = OpenAIError>
         + Clone

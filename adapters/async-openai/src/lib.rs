@@ -46,9 +46,9 @@ mod url;
 
 pub use chat::TypedChat;
 #[cfg(feature = "tower")]
-pub use layer::{ClearLayer, Clearing};
+pub use layer::{ClearLayer, ClearService};
 #[cfg(feature = "model")]
-pub use model::{NoModel, OpenAiChatModel};
+pub use model::{ModelSetupError, OpenAiChatModel};
 pub use responses::TypedResponses;
 
 /// Compiles and runs the README's examples.

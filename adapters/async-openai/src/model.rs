@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use answer::Answer;
 
-pub use error::NoModel;
+pub use error::ModelSetupError;
 
 /// A model for [`offcut::agent::Agent`], at any endpoint compatible with OpenAI's chat completions.
 ///
@@ -65,12 +65,12 @@ impl OpenAiChatModel {
     ///
     /// # Errors
     ///
-    /// [`NoModel`] if `OPENAI_MODEL` is not set, or if TLS can't be set up.
-    pub fn from_env() -> Result<Self, NoModel> {
+    /// [`ModelSetupError`] if `OPENAI_MODEL` is not set, or if TLS can't be set up.
+    pub fn from_env() -> Result<Self, ModelSetupError> {
         let model = std::env::var("OPENAI_MODEL")
             .ok()
             .filter(|model| !model.is_empty());
-        Self::named(model.ok_or(NoModel::Unnamed)?)
+        Self::named(model.ok_or(ModelSetupError::Unnamed)?)
     }
 
     /// Creates the model `name` at the endpoint named by the environment, as in
@@ -78,8 +78,8 @@ impl OpenAiChatModel {
     ///
     /// # Errors
     ///
-    /// [`NoModel`] if TLS can't be set up.
-    pub fn named(name: impl Into<String>) -> Result<Self, NoModel> {
+    /// [`ModelSetupError`] if TLS can't be set up.
+    pub fn named(name: impl Into<String>) -> Result<Self, ModelSetupError> {
         Ok(Self::new(
             Client::build(client::client()?, OpenAIConfig::default()),
             name,

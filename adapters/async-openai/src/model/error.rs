@@ -9,7 +9,7 @@ use offcut::agent::ModelError;
 /// Reason for a missing model.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-pub enum NoModel {
+pub enum ModelSetupError {
     /// The environment names no model.
     #[error("no model is named: set OPENAI_MODEL, or use `OpenAiChatModel::named`")]
     Unnamed,

@@ -18,7 +18,7 @@ use tokio::task::yield_now;
 /// Ends the suite because the store breaks `clause` by `what`. Content is not shown, since it may
 /// be long.
 #[track_caller]
-pub(super) fn broken(clause: &str, what: impl AsRef<str>) -> ! {
+pub(super) fn fail_clause(clause: &str, what: impl AsRef<str>) -> ! {
     panic!(
         "the backend breaks the contract, clause `{clause}`: {}",
         what.as_ref()
@@ -28,7 +28,7 @@ pub(super) fn broken(clause: &str, what: impl AsRef<str>) -> ! {
 #[track_caller]
 pub(super) fn check(holds: bool, clause: &str, what: impl FnOnce() -> String) {
     if !holds {
-        broken(clause, what());
+        fail_clause(clause, what());
     }
 }
 
@@ -45,11 +45,13 @@ pub(super) fn equal<T: PartialEq + Debug>(is: T, should: T, clause: &str, of: &s
 
 #[track_caller]
 pub(super) fn succeed<T>(result: Result<T, BackendError>, clause: &str, of: &str) -> T {
-    result.unwrap_or_else(|error| broken(clause, format!("{of} failed: {}", told(&error))))
+    result.unwrap_or_else(|error| {
+        fail_clause(clause, format!("{of} failed: {}", error_chain(&error)))
+    })
 }
 
 /// The error, its kind and the chain of its causes.
-pub(super) fn told(error: &BackendError) -> String {
+pub(super) fn error_chain(error: &BackendError) -> String {
     let mut text = format!("{error} ({:?})", error.kind());
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -89,7 +91,7 @@ pub(super) async fn put(
 }
 
 /// Asserts that all of `key` reads as `content`.
-pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
+pub(super) async fn assert_holds(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
     let page = succeed(
         store.read(key, ALL).await,
         clause,
@@ -110,7 +112,7 @@ pub(super) async fn holds(store: &impl Backend, key: &Key, content: &Bytes, clau
 
 pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) {
     match store.read(key, ALL).await {
-        Ok(page) => broken(
+        Ok(page) => fail_clause(
             clause,
             format!(
                 "`{key}` reads as {} bytes, but should not be found",
@@ -120,7 +122,7 @@ pub(super) async fn is_not_found(store: &impl Backend, key: &Key, clause: &str) 
         Err(error) => check(error.kind() == ErrorKind::NotFound, clause, || {
             format!(
                 "reading `{key}` failed with {}, but should fail as not found",
-                told(&error)
+                error_chain(&error)
             )
         }),
     }

@@ -8,7 +8,8 @@ use futures_util::StreamExt;
 use offcut::backend::{Backend, PutOutcome};
 
 use super::check::{
-    broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+    assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put, succeed,
+    written,
 };
 
 pub(super) async fn stored_content_is_read(store: &impl Backend) {
@@ -27,10 +28,10 @@ pub(super) async fn stored_content_is_read(store: &impl Backend) {
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
         put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
-        holds(store, &key, content, CLAUSE).await;
+        assert_holds(store, &key, content, CLAUSE).await;
     }
     for (number, content) in contents.iter().enumerate() {
-        holds(store, &key(format!("trunc/call_{number}")), content, CLAUSE).await;
+        assert_holds(store, &key(format!("trunc/call_{number}")), content, CLAUSE).await;
     }
 }
 
@@ -46,7 +47,7 @@ pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
         let key = key(path);
         let content = Bytes::from(key.to_string());
         put(store, &key, &content, PutOutcome::Stored, CLAUSE).await;
-        holds(store, &key, &content, CLAUSE).await;
+        assert_holds(store, &key, &content, CLAUSE).await;
     }
 }
 
@@ -148,7 +149,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
                 PutOutcome::Taken
             };
             put(store, &key, other, should, CLAUSE).await;
-            holds(store, &key, content, CLAUSE).await;
+            assert_holds(store, &key, content, CLAUSE).await;
             let mut writer = written(store, std::slice::from_ref(other), CLAUSE).await;
             equal(
                 succeed(writer.finish(&key).await, CLAUSE, "a writer"),
@@ -156,7 +157,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
                 CLAUSE,
                 "a writer",
             );
-            holds(store, &key, content, CLAUSE).await;
+            assert_holds(store, &key, content, CLAUSE).await;
         }
     }
     // Differs in the last byte only.
@@ -170,7 +171,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
         CLAUSE,
     )
     .await;
-    holds(store, &key("trunc/call_4"), &contents[4], CLAUSE).await;
+    assert_holds(store, &key("trunc/call_4"), &contents[4], CLAUSE).await;
 }
 
 pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) {
@@ -184,13 +185,13 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
         put(store, &lower, &first, PutOutcome::Stored, CLAUSE).await;
         // In a store that does not tell them apart the name is taken.
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
-            PutOutcome::Stored => holds(store, &upper, &second, CLAUSE).await,
+            PutOutcome::Stored => assert_holds(store, &upper, &second, CLAUSE).await,
             PutOutcome::Taken => {}
             PutOutcome::AlreadyThere => {
-                broken(CLAUSE, "other content is reported as already there")
+                fail_clause(CLAUSE, "other content is reported as already there")
             }
         }
-        holds(store, &lower, &first, CLAUSE).await;
+        assert_holds(store, &lower, &first, CLAUSE).await;
     }
 }
 
@@ -203,13 +204,13 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
         // A store with directories can't have both. It may report that in any way, but must not
         // lose one.
         match store.put(&second, "second".into()).await {
-            Ok(PutOutcome::Stored) => holds(store, &second, &"second".into(), CLAUSE).await,
+            Ok(PutOutcome::Stored) => assert_holds(store, &second, &"second".into(), CLAUSE).await,
             Ok(PutOutcome::Taken) | Err(_) => {}
             Ok(PutOutcome::AlreadyThere) => {
-                broken(CLAUSE, "other content is reported as already there")
+                fail_clause(CLAUSE, "other content is reported as already there")
             }
         }
-        holds(store, &first, &"first".into(), CLAUSE).await;
+        assert_holds(store, &first, &"first".into(), CLAUSE).await;
     }
 }
 

@@ -9,7 +9,8 @@ use tokio::sync::Barrier;
 use tokio::task::{JoinSet, yield_now};
 
 use super::check::{
-    ALL, abandon, broken, check, equal, holds, key, listed, noise, put, succeed, told, written,
+    ALL, abandon, assert_holds, check, equal, error_chain, fail_clause, key, listed, noise, put,
+    succeed, written,
 };
 
 pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
@@ -30,9 +31,9 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
                 while !done.load(Ordering::Relaxed) {
                     match store.read(&key, ALL).await {
                         Err(error) if error.kind() == ErrorKind::NotFound && seen.is_none() => {}
-                        Err(error) => broken(
+                        Err(error) => fail_clause(
                             CLAUSE,
-                            format!("reading meanwhile failed: {}", told(&error)),
+                            format!("reading meanwhile failed: {}", error_chain(&error)),
                         ),
                         Ok(page) => {
                             let whole = page.total == LENGTH as u64 && page.bytes.len() == LENGTH;
@@ -104,7 +105,7 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
                 "storing different content, the number of those told that theirs is there",
             );
         }
-        holds(store, &key, &content(right[0]), CLAUSE).await;
+        assert_holds(store, &key, &content(right[0]), CLAUSE).await;
     }
 }
 
@@ -154,7 +155,10 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
     for _ in 0..20 {
         match store.read(key, ALL).await {
             Err(error) if error.kind() == ErrorKind::NotFound && !seen => {}
-            Err(error) => broken(clause, format!("reading after it failed: {}", told(&error))),
+            Err(error) => fail_clause(
+                clause,
+                format!("reading after it failed: {}", error_chain(&error)),
+            ),
             Ok(page) => {
                 seen = true;
                 check(
@@ -177,6 +181,6 @@ async fn settles(store: &impl Backend, key: &Key, content: &Bytes, clause: &str)
     check(again != PutOutcome::Taken, clause, || {
         "storing the same again finds the name taken".into()
     });
-    holds(store, key, content, clause).await;
+    assert_holds(store, key, content, clause).await;
     put(store, key, &"other".into(), PutOutcome::Taken, clause).await;
 }

@@ -9,8 +9,8 @@ use offcut::backend::{Backend, Entry, ErrorKind, Key, PutOutcome};
 use tokio::task::JoinSet;
 
 use super::check::{
-    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, told,
-    written,
+    abandon, assert_holds, check, equal, error_chain, fail_clause, is_not_found, key, listed,
+    noise, put, succeed, written,
 };
 
 /// Returns whether the store can be swept at all.
@@ -22,9 +22,9 @@ pub(super) async fn can_remove(store: &impl Backend) -> bool {
     match store.remove(&key("trunc/nothing")).await {
         Ok(()) => true,
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
-        Err(error) => broken(
+        Err(error) => fail_clause(
             CLAUSE,
-            format!("removing a missing key failed: {}", told(&error)),
+            format!("removing a missing key failed: {}", error_chain(&error)),
         ),
     }
 }
@@ -61,9 +61,9 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
             || "it is still listed".into(),
         );
     }
-    holds(store, &stays, &content, CLAUSE).await;
+    assert_holds(store, &stays, &content, CLAUSE).await;
     put(store, &gone, &other, PutOutcome::Stored, CLAUSE).await;
-    holds(store, &gone, &other, CLAUSE).await;
+    assert_holds(store, &gone, &other, CLAUSE).await;
     // Removes the last key of a folder, then uses the folder again.
     for key in [&gone, &stays] {
         remove(store, key, CLAUSE).await;
@@ -83,7 +83,7 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
         CLAUSE,
         "a writer",
     );
-    holds(store, &gone, &other, CLAUSE).await;
+    assert_holds(store, &gone, &other, CLAUSE).await;
 }
 
 pub(super) async fn a_copy_outlives_its_original(store: &impl Backend) {
@@ -98,14 +98,14 @@ pub(super) async fn a_copy_outlives_its_original(store: &impl Backend) {
         );
         put(store, &from, content, PutOutcome::Stored, CLAUSE).await;
         copy(store, &from, &to, PutOutcome::Stored, CLAUSE).await;
-        holds(store, &from, content, CLAUSE).await;
-        holds(store, &to, content, CLAUSE).await;
+        assert_holds(store, &from, content, CLAUSE).await;
+        assert_holds(store, &to, content, CLAUSE).await;
         remove(store, &from, CLAUSE).await;
         is_not_found(store, &from, CLAUSE).await;
-        holds(store, &to, content, CLAUSE).await;
+        assert_holds(store, &to, content, CLAUSE).await;
         copy(store, &to, &from, PutOutcome::Stored, CLAUSE).await;
         remove(store, &to, CLAUSE).await;
-        holds(store, &from, content, CLAUSE).await;
+        assert_holds(store, &from, content, CLAUSE).await;
         equal(
             listed(store, CLAUSE).await.len(),
             number + 1,
@@ -126,18 +126,18 @@ pub(super) async fn a_copy_overwrites_nothing(store: &impl Backend) {
     put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
     put(store, &to, &other, PutOutcome::Stored, CLAUSE).await;
     copy(store, &from, &to, PutOutcome::Taken, CLAUSE).await;
-    holds(store, &to, &other, CLAUSE).await;
+    assert_holds(store, &to, &other, CLAUSE).await;
     put(store, &third, &content, PutOutcome::Stored, CLAUSE).await;
     copy(store, &from, &third, PutOutcome::AlreadyThere, CLAUSE).await;
     match store
         .copy(&key("trunc/nothing"), &key("swept/trunc/nothing"))
         .await
     {
-        Ok(put) => broken(CLAUSE, format!("copying a missing key returned {put:?}")),
+        Ok(put) => fail_clause(CLAUSE, format!("copying a missing key returned {put:?}")),
         Err(error) => check(error.kind() == ErrorKind::NotFound, CLAUSE, || {
             format!(
                 "copying a missing key failed with {}, but should fail as not found",
-                told(&error)
+                error_chain(&error)
             )
         }),
     }
@@ -151,7 +151,7 @@ async fn stored_at(store: &impl Backend, key: &Key, clause: &str) -> SystemTime 
         .map(|entry| succeed(entry, clause, "listing"));
     match entries.into_iter().find(|entry| entry.key == *key) {
         Some(Entry { stored_at, .. }) => stored_at,
-        None => broken(clause, format!("`{key}` is not listed")),
+        None => fail_clause(clause, format!("`{key}` is not listed")),
     }
 }
 
@@ -192,8 +192,8 @@ pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
         CLAUSE,
         "tidying",
     );
-    holds(store, &there, &content, CLAUSE).await;
-    holds(store, &named, &content, CLAUSE).await;
+    assert_holds(store, &there, &content, CLAUSE).await;
+    assert_holds(store, &named, &content, CLAUSE).await;
 }
 
 pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
@@ -206,15 +206,15 @@ pub(super) async fn a_dropped_move_loses_nothing(store: &impl Backend) {
         );
         put(store, &from, &content, PutOutcome::Stored, CLAUSE).await;
         abandon(store.copy(&from, &to), polls).await;
-        holds(store, &from, &content, CLAUSE).await;
+        assert_holds(store, &from, &content, CLAUSE).await;
         // A dropped call may still be running, so both outcomes are allowed.
         let is = succeed(store.copy(&from, &to).await, CLAUSE, "copying again");
         check(is != PutOutcome::Taken, CLAUSE, || {
             "copying again finds the name taken".into()
         });
-        holds(store, &to, &content, CLAUSE).await;
+        assert_holds(store, &to, &content, CLAUSE).await;
         abandon(store.remove(&from), polls).await;
-        holds(store, &to, &content, CLAUSE).await;
+        assert_holds(store, &to, &content, CLAUSE).await;
         remove(store, &from, CLAUSE).await;
         is_not_found(store, &from, CLAUSE).await;
     }
@@ -231,7 +231,7 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
             for round in 0..8 {
                 let key = key(format!("s-1/trunc/call_{task}_{round}"));
                 put(&*store, &key, &content, PutOutcome::Stored, CLAUSE).await;
-                holds(&*store, &key, &content, CLAUSE).await;
+                assert_holds(&*store, &key, &content, CLAUSE).await;
                 remove(&*store, &key, CLAUSE).await;
             }
             put(

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use offcut::backend::{Backend, PutOutcome, Writer};
 
 use super::check::{
-    abandon, broken, check, equal, holds, is_not_found, key, listed, noise, put, succeed, written,
+    abandon, assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put,
+    succeed, written,
 };
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
@@ -29,7 +30,7 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
             CLAUSE,
             "finishing",
         );
-        holds(store, &key, &content, CLAUSE).await;
+        assert_holds(store, &key, &content, CLAUSE).await;
         // A put finds the content that a writer stored.
         put(store, &key, &content, PutOutcome::AlreadyThere, CLAUSE).await;
     }
@@ -41,7 +42,7 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
         CLAUSE,
         "finishing without a chunk",
     );
-    holds(store, &empty, &Bytes::new(), CLAUSE).await;
+    assert_holds(store, &empty, &Bytes::new(), CLAUSE).await;
 }
 
 pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
@@ -94,7 +95,7 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
         CLAUSE,
         "finishing",
     );
-    holds(store, &free, &content, CLAUSE).await;
+    assert_holds(store, &free, &content, CLAUSE).await;
 }
 
 pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
@@ -116,7 +117,7 @@ pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
         CLAUSE,
         "finishing",
     );
-    holds(store, &key, &chunks.concat().into(), CLAUSE).await;
+    assert_holds(store, &key, &chunks.concat().into(), CLAUSE).await;
     let listed = listed(store, CLAUSE).await;
     equal(
         listed,
@@ -159,9 +160,9 @@ pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
         );
     }
     drop(writer);
-    holds(store, &keys[0], &first, CLAUSE).await;
-    holds(store, &keys[1], &first.slice(1..), CLAUSE).await;
-    holds(store, &keys[2], &second, CLAUSE).await;
+    assert_holds(store, &keys[0], &first, CLAUSE).await;
+    assert_holds(store, &keys[1], &first.slice(1..), CLAUSE).await;
+    assert_holds(store, &keys[2], &second, CLAUSE).await;
 }
 
 pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
@@ -175,12 +176,12 @@ pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
         // Both may fail, but must not change the stored content.
         let more = writer.write(noise(100_000, 15)).await;
         let named = writer.finish(&other).await;
-        holds(store, &key, &content, CLAUSE).await;
+        assert_holds(store, &key, &content, CLAUSE).await;
         if more.is_err() && matches!(named, Ok(PutOutcome::Stored)) {
-            broken(CLAUSE, "content is stored after a write that failed");
+            fail_clause(CLAUSE, "content is stored after a write that failed");
         }
         drop(writer);
-        holds(store, &key, &content, CLAUSE).await;
+        assert_holds(store, &key, &content, CLAUSE).await;
     }
 }
 

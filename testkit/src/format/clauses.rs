@@ -10,7 +10,7 @@ use super::seen::Seen;
 /// Ends the suite because the format breaks `clause` at a message. The message's content is not
 /// shown, since it may be long.
 #[track_caller]
-pub(super) fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
+pub(super) fn fail_clause(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
     panic!(
         "the format breaks the contract, clause `{clause}`, with message {at}: {}",
         what.as_ref()
@@ -20,7 +20,7 @@ pub(super) fn broken(clause: &str, at: usize, what: impl AsRef<str>) -> ! {
 #[track_caller]
 pub(super) fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() -> String) {
     if !holds {
-        broken(clause, at, what());
+        fail_clause(clause, at, what());
     }
 }
 
@@ -103,7 +103,7 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             format.replace_result(&mut changed, slot, parts);
             let now = Seen::of(format, &changed).0;
             if let Err(what) = is_else_the_same(seen, &now, Some(slot), None) {
-                broken(
+                fail_clause(
                     CLAUSE,
                     at,
                     format!("after slot {slot} was replaced, {what}"),
@@ -189,7 +189,7 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
         format.replace_arguments(&mut changed, call, new.to_string());
         let now = Seen::of(format, &changed).0;
         if let Err(what) = is_else_the_same(seen, &now, None, Some(call)) {
-            broken(
+            fail_clause(
                 CLAUSE,
                 at,
                 format!("after the arguments of call {call} were replaced, {what}"),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::clauses::{HINT, Shape, all_clauses, broken, check};
+use super::clauses::{HINT, Shape, all_clauses, check, fail_clause};
 use super::pairing::{Ids, no_ids_are_dropped};
 use super::seen::Seen;
 
@@ -14,7 +14,7 @@ const UNKNOWN: &str = "zz_offcut_unknown";
 
 fn write<M: Serialize>(message: &M, at: usize) -> Value {
     serde_json::to_value(message)
-        .unwrap_or_else(|_| broken("round trip", at, "it can't be written as JSON"))
+        .unwrap_or_else(|_| fail_clause("round trip", at, "it can't be written as JSON"))
 }
 
 fn read<M: DeserializeOwned>(json: Value) -> Option<M> {

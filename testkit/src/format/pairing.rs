@@ -56,14 +56,14 @@ pub(super) fn results_have_calls<F: Format>(format: &F, messages: &[F::Message])
         .iter()
         .any(|result| result.call.is_some());
     match () {
-        () if !ids.agree() && !ids.are_none() => broken(
+        () if !ids.agree() && !ids.are_none() => fail_clause(
             "it shows ids, and no result among the messages has the id of a call; show both alike, numbers as the same text",
         ),
-        () if ids.are_none() && !ids.has_named_result && ids.has_parallel_calls => broken(
+        () if ids.are_none() && !ids.has_named_result && ids.has_parallel_calls => fail_clause(
             "it shows no ids and no names of results, so with several calls in a message nothing says which one a result answers; \
              show `Call::id` and `ResultHead::id`, numbers as text, or `ResultHead::name` where there are no ids",
         ),
-        () if !is_paired => broken(
+        () if !is_paired => fail_clause(
             "no result among the messages answers a call before it; add a call with its result, and show the same id of both",
         ),
         () => {}
@@ -96,7 +96,7 @@ pub(super) fn no_ids_are_dropped<F: Format>(format: &F, messages: &[(&F::Message
         if let Some(call_field) = in_calls.get(&id)
             && !elsewhere.contains_key(&id)
         {
-            broken(&format!(
+            fail_clause(&format!(
                 "`{call_field}` of a call and `{result_field}` of a result have the same value in the messages' JSON, and the format \
                  shows no such id; show it as `Call::id` and `ResultHead::id`, a number as text",
             ));
@@ -127,7 +127,7 @@ fn gather_ids(json: &Value, found: &mut BTreeMap<String, String>) {
 }
 
 #[track_caller]
-fn broken(what: &str) -> ! {
+fn fail_clause(what: &str) -> ! {
     panic!(
         "the format breaks the contract, clause `a result leads to its call`, with the messages together: {what}"
     )

@@ -60,7 +60,7 @@ fn text(message: &Value) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let task = Task::from_args()?;
-    let api = Api::at("ANTHROPIC_BASE_URL", "https://api.anthropic.com")?;
+    let api = Api::from_env_or("ANTHROPIC_BASE_URL", "https://api.anthropic.com")?;
     let api = api.key("x-api-key", "", "ANTHROPIC_API_KEY")?;
     let api = api.header("anthropic-version", "2023-06-01")?;
     print(&converse(&api, &task).await?)?;

@@ -49,7 +49,7 @@ async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let task = Task::from_args()?;
-    let api = Api::at("OPENAI_BASE_URL", "https://api.openai.com/v1")?;
+    let api = Api::from_env_or("OPENAI_BASE_URL", "https://api.openai.com/v1")?;
     let api = api.key("authorization", "Bearer ", "OPENAI_API_KEY")?;
     print(&converse(&api, &task).await?)?;
     Ok(())

@@ -64,7 +64,7 @@ fn text(content: &Value) -> String {
 async fn main() -> Result<(), Box<dyn Error>> {
     let task = Task::from_args()?;
     let base = "https://generativelanguage.googleapis.com";
-    let api = Api::at("GOOGLE_GEMINI_BASE_URL", base)?;
+    let api = Api::from_env_or("GOOGLE_GEMINI_BASE_URL", base)?;
     let api = api.key("x-goog-api-key", "", "GEMINI_API_KEY")?;
     print(&converse(&api, &task).await?)?;
     Ok(())

@@ -29,7 +29,7 @@ impl Api {
     /// # Errors
     ///
     /// The HTTP client can't be built, for instance without any certificates on this machine.
-    pub fn at(name: &str, default: &str) -> Result<Self, Box<dyn Error>> {
+    pub fn from_env_or(name: &str, default: &str) -> Result<Self, Box<dyn Error>> {
         // An error means that one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = env::var(name).unwrap_or_else(|_| default.to_owned());

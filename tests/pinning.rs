@@ -5,11 +5,11 @@
 mod common;
 
 use common::{builder, call, clear, content, lines, memory, round, stored, text};
+use offcut::agent::Tool;
 use offcut::backend::{Location, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind, Placement, Position};
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::tool::Tool;
 use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
 use serde_json::json;
 

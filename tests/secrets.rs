@@ -181,7 +181,7 @@ fn o4_no_error_of_a_settings_file_quotes_a_url() {
         .unwrap_err()
         .to_string();
     assert!(
-        typo.contains("`line` is none of"),
+        typo.contains("unknown value `line`"),
         "a word is still repeated: {typo}"
     );
 }

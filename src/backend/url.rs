@@ -184,8 +184,9 @@ pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
         Kind::Memory(name) => match Memory::named(name) {
             Ok(named) => Ok(Arc::new(named)),
             Err(error) => {
-                let message =
-                    format!("`{url}` needs a safe name after `memory:`, such as `memory:grep`");
+                let message = format!(
+                    "`{url}` needs a safe name after `memory:`: use one such as `memory:grep`"
+                );
                 Err(BackendError::new(ErrorKind::Other, message).with_source(error))
             }
         },

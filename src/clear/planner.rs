@@ -85,7 +85,7 @@ impl<'a> Planner<'a> {
                 }
             }
             Substitute::Arguments(text) => {
-                (bytes, tokens) = (text.len() as u64, meter.count_str(text))
+                (bytes, tokens) = (text.len() as u64, meter.count_str(text));
             }
         }
         let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));

@@ -187,7 +187,7 @@ fn misnamed(given: &Value) -> Option<Refusal> {
     })?;
     Some(Refusal::Misnamed {
         given: (*theirs).clone(),
-        meant: *ours,
+        meant: ours,
     })
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn has_failed(report: &Report) -> bool {
     let of_handlers = [
         "the truncation handler",
         "the clear handler",
-        "the callback",
+        "the id callback",
     ];
     let is_of_store = |error: &String| !of_handlers.iter().any(|name| error.starts_with(name));
     report

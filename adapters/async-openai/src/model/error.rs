@@ -23,7 +23,7 @@ pub enum ModelSetupError {
     },
 }
 
-impl fmt::Debug for NoModel {
+impl fmt::Debug for ModelSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&ErrorChain(self), f)
     }

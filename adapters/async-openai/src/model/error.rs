@@ -6,7 +6,7 @@ use async_openai::error::{ApiErrorResponse, OpenAIError};
 use offcut::ErrorChain;
 use offcut::agent::ModelError;
 
-/// Reason for a missing model.
+/// Reason for a model that could not be set up.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelSetupError {

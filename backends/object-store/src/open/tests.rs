@@ -113,9 +113,9 @@ fn l11_wrong_urls_do_not_open() {
         ("s3://", "must name a bucket"),
         ("s3://b", "must name a bucket"),
         ("s3://a..b", "must name a bucket"),
-        ("s3://me:pass@bucket", "no user and no password"),
+        ("s3://me:pass@bucket", "no user or password"),
         ("s3://bucket:9000", "no port"),
-        ("s3://bucket#x", "no port and no fragment"),
+        ("s3://bucket#x", "no port or fragment"),
         ("s3://bucket/../x//y", "spell its prefix plainly"),
         ("s3://bucket/a%20b", "prefix"),
         ("s3://bucket/a%2Fb", "spell its prefix plainly"),
@@ -126,7 +126,7 @@ fn l11_wrong_urls_do_not_open() {
         ("file:///absolute?x=1", "option"),
         ("ftp://bucket", "no store for `ftp:`"),
         ("s3://bucket?regoin=eu", "unknown option `regoin`"),
-        ("s3://bucket?region=a&region=b", "each option once"),
+        ("s3://bucket?region=a&region=b", "each option only once"),
         ("s3://bucket?region=", "`region` must be printable"),
         ("s3://bucket?region=a%0Ab", "`region` must be printable"),
         (
@@ -170,7 +170,7 @@ fn l11_wrong_urls_do_not_open() {
         ("az://container", "`account_name` is missing"),
         (
             "az://container?account_name=a/b",
-            "`account_name` must be letters",
+            "`account_name` must consist of letters",
         ),
     ] {
         let said = refused(url, &KEYS);

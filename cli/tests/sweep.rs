@@ -377,7 +377,7 @@ fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
         1,
     );
     assert!(
-        error.contains("all/store/ failed: it is a store of its own"),
+        error.contains("all/store/ failed: this directory is a store itself"),
         "{error}"
     );
     let sweep = ["sweep", &store, "--live", &live, "--unreferenced"];

@@ -119,7 +119,7 @@ async fn reading_brings_back_what_was_swept() {
         reads(&session, &forged)
             .await
             .unwrap_err()
-            .contains("not a location of this conversation"),
+            .contains("not a stored result of this conversation"),
         "{forged}"
     );
     let other = quick(store.clone()).session("swept");
@@ -371,7 +371,7 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
         .await
         .unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
-    assert!(why.contains("a store of its own"), "{why}");
+    assert!(why.contains("a store itself"), "{why}");
     assert!(inner.read_original(&location).await.unwrap().is_ok());
 }
 

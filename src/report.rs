@@ -272,6 +272,21 @@ impl Report {
         saved(self.decisions.iter().filter_map(|decision| decision.tokens))
     }
 
+    /// Number of input tokens after the pass: those counted before it, less those that it saved, or
+    /// plus those that handlers added. Decisions that were repeated are in the count already. `None`
+    /// for a truncation; an upper bound where the count is one.
+    #[must_use]
+    pub fn tokens_after(&self) -> Option<u64> {
+        let new = self
+            .decisions
+            .iter()
+            .filter(|d| d.outcome != Outcome::Repeated);
+        let changes = new.filter_map(|decision| decision.tokens);
+        let sum = changes.map(Sum::from).fold(Sum::default(), Sum::plus);
+        let left = sum.left_of(self.tokens?.counted);
+        Some(left.try_into().unwrap_or(u64::MAX))
+    }
+
     /// Number of bytes of content by which the conversation is shorter; 0 if handlers made it
     /// longer.
     #[must_use]

@@ -36,6 +36,7 @@ async fn pass(reduction: &ToolReduction, messages: &mut [Message]) -> (Report, u
         before.saturating_sub(after),
         "the report is exact"
     );
+    assert_eq!(report.tokens_after(), Some(after));
     (report, before, after)
 }
 

@@ -124,7 +124,7 @@ pub(crate) struct Truncate {
 ///
 /// The conversation is a JSON list of messages, or a request's body that holds one; the output has
 /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
-/// byte.
+/// byte. With --json, the output is {"body": …, "report": …}.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offcut clear <--backend <URL>|--config <FILE>> [OPTIONS]")]
 pub(crate) struct Clear {

@@ -52,7 +52,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         #[cfg(unix)]
         Command::Run(run) => commands::run::run(run),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
-        Command::Clear(clear) => commands::clear::run(clear),
+        Command::Clear(clear) => commands::clear::run(clear, args.json),
         Command::Read(read) => commands::read::run(read, args.json),
         Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
         Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),

@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
 use serde_json::{Value, json};
@@ -120,6 +121,53 @@ fn truncation_as_json_has_the_report() {
         (&json!("truncated"), &json!("cat"))
     );
     assert_eq!(decision["bytes"]["before"], lines(9_000).len());
+}
+
+/// The keys of `value`, with those of its objects and of the items of its lists; sorted.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = format!("{path}.{key}");
+                keys(value, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, path, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_cleared_body_as_json_has_the_report_that_the_documentation_describes() {
+    let folder = tempdir().unwrap();
+    let args = [
+        "clear",
+        "--config",
+        "eino",
+        "--backend",
+        text(folder.path()),
+    ];
+    let [(format, body), ..] = conversations();
+    assert_eq!(format, "openai-chat", "the example is one");
+    let plain: Value = serde_json::from_str(&succeed(&args, &body.to_string())).unwrap();
+    let json = succeed(&[&args[..], &["--json"]].concat(), &body.to_string());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["body"], plain);
+
+    let page = include_str!("../../docs/reports.md");
+    let example = page.split("```json").nth(1).unwrap();
+    let example: Value = serde_json::from_str(example.split("```").next().unwrap()).unwrap();
+    let (mut described, mut written) = (BTreeSet::new(), BTreeSet::new());
+    keys(&example["report"], "", &mut described);
+    keys(&json["report"], "", &mut written);
+    assert_eq!(described, written);
+    for decision in json["report"]["decisions"].as_array().unwrap() {
+        for word in [&decision["outcome"], &decision["reason"]] {
+            let word = word.as_str().unwrap_or("kept");
+            assert!(page.contains(&format!("`{word}`")), "{word}");
+        }
+    }
 }
 
 #[test]

@@ -13,17 +13,31 @@ use super::note_failures;
 use crate::failure::{Failure, chain};
 use crate::{args, input, output, settings};
 
-pub(crate) fn run(args: &args::Clear) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &args::Clear, json: bool) -> Result<ExitCode, Failure> {
     let mut came = Vec::new();
     let (text, report) = match pass(args, &mut came) {
         Ok(passed) => passed,
         Err(failure) => return input::pass_on(&failure, &came),
     };
-    output::write(&text)?;
+    if json {
+        output::write(&with_report(&text, &report)?)?;
+    } else {
+        output::write(&text)?;
+    }
     if let Some(file) = &args.report {
         write_report(file, &report)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns JSON that holds the body, in its own spelling, and the report beside it.
+fn with_report(body: &str, report: &Report) -> Result<String, Failure> {
+    let report = serde_json::to_string(report)
+        .map_err(|error| Failure::new(format!("the report can't be written as JSON: {error}")))?;
+    Ok(format!(
+        "{{\"body\": {}, \"report\": {report}}}\n",
+        body.trim()
+    ))
 }
 
 /// Returns the body to send and the report. Once read, all of stdin is in `came`.

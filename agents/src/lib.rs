@@ -3,6 +3,10 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod hook;
+pub mod layout;
+pub mod log;
+
 use std::fmt;
 use std::str::FromStr;
 

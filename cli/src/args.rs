@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Replay(Replay),
     #[cfg(unix)]
     Run(Run),
+    Hook(Hook),
     Truncate(Truncate),
     Clear(Clear),
     Read(Read),
@@ -91,6 +92,24 @@ pub(crate) struct Run {
     /// The command and its arguments. Everything from the first word on is the command's.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Answer an event of a coding agent, read from stdin.
+///
+/// The agent's settings name this command. Long results are stored whole and
+/// replaced by a hint and a preview. Anything unexpected, and any failure, lets the event pass
+/// unchanged: nothing on stdout, exit code 0, and a line in OFFCUT_HOME/hook.log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Hook {
+    /// The agent: claude-code, opencode or pi.
+    pub(crate) agent: String,
+    /// Store, instead of OFFCUT_HOME/store or the settings' own.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<StoreUrl>,
+    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a ready
+    /// policy.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

@@ -37,6 +37,8 @@ pub fn main() -> ExitCode {
         // The command may do its work without an output.
         #[cfg(unix)]
         Ok(args) if matches!(args.command, Command::Run(_)) => run(&args),
+        // An agent takes a failing hook for an answer.
+        Ok(args) if matches!(args.command, Command::Hook(_)) => run(&args),
         Ok(args) => is_ready.and_then(|()| run(&args)),
         Err(error) => is_ready.and_then(|()| answer(&error)),
     };
@@ -51,6 +53,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Replay(replay) => commands::replay::run(replay, args.json),
         #[cfg(unix)]
         Command::Run(run) => commands::run::run(run),
+        Command::Hook(hook) => Ok(commands::hook::run(hook)),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear, args.json),
         Command::Read(read) => commands::read::run(read, args.json),

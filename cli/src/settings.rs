@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use offcut::backend::{Backend, Memory, StoreUrl};
 use offcut::{BuildError, Settings, ToolReduction};
+use offcut_agents::layout::Home;
 
 use tokio::runtime::Runtime;
 
@@ -112,6 +113,18 @@ pub(crate) fn reduction_or(
         settings.backend_url = Some(or_else()?);
     }
     of_session(&settings, args, open)
+}
+
+/// The store of this user, for settings that name none.
+pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
+    let home = Home::from_env();
+    let store = home.and_then(|home| home.store().into_os_string().into_string().ok());
+    store.map(StoreUrl::from).ok_or_else(|| {
+        Failure::usage(
+            "there is no home directory for a store",
+            "--backend URL names a store, or set OFFCUT_HOME to a directory",
+        )
+    })
 }
 
 /// Builds the reduction for a command that reads stores, which must exist.

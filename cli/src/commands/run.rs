@@ -1,12 +1,10 @@
 //! `offcut run`.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use offcut::backend::StoreUrl;
 use offcut::{OnStoreFailure, ToolCall, ToolReduction, Truncated};
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -56,7 +54,7 @@ fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), F
             let (store, came) = (stores::open(url)?, came.clone());
             Ok(Arc::new(Kept { store, came }) as _)
         };
-        let reduction = settings::reduction_or(&args.reduction, user_store, open)?;
+        let reduction = settings::reduction_or(&args.reduction, settings::user_store, open)?;
         let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, &arguments);
         Ok(Stream {
             reduction,
@@ -68,27 +66,6 @@ fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), F
     let streams = [stream("", To::Stdout)?, stream("-stderr", To::Stderr)?];
     drop(inside);
     Ok((runtime, streams))
-}
-
-/// The store of this user, for settings that name none.
-fn user_store() -> Result<StoreUrl, Failure> {
-    let folder = |name| {
-        std::env::var_os(name)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from)
-    };
-    let home = || Some(folder("HOME")?.join(".local/share"));
-    let data = folder("XDG_DATA_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(home);
-    let path = folder("OFFCUT_HOME").or_else(|| Some(data?.join("offcut")));
-    let store = path.and_then(|path| path.join("store").into_os_string().into_string().ok());
-    store.map(StoreUrl::from).ok_or_else(|| {
-        Failure::usage(
-            "there is no home directory for a store",
-            "--backend URL names a store, or set OFFCUT_HOME to a directory",
-        )
-    })
 }
 
 /// An id that no other run of this machine has.

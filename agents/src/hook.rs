@@ -1,0 +1,48 @@
+//! Answers the events that agents send to their hooks.
+
+mod claude_code;
+mod error;
+mod event;
+mod plain;
+mod surroundings;
+
+use offcut::ToolReduction;
+
+use crate::Agent;
+
+pub use error::HookError;
+pub use surroundings::Surroundings;
+
+/// The name of the tool by which `agent` reads files, for hints. `None` if it only has a shell.
+#[must_use]
+pub fn reader(agent: Agent) -> Option<&'static str> {
+    match agent {
+        Agent::ClaudeCode => Some("Read"),
+        Agent::Codex => None,
+        Agent::GeminiCli => Some("read_file"),
+        Agent::OpenCode | Agent::Pi => Some("read"),
+    }
+}
+
+/// Answers an `event`, as the agent wrote it. Returns the text for stdout, or `None` if the event
+/// passes unchanged.
+///
+/// `reduction` is one for all sessions; the event names its own. Nothing is cleared here: only a
+/// result that is new is truncated.
+///
+/// # Errors
+///
+/// The event is not one of `agent`, or a result could not be stored. It then passes unchanged.
+pub async fn answer(
+    agent: Agent,
+    event: &[u8],
+    reduction: &ToolReduction,
+    surroundings: &Surroundings,
+) -> Result<Option<String>, HookError> {
+    match agent {
+        Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
+        Agent::OpenCode | Agent::Pi => plain::answer(event, reduction, surroundings).await,
+        // Their results can't be replaced by a hook without losing more than it saves.
+        Agent::Codex | Agent::GeminiCli => Ok(None),
+    }
+}

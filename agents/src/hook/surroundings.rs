@@ -1,0 +1,42 @@
+//! The places that a hook has to know.
+
+use std::path::{Path, PathBuf};
+
+/// The surroundings of a hook.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The directory of the store, if it is one: results that an agent reads from it pass unchanged.
+    pub store: Option<PathBuf>,
+    /// The agent's own folder, such as `~/.claude`: long output may be taken from files in it. `None`
+    /// if it is unknown.
+    pub agent_home: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Returns true if `path`, relative to `directory`, is inside the store, symbolic links followed.
+    pub(super) fn is_stored(&self, directory: &Path, path: &str) -> bool {
+        inside(self.store.as_deref(), &directory.join(path)).is_some()
+    }
+
+    /// Returns true if the `command` of a shell names the store.
+    pub(super) fn names_store(&self, command: &str) -> bool {
+        let names = |path: &Path| path.to_str().is_some_and(|path| command.contains(path));
+        self.store.as_deref().is_some_and(|store| {
+            names(store) || store.canonicalize().is_ok_and(|resolved| names(&resolved))
+        })
+    }
+
+    /// Resolves `path`. `None` unless it is a file inside `folder` of the agent's own folder,
+    /// symbolic links followed.
+    pub(super) fn file_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
+        let folder = self.agent_home.as_deref()?.join(folder);
+        inside(Some(&folder), path).filter(|file| file.is_file())
+    }
+}
+
+/// The resolved `path`, if it exists and is inside `folder`.
+fn inside(folder: Option<&Path>, path: &Path) -> Option<PathBuf> {
+    let folder = folder?.canonicalize().ok()?;
+    let path = path.canonicalize().ok()?;
+    (path != folder && path.starts_with(&folder)).then_some(path)
+}

@@ -1,0 +1,74 @@
+//! The user's own folder: one store for everything that this user runs, settings and a log. And the
+//! folders of agents.
+
+use std::path::{Path, PathBuf};
+
+use crate::Agent;
+
+/// The folder of one user: `OFFCUT_HOME`, else `offcut` in `XDG_DATA_HOME`, else
+/// `~/.local/share/offcut`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The folder that the environment names; `None` if there is no home directory either.
+    #[must_use]
+    pub fn from_env() -> Option<Self> {
+        if let Some(home) = folder("OFFCUT_HOME") {
+            // An agent's hooks run in other directories than the commands of its user.
+            return std::path::absolute(home).ok().map(Self);
+        }
+        let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
+        let data = data.or_else(|| Some(folder("HOME")?.join(".local/share")))?;
+        Some(Self(data.join("offcut")))
+    }
+
+    /// The folder at `path`.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The user's one store, shared by all agents.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.0.join("store")
+    }
+
+    /// The settings of all hooks; the file may be missing.
+    #[must_use]
+    pub fn settings(&self) -> PathBuf {
+        self.0.join("offcut.toml")
+    }
+
+    /// The log of hooks that could not do their work.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.0.join("hook.log")
+    }
+}
+
+/// The folder in which `agent` keeps its own files, such as `~/.claude`. `None` if it is unknown.
+#[must_use]
+pub fn agent_home(agent: Agent) -> Option<PathBuf> {
+    let in_home = |name| Some(folder("HOME")?.join(name));
+    match agent {
+        Agent::ClaudeCode => folder("CLAUDE_CONFIG_DIR").or_else(|| in_home(".claude")),
+        Agent::Codex => folder("CODEX_HOME").or_else(|| in_home(".codex")),
+        Agent::GeminiCli => in_home(".gemini"),
+        Agent::OpenCode => in_home(".local/share/opencode"),
+        Agent::Pi => in_home(".pi"),
+    }
+}
+
+fn folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+}

@@ -1,0 +1,81 @@
+//! `offcut hook`.
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+
+use offcut_agents::hook::{self, Surroundings};
+use offcut_agents::layout::{self, Home};
+use offcut_agents::{Agent, log};
+
+use crate::failure::{Failure, chain};
+use crate::{args, settings, stores};
+
+/// Answers the event on stdin. Never fails: an agent goes on with its own result instead.
+pub(crate) fn run(args: &args::Hook) -> ExitCode {
+    let home = Home::from_env();
+    // A panic is noted in the log; stderr may be shown to the model.
+    std::panic::set_hook(Box::new(|_| {}));
+    let answer = catch_unwind(AssertUnwindSafe(|| answer(args, home.as_ref())))
+        .unwrap_or_else(|_| Err(Failure::new("the program has a bug: it panicked")));
+    let written = answer.and_then(|answer| {
+        let mut stdout = io::stdout().lock();
+        let answer = answer.unwrap_or_default();
+        let written = stdout
+            .write_all(answer.as_bytes())
+            .and_then(|()| stdout.flush());
+        written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))
+    });
+    if let (Err(failure), Some(home)) = (written, home) {
+        // There is nowhere to report that the log can't be written.
+        _ = log::append(&home.log(), &format!("hook {}: {failure}", args.agent));
+    }
+    ExitCode::SUCCESS
+}
+
+fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Option<String>, Failure> {
+    let mut event = Vec::new();
+    let read = io::stdin().lock().read_to_end(&mut event);
+    read.map_err(|error| Failure::new(format!("the event can't be read: {error}")))?;
+    let agent: Agent = args
+        .agent
+        .parse()
+        .map_err(|error| Failure::new(format!("{error}")))?;
+
+    let runtime = settings::runtime()?;
+    let _inside = runtime.enter();
+    let origin = config(args, home);
+    let mut settings = settings::load(&origin)?;
+    if let Some(store) = &args.backend {
+        settings.backend_url = Some(store.clone());
+    }
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(settings::user_store()?);
+    }
+    // In an agent that has a reader of its own, hints name that one.
+    settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
+    let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
+    let surroundings = Surroundings {
+        store: settings
+            .backend_url
+            .as_ref()
+            .and_then(|url| url.directory())
+            .map(Path::to_owned),
+        agent_home: layout::agent_home(agent),
+    };
+    let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
+    answer.map_err(|error| Failure::new(chain(&error)))
+}
+
+/// The name of the settings: those of the arguments, else the user's, else a ready policy.
+fn config(args: &args::Hook, home: Option<&Home>) -> String {
+    let of_user = || {
+        let file = home?.settings();
+        file.exists().then(|| file.into_os_string().into_string())
+    };
+    let named = args.config.clone();
+    named
+        .or_else(|| of_user()?.ok())
+        .unwrap_or_else(|| settings::READY[0].0.to_owned())
+}

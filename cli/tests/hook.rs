@@ -1,0 +1,115 @@
+//! `offcut hook` as an agent starts it: it never fails, and never prints half an answer.
+
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    dead_code,
+    reason = "helpers are shared"
+)]
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::{command, run_command, text};
+
+/// Runs a hook for the user whose folder is `home`. Returns stdout; stderr must be empty.
+fn hook(home: &Path, args: &[&str], event: &str) -> String {
+    let mut command = command(&[&["hook"], args].concat());
+    command.env("OFFCUT_HOME", home).env("HOME", home);
+    let ran = run_command(&mut command, event);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    ran.out
+}
+
+fn log(home: &Path) -> String {
+    std::fs::read_to_string(home.join("hook.log")).unwrap_or_default()
+}
+
+fn event(stdout: &str) -> String {
+    json!({
+        "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": "toolu_1",
+        "tool_name": "Bash", "tool_input": {"command": "make"},
+        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false}
+    })
+    .to_string()
+}
+
+fn long() -> String {
+    (0..3_000).map(|n| format!("line {n}\n")).collect()
+}
+
+#[test]
+fn a_long_result_is_stored_for_the_user_and_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let answer = hook(home.path(), &["claude-code"], &event(&long()));
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let shown = &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
+    let path = home.path().join("store/s1/trunc/toolu_1");
+    assert!(shown.as_str().unwrap().contains(text(&path)), "{shown}");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), long());
+    assert_eq!(log(home.path()), "");
+}
+
+#[test]
+fn the_users_settings_and_store_count() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("elsewhere");
+    let settings =
+        format!("preset = \"recommended\"\nbackend = {store:?}\nmax_length_for_trunc = 100_000\n");
+    std::fs::write(home.path().join("offcut.toml"), settings).unwrap();
+    assert_eq!(hook(home.path(), &["claude-code"], &event(&long())), "");
+    let answer = hook(home.path(), &["claude-code"], &event(&long().repeat(9)));
+    assert!(answer.contains(text(&store)), "{answer:.300}");
+    let other = [
+        "claude-code",
+        "--config",
+        "recommended",
+        "--backend",
+        text(&store),
+    ];
+    assert!(hook(home.path(), &other, &event(&long())).contains(text(&store)));
+}
+
+#[test]
+fn anything_unexpected_passes_and_the_log_says_why() {
+    let event = event(&long());
+    let secret = "sk-secret-0123456789";
+    let no_json = format!("{{\"api_key\": \"{secret}\"");
+    let cases: [(&[&str], &str, &str); 5] = [
+        (&["claude-code"], &no_json, "the event is not the JSON"),
+        (&["claude-code"], "", "the event is not the JSON"),
+        (&["claude"], &event, "no agent is called `claude`"),
+        (
+            &["claude-code", "--config", "nothing.toml"],
+            &event,
+            "nothing.toml",
+        ),
+        (
+            &["claude-code", "--backend", "/dev/null/store"],
+            &event,
+            "can't be opened",
+        ),
+    ];
+    for (args, event, why) in cases {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(hook(home.path(), args, event), "", "{args:?}");
+        let log = log(home.path());
+        assert!(log.contains(why), "{args:?}: {log}");
+        assert_eq!(log.lines().count(), 1);
+        assert!(!log.contains(secret) && !log.contains("line 17"), "{log}");
+    }
+}
+
+#[test]
+fn wrong_settings_of_the_user_pass_too() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("offcut.toml"), "max_length = 5\n").unwrap();
+    assert_eq!(hook(home.path(), &["claude-code"], &event(&long())), "");
+    assert!(
+        log(home.path()).contains("max_length"),
+        "{}",
+        log(home.path())
+    );
+}

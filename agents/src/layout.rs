@@ -18,6 +18,12 @@ impl Home {
             // An agent's hooks run in other directories than the commands of its user.
             return std::path::absolute(home).ok().map(Self);
         }
+        Self::by_default()
+    }
+
+    /// The folder without `OFFCUT_HOME`.
+    #[must_use]
+    pub fn by_default() -> Option<Self> {
         let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
         let data = data.or_else(|| Some(folder("HOME")?.join(".local/share")))?;
         Some(Self(data.join("offcut")))
@@ -45,6 +51,12 @@ impl Home {
     #[must_use]
     pub fn settings(&self) -> PathBuf {
         self.0.join("offcut.toml")
+    }
+
+    /// The records and backups of changed settings of agents, a folder for each agent.
+    #[must_use]
+    pub fn installed(&self) -> PathBuf {
+        self.0.join("installed")
     }
 
     /// The log of hooks that could not do their work.

@@ -3,7 +3,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod doctor;
 pub mod hook;
+pub mod install;
 pub mod layout;
 pub mod log;
 

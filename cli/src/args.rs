@@ -38,6 +38,20 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Run(Run),
     Hook(Hook),
+    /// Put Offcut around the tools of a coding agent, by the agent's own settings.
+    ///
+    /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
+    /// nothing changes. `uninstall` takes it out.
+    Install(Install),
+    /// Take Offcut out of a coding agent's settings.
+    ///
+    /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
+    /// results stay.
+    Uninstall(Install),
+    /// Examine an installation: send an event through it, and tell what works.
+    ///
+    /// The exit code is 1 if there is a problem.
+    Doctor(Install),
     Truncate(Truncate),
     Clear(Clear),
     Read(Read),
@@ -110,6 +124,19 @@ pub(crate) struct Hook {
     /// policy.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
+}
+
+/// An agent, and the place of its settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Install {
+    /// The agent: claude-code.
+    pub(crate) agent: String,
+    /// A project's folder: use the user's own settings for this project instead of those for all.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// The program that the hook runs, instead of this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

@@ -3,6 +3,7 @@
 pub(crate) mod clear;
 pub(crate) mod config;
 pub(crate) mod hook;
+pub(crate) mod install;
 pub(crate) mod read;
 pub(crate) mod replay;
 #[cfg(unix)]

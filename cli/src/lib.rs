@@ -54,6 +54,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         #[cfg(unix)]
         Command::Run(run) => commands::run::run(run),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
+        Command::Install(install) => commands::install::install(install, args.json),
+        Command::Uninstall(install) => commands::install::uninstall(install, args.json),
+        Command::Doctor(install) => commands::install::doctor(install, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear, args.json),
         Command::Read(read) => commands::read::run(read, args.json),

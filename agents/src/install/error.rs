@@ -1,0 +1,52 @@
+//! The error of an installation.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// An installation that was not done. The file at [`path`](Self::path) is unchanged.
+#[derive(Debug)]
+pub struct InstallError {
+    path: PathBuf,
+    problem: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl InstallError {
+    pub(crate) fn new(path: &Path, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            problem: problem.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn because(
+        path: &Path,
+        problem: &str,
+        source: impl Error + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            source: Some(Box::new(source)),
+            ..Self::new(path, problem)
+        }
+    }
+
+    /// The file that could not be changed.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.problem)
+    }
+}
+
+impl Error for InstallError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,174 @@
+//! `offcut install`, `uninstall` and `doctor`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use offcut_agents::doctor::{self, Level};
+use offcut_agents::install::{Changed, InstallError, Installation, Outcome, Scope};
+use offcut_agents::layout::Home;
+use serde_json::json;
+
+use crate::failure::{FAILED, Failure, chain};
+use crate::{args, output};
+
+/// Puts Offcut into an agent's settings.
+pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
+    let installation = installation(args)?;
+    let changed = installation.install().map_err(|error| failed(&error))?;
+    if json {
+        return write_json(args, &changed);
+    }
+    for change in &changed {
+        let path = change.path.display();
+        let (first, verb) = match change.outcome {
+            Outcome::Unchanged => (
+                format!("{path} is unchanged: Offcut is in it already"),
+                "It has",
+            ),
+            Outcome::Created => (format!("{path} is new"), "It has"),
+            _ => (format!("{path} is changed"), "Added"),
+        };
+        output::write(&format!("{first}\n"))?;
+        for value in &change.values {
+            output::write(&format!("  {verb} {value}\n"))?;
+        }
+        if let Some(backup) = &change.backup {
+            output::write(&format!("  Backup: {}\n", backup.display()))?;
+        }
+    }
+    let agent = installation.agent;
+    output::write(&format!(
+        "New sessions use it. `offcut doctor {agent}` tries it; `offcut uninstall {agent}` takes it out.\n"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes Offcut out of an agent's settings.
+pub(crate) fn uninstall(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
+    let installation = installation(args)?;
+    let changed = installation.uninstall().map_err(|error| failed(&error))?;
+    if json {
+        return write_json(args, &changed);
+    }
+    for change in &changed {
+        let path = change.path.display();
+        output::write(&match change.outcome {
+            Outcome::Restored => format!("{path} is as it was before\n"),
+            Outcome::Removed => {
+                format!("{path} has changed since; only Offcut's lines were removed\n")
+            }
+            _ => format!("{path} is unchanged: Offcut is not in it\n"),
+        })?;
+    }
+    let store = installation.home.store();
+    if store.exists() {
+        let store = store.display();
+        output::write(&format!(
+            "Stored results stay in {store}; remove that folder if no conversation needs them.\n"
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Examines an installation.
+pub(crate) fn doctor(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
+    let installation = installation(args)?;
+    let findings = doctor::examine(&installation);
+    let has_problem = findings
+        .iter()
+        .any(|finding| finding.level == Level::Problem);
+    let code = ExitCode::from(if has_problem { FAILED } else { 0 });
+    let coverage = doctor::coverage(installation.agent);
+    if json {
+        let findings = findings.iter().map(|finding| {
+            json!({"level": level(finding.level), "text": finding.text, "advice": finding.advice})
+        });
+        let coverage = coverage.iter();
+        let coverage =
+            coverage.map(|row| json!({"results": row.results, "treatment": row.treatment}));
+        output::write_json(&json!({
+            "agent": installation.agent.name(),
+            "findings": findings.collect::<Vec<_>>(),
+            "coverage": coverage.collect::<Vec<_>>(),
+        }))?;
+        return Ok(code);
+    }
+    for finding in &findings {
+        let text = output::visible(&finding.text);
+        output::write(&format!("{:8} {text}\n", level(finding.level)))?;
+        if let Some(advice) = &finding.advice {
+            output::write(&format!("{:8} → {advice}\n", ""))?;
+        }
+    }
+    if !coverage.is_empty() {
+        output::write(&format!("\nResults of {}:\n", installation.agent))?;
+    }
+    let width = coverage
+        .iter()
+        .map(|row| row.results.len())
+        .max()
+        .unwrap_or_default();
+    for row in coverage {
+        output::write(&format!("  {:width$}  {}\n", row.results, row.treatment))?;
+    }
+    Ok(code)
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Works => "works",
+        Level::Note => "note",
+        Level::Problem => "problem",
+    }
+}
+
+fn write_json(args: &args::Install, changed: &[Changed]) -> Result<ExitCode, Failure> {
+    let files = changed.iter().map(|change| {
+        let outcome = match change.outcome {
+            Outcome::Created => "created",
+            Outcome::Added => "added",
+            Outcome::Restored => "restored",
+            Outcome::Removed => "removed",
+            _ => "unchanged",
+        };
+        json!({"path": change.path, "outcome": outcome, "backup": change.backup, "values": change.values})
+    });
+    output::write_json(&json!({"agent": args.agent, "files": files.collect::<Vec<_>>()}))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn installation(args: &args::Install) -> Result<Installation, Failure> {
+    let agent = args
+        .agent
+        .parse()
+        .map_err(|error| Failure::usage(format!("{error}"), "name one of these"))?;
+    let home = Home::from_env().ok_or_else(|| {
+        let hint = "set OFFCUT_HOME to a directory for settings and stored results";
+        Failure::usage("there is no home directory", hint)
+    })?;
+    let program = match &args.program {
+        Some(program) => absolute(program)?,
+        None => std::env::current_exe().map_err(|error| {
+            Failure::new(format!("this program's own path is unknown: {error}"))
+        })?,
+    };
+    let scope = args.project.clone().map_or(Scope::User, Scope::Project);
+    Ok(Installation {
+        agent,
+        scope,
+        home,
+        program,
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    let found = path.is_file().then(|| std::path::absolute(path));
+    found.and_then(Result::ok).ok_or_else(|| {
+        let message = format!("there is no program at {}", path.display());
+        Failure::usage(message, "--program names the program that the hook runs")
+    })
+}
+
+fn failed(error: &InstallError) -> Failure {
+    Failure::new(chain(error)).hint("nothing was changed")
+}

@@ -1,0 +1,129 @@
+//! `offcut install`, `doctor` and `uninstall`, one after the other.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unreachable_pub,
+    dead_code,
+    reason = "helpers are shared"
+)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Ran, command, run_command};
+
+fn offcut(home: &Path, args: &[&str]) -> Ran {
+    let mut command = command(args);
+    run_command(of(&mut command, home), "")
+}
+
+/// The command of a user whose home directory is `home`.
+fn of<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
+    command
+        .env("HOME", home)
+        .env_remove("OFFCUT_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("CLAUDE_CONFIG_DIR")
+}
+
+#[test]
+fn an_installation_works_and_is_taken_back() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = home.path().join(".claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
+
+    let ran = offcut(home.path(), &["doctor", "claude-code"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("does not name Offcut"), "{}", ran.out);
+
+    let ran = offcut(home.path(), &["install", "claude-code"]);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    assert!(
+        ran.out.contains("Added hooks.PostToolUse: '"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("Added permissions.allow: Read(//"),
+        "{}",
+        ran.out
+    );
+
+    let ran = offcut(home.path(), &["doctor", "claude-code"]);
+    assert!(ran.out.contains("works    a probe of"), "{}", ran.out);
+    assert!(
+        ran.out.contains("may read the store without asking"),
+        "{}",
+        ran.out
+    );
+    let store = home.path().join(".local/share/offcut/store");
+    let left: Vec<_> = std::fs::read_dir(&store)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name != ".staging")
+        .collect();
+    assert!(left.is_empty(), "the probe left {left:?}");
+
+    let ran = offcut(home.path(), &["uninstall", "claude-code"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("is as it was before"), "{}", ran.out);
+    let text = std::fs::read_to_string(&settings).unwrap();
+    assert_eq!(text, "{\n  \"model\": \"opus\"\n}\n");
+}
+
+#[test]
+fn a_project_gets_settings_that_are_not_shared() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().to_str().unwrap();
+    let args = ["install", "claude-code", "--project", project, "--json"];
+    let ran = offcut(home.path(), &args);
+    let done: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(done["files"][0]["outcome"], "created");
+    let path = done["files"][0]["path"].as_str().unwrap();
+    assert!(path.ends_with(".claude/settings.local.json"), "{path}");
+    let ran = offcut(
+        home.path(),
+        &["doctor", "claude-code", "--project", project, "--json"],
+    );
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    let works = found["findings"].as_array().unwrap();
+    assert!(
+        works.iter().filter(|one| one["level"] == "works").count() >= 4,
+        "{found:#}"
+    );
+    assert!(found["coverage"].as_array().unwrap().len() > 4);
+    offcut(
+        home.path(),
+        &["uninstall", "claude-code", "--project", project],
+    );
+    assert!(!Path::new(path).exists());
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str, i32); 3] = [
+        (&["install", "claude"], "no agent is called `claude`", 2),
+        (&["install", "codex"], "can't be installed yet", 1),
+        (
+            &["install", "claude-code", "--program", "/no/such"],
+            "there is no program at /no/such",
+            2,
+        ),
+    ];
+    for (args, expected, code) in cases {
+        let ran = offcut(home.path(), args);
+        assert_eq!(ran.code, code);
+        assert!(
+            ran.err.contains(expected) && ran.err.contains("hint:"),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(!home.path().join(".claude").exists());
+}

@@ -74,7 +74,7 @@ impl Finding {
 pub struct Coverage {
     /// The results.
     pub results: &'static str,
-    /// What happens to them.
+    /// Their treatment.
     pub treatment: &'static str,
 }
 

@@ -141,7 +141,7 @@ impl Installation {
             });
         }
 
-        // What an earlier installation added goes first: its program may have been another one.
+        // Values of an earlier installation go first: its program may have been another one.
         let is_ours = stored
             .as_ref()
             .is_some_and(|stored| file.bytes() == Some(stored.record.written.as_bytes()));

@@ -33,7 +33,7 @@ impl Session {
     }
 }
 
-/// Whether Offcut is installed, and whether the model reads what hints name.
+/// A variant of a session: without Offcut, with it, or with a model that also follows each hint.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Without,

@@ -41,7 +41,7 @@ pub async fn answer(
 ) -> Result<Option<String>, HookError> {
     match agent {
         Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
-        Agent::OpenCode | Agent::Pi => plain::answer(event, reduction, surroundings).await,
+        Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
         // Their results can't be replaced by a hook without losing more than it saves.
         Agent::Codex | Agent::GeminiCli => Ok(None),
     }

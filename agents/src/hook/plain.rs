@@ -1,7 +1,8 @@
 //! Events of agents whose extensions are ours: a text with its call, in JSON of our own.
 //!
 //! `{"session": …, "directory": …, "call_id": …, "tool": …, "input": {…}, "output": …}` is answered by
-//! `{"output": …}`.
+//! `{"output": …}`. `"spilled"` is the path of the file to which the agent has written all of the output,
+//! if it says so in a field of its own.
 
 use std::path::PathBuf;
 
@@ -10,8 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::HookError;
-use super::event::{parse, shorten};
+use super::event::{parse, shorten, stream};
 use super::surroundings::Surroundings;
+use crate::Agent;
 
 #[derive(Deserialize)]
 struct Event {
@@ -21,9 +23,12 @@ struct Event {
     tool: String,
     input: Value,
     output: String,
+    #[serde(default)]
+    spilled: Option<PathBuf>,
 }
 
 pub(super) async fn answer(
+    agent: Agent,
     event: &[u8],
     reduction: &ToolReduction,
     surroundings: &Surroundings,
@@ -34,8 +39,25 @@ pub(super) async fn answer(
     }
     let session = reduction.session(&event.session);
     let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
-    let shorter = shorten(&session, &call, event.output).await?;
+    let shorter = match spilled(agent, &event, surroundings) {
+        Some(file) => shorten(&session, &call, stream(&file)?).await?,
+        None => shorten(&session, &call, event.output.as_str()).await?,
+    };
+    // What the agent has cut may be shorter than the preview of the whole.
+    let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
     Ok(shorter.map(|output| json!({"output": output}).to_string()))
+}
+
+/// The file to which the agent has spilled the output, if it lies where this agent spills.
+fn spilled(agent: Agent, event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
+    let named = event.spilled.as_deref()?;
+    let (file, starts, ends) = match agent {
+        Agent::OpenCode => (surroundings.file_of_agent("tool-output", named)?, "tool_", ""),
+        Agent::Pi => (surroundings.temporary_file(named)?, "pi-bash-", ".log"),
+        _ => return None,
+    };
+    let name = file.file_name()?.to_str()?;
+    (name.starts_with(starts) && name.ends_with(ends)).then_some(file)
 }
 
 /// Returns true if the tool has read content of the store.

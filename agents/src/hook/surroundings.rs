@@ -10,6 +10,8 @@ pub struct Surroundings {
     /// The agent's own folder, such as `~/.claude`: long output may be taken from files in it. `None`
     /// if it is unknown.
     pub agent_home: Option<PathBuf>,
+    /// The folder for temporary files, in which some agents write long output. `None` if it is unknown.
+    pub temporary: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -31,6 +33,14 @@ impl Surroundings {
     pub(super) fn file_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
         let folder = self.agent_home.as_deref()?.join(folder);
         inside(Some(&folder), path).filter(|file| file.is_file())
+    }
+
+    /// Resolves `path`. `None` unless it is a file directly in the folder for temporary files, symbolic
+    /// links followed.
+    pub(super) fn temporary_file(&self, path: &Path) -> Option<PathBuf> {
+        let folder = self.temporary.as_deref()?.canonicalize().ok()?;
+        let file = inside(Some(&folder), path)?;
+        (file.parent() == Some(&*folder) && file.is_file()).then_some(file)
     }
 }
 

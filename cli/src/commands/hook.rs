@@ -63,6 +63,7 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Option<String>, Fail
             .and_then(|url| url.directory())
             .map(Path::to_owned),
         agent_home: layout::agent_home(agent),
+        temporary: Some(std::env::temp_dir()),
     };
     let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
     answer.map_err(|error| Failure::new(chain(&error)))

@@ -1,0 +1,110 @@
+// Offcut's plug-in for OpenCode, placed by `offcut install`.
+//
+// A long tool result is stored by `offcut hook opencode`, and the model is shown a preview and the path
+// of the rest. If that fails for any reason, the result stays as it was.
+import { spawn } from "node:child_process";
+
+const COMMAND = __OFFCUT_COMMAND__;
+// The directory of the store; null if it is not a directory.
+const STORE = __OFFCUT_STORE__;
+// Shorter results, in bytes, never gain.
+const MIN_BYTES = 1000;
+const TIME_OUT_MS = 10_000;
+// Results that the model has to see whole: the instructions of a skill.
+const WHOLE = new Set(["skill"]);
+
+/** The answer to an event; undefined if there is none. */
+function ask(event) {
+  return new Promise((resolve) => {
+    const [program, ...args] = COMMAND;
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true });
+    const end = (answer) => {
+      clearTimeout(timer);
+      resolve(answer);
+    };
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      // A process that it has started may still hold the pipe.
+      child.stdout.destroy();
+      end();
+    }, TIME_OUT_MS);
+    const chunks = [];
+    child.on("error", () => end());
+    child.stdin.on("error", () => {});
+    child.stdout.on("data", (chunk) => chunks.push(chunk));
+    child.on("close", () => end(Buffer.concat(chunks).toString()));
+    child.stdin.end(JSON.stringify(event));
+  });
+}
+
+/** The text that takes the place of the event's output. */
+async function shorten(event) {
+  if (typeof event.output !== "string" || Buffer.byteLength(event.output) < MIN_BYTES) {
+    return event.output;
+  }
+  try {
+    const { output } = JSON.parse(await ask(event));
+    return typeof output === "string" ? output : event.output;
+  } catch {
+    return event.output;
+  }
+}
+
+/**
+ * The text of a page of a file, and what OpenCode puts before and after it. The text is shown with
+ * numbers before its lines; the file has none.
+ */
+function page({ output, metadata }) {
+  if (typeof output !== "string") return undefined;
+  const { type, text, lineStart } = metadata?.display ?? {};
+  if (type !== "file" || typeof text !== "string" || metadata.loaded?.length) return undefined;
+  const numbered = text.split("\n").map((line, at) => `${lineStart + at}: ${line}`);
+  const [head, tail, ...rest] = output.split(numbered.join("\n"));
+  return tail === undefined || rest.length ? undefined : { head, text, tail };
+}
+
+/** Lets the agent read the store. For everything else the user's permissions stay as they are. */
+function allowStore(config) {
+  const object = (rules) => (typeof rules === "string" ? { "*": rules } : (rules ?? {}));
+  const { external_directory, ...rules } = object(config.permission);
+  const stored = `${STORE.replaceAll("\\", "/")}/*`;
+  // The last rule that matches counts.
+  const external = { ...object(external_directory), [stored]: "allow" };
+  config.permission = { ...rules, external_directory: external };
+}
+
+export const Offcut = async ({ directory }) => ({
+  config: async (config) => {
+    // Otherwise OpenCode refuses to read outside the project, and without a user to ask the run ends.
+    if (STORE) allowStore(config);
+  },
+
+  "tool.execute.after": async (call, result) => {
+    if (!result || WHOLE.has(call.tool)) return;
+    const shown = call.tool === "read" ? page(result) : undefined;
+    const event = {
+      session: call.sessionID,
+      directory,
+      call_id: call.callID,
+      tool: call.tool,
+      input: call.args ?? {},
+    };
+    if (Array.isArray(result.content)) {
+      // A result of MCP, not yet cut: blocks, of which the model is shown the texts.
+      for (const [at, block] of result.content.entries()) {
+        const holder = block?.type === "resource" ? block.resource : block;
+        if (typeof holder?.text !== "string") continue;
+        const call_id = result.content.length > 1 ? `${call.callID}-${at}` : call.callID;
+        holder.text = await shorten({ ...event, call_id, output: holder.text });
+      }
+    } else if (shown) {
+      const shorter = await shorten({ ...event, output: shown.text });
+      if (shorter !== shown.text) result.output = shown.head + shorter + shown.tail;
+    } else if (typeof result.output === "string") {
+      // OpenCode cuts what its own tools return, and names the file that has all of it.
+      const { truncated, outputPath } = result.metadata ?? {};
+      const spilled = truncated === true && typeof outputPath === "string" ? outputPath : undefined;
+      result.output = await shorten({ ...event, output: result.output, spilled });
+    }
+  },
+});

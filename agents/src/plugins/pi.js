@@ -1,0 +1,94 @@
+// Offcut's extension for pi, placed by `offcut install`.
+//
+// A long tool result is stored by `offcut hook pi`, and the model is shown a preview and the path of the
+// rest. If that fails for any reason, the result stays as it was.
+import { spawn } from "node:child_process";
+
+const COMMAND = __OFFCUT_COMMAND__;
+// Shorter results, in bytes, never gain.
+const MIN_BYTES = 1000;
+const TIME_OUT_MS = 10_000;
+// The line that pi adds below the output of a command that failed.
+const STATUS = /\n\n(Command (?:exited with code -?\d+|timed out after [\d.]+ seconds|aborted))$/;
+
+/** The answer to an event; undefined if there is none, or if the user aborts. */
+function ask(event, signal) {
+  return new Promise((resolve) => {
+    const [program, ...args] = COMMAND;
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true });
+    const end = (answer) => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      resolve(answer);
+    };
+    const stop = () => {
+      child.kill("SIGKILL");
+      // A process that it has started may still hold the pipe.
+      child.stdout.destroy();
+      end();
+    };
+    const timer = setTimeout(stop, TIME_OUT_MS);
+    signal?.addEventListener("abort", stop);
+    const chunks = [];
+    child.on("error", () => end());
+    child.stdin.on("error", () => {});
+    child.stdout.on("data", (chunk) => chunks.push(chunk));
+    child.on("close", () => end(Buffer.concat(chunks).toString()));
+    child.stdin.end(JSON.stringify(event));
+  });
+}
+
+/** The text that takes the place of the event's output. */
+async function shorten(event, signal) {
+  if (Buffer.byteLength(event.output) < MIN_BYTES) return event.output;
+  try {
+    const { output } = JSON.parse(await ask(event, signal));
+    return typeof output === "string" ? output : event.output;
+  } catch {
+    return event.output;
+  }
+}
+
+export default function (pi) {
+  // A failed result doesn't name the file that has all of the output, but its updates did.
+  const spilledBy = new Map();
+  pi.on("tool_execution_update", (update) => {
+    const path = update.partialResult?.details?.fullOutputPath;
+    if (typeof path === "string") spilledBy.set(update.toolCallId, path);
+  });
+  pi.on("tool_execution_end", (event) => {
+    spilledBy.delete(event.toolCallId);
+  });
+
+  pi.on("tool_result", async (event, ctx) => {
+    const named = event.details?.fullOutputPath ?? spilledBy.get(event.toolCallId);
+    const spilled = event.toolName === "bash" && typeof named === "string" ? named : undefined;
+    const texts = event.content.filter((block) => block.type === "text");
+    let isShorter = false;
+    const content = [];
+    for (const block of event.content) {
+      if (block.type !== "text") {
+        content.push(block);
+        continue;
+      }
+      const status = spilled && event.isError ? (STATUS.exec(block.text)?.[0] ?? "") : "";
+      const output = block.text.slice(0, block.text.length - status.length);
+      const at = texts.indexOf(block);
+      const text = await shorten(
+        {
+          session: ctx.sessionManager.getSessionId(),
+          directory: ctx.cwd,
+          call_id: texts.length > 1 ? `${event.toolCallId}-${at}` : event.toolCallId,
+          tool: event.toolName,
+          input: event.input,
+          output,
+          spilled,
+        },
+        ctx.signal,
+      );
+      isShorter ||= text !== output;
+      content.push({ ...block, text: text + status });
+    }
+    return isShorter ? { content } : undefined;
+  });
+}

@@ -3,8 +3,11 @@
 mod claude_code;
 mod error;
 mod event;
+mod gemini_cli;
 mod plain;
 mod surroundings;
+
+use std::path::PathBuf;
 
 use offcut::ToolReduction;
 
@@ -42,7 +45,18 @@ pub async fn answer(
     match agent {
         Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
         Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
-        // Their results can't be replaced by a hook without losing more than it saves.
-        Agent::Codex | Agent::GeminiCli => Ok(None),
+        Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
+        // A hook sees what the agent has cut, and its answer hides the exit code.
+        Agent::Codex => Ok(None),
+    }
+}
+
+/// The directory in which `agent` wants the results of an `event`, because its reader is refused all
+/// others outside the project. `None` if any will do. The store of `surroundings` is not used.
+#[must_use]
+pub fn store(agent: Agent, event: &[u8], surroundings: &Surroundings) -> Option<PathBuf> {
+    match agent {
+        Agent::GeminiCli => gemini_cli::store(event, surroundings),
+        Agent::ClaudeCode | Agent::Codex | Agent::OpenCode | Agent::Pi => None,
     }
 }

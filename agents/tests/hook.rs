@@ -35,6 +35,7 @@ impl User {
             surroundings: Surroundings {
                 store: Some(store),
                 agent_home: Some(claude),
+                temporary: None,
             },
             home,
         }
@@ -52,14 +53,6 @@ impl User {
         let output = &answer["hookSpecificOutput"];
         assert_eq!(output["hookEventName"], "PostToolUse");
         Some(output["updatedToolOutput"].clone())
-    }
-
-    /// Answers an event of an extension of ours.
-    async fn answer_plain(&self, agent: Agent, event: &Value) -> Option<String> {
-        let event = event.to_string();
-        let answer = hook::answer(agent, event.as_bytes(), &self.reduction, &self.surroundings);
-        let answer: Value = serde_json::from_str(&answer.await.unwrap()?).unwrap();
-        Some(answer["output"].as_str().unwrap().to_owned())
     }
 
     fn store(&self) -> &Path {
@@ -428,17 +421,4 @@ async fn text_that_was_cut_in_the_middle_of_a_character_is_truncated_too() {
         &user.surroundings,
     );
     assert!(answer.await.unwrap().unwrap().contains("half \u{fffd}"));
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn our_own_extensions_get_a_text_and_a_call() {
-    for agent in [Agent::OpenCode, Agent::Pi] {
-        let user = User::new();
-        let mut event = json!({"session": "s1", "directory": "/src", "call_id": "c1", "tool": "bash", "input": {"command": "make"}, "output": lines(3_000)});
-        let shown = user.answer_plain(agent, &event).await.unwrap();
-        assert!(shown.contains("/s1/trunc/c1\"]"), "{shown:.200}");
-        assert_eq!(read_back(&user, &shown), lines(3_000));
-        event["input"] = json!({"filePath": user.home.path().join("store/s1/trunc/c1")});
-        assert_eq!(user.answer_plain(agent, &event).await, None);
-    }
 }

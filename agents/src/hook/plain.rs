@@ -52,7 +52,11 @@ pub(super) async fn answer(
 fn spilled(agent: Agent, event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
     let named = event.spilled.as_deref()?;
     let (file, starts, ends) = match agent {
-        Agent::OpenCode => (surroundings.file_of_agent("tool-output", named)?, "tool_", ""),
+        Agent::OpenCode => (
+            surroundings.file_of_agent("tool-output", named)?,
+            "tool_",
+            "",
+        ),
         Agent::Pi => (surroundings.temporary_file(named)?, "pi-bash-", ".log"),
         _ => return None,
     };

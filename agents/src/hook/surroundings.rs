@@ -35,6 +35,13 @@ impl Surroundings {
         inside(Some(&folder), path).filter(|file| file.is_file())
     }
 
+    /// Resolves `path`. `None` unless it is a directory inside `folder` of the agent's own folder,
+    /// symbolic links followed.
+    pub(super) fn folder_of_agent(&self, folder: &str, path: &Path) -> Option<PathBuf> {
+        let folder = self.agent_home.as_deref()?.join(folder);
+        inside(Some(&folder), path).filter(|path| path.is_dir())
+    }
+
     /// Resolves `path`. `None` unless it is a file directly in the folder for temporary files, symbolic
     /// links followed.
     pub(super) fn temporary_file(&self, path: &Path) -> Option<PathBuf> {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
+use offcut::backend::StoreUrl;
 use offcut_agents::hook::{self, Surroundings};
 use offcut_agents::layout::{self, Home};
 use offcut_agents::{Agent, log};
@@ -50,21 +51,27 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Option<String>, Fail
     if let Some(store) = &args.backend {
         settings.backend_url = Some(store.clone());
     }
+    let mut surroundings = Surroundings {
+        store: None,
+        agent_home: layout::agent_home(agent),
+        temporary: Some(std::env::temp_dir()),
+    };
     if settings.backend_url.is_none() {
-        settings.backend_url = Some(settings::user_store()?);
+        let wanted = hook::store(agent, &event, &surroundings);
+        let wanted = wanted.and_then(|path| path.into_os_string().into_string().ok());
+        settings.backend_url = Some(match wanted {
+            Some(path) => StoreUrl::from(path),
+            None => settings::user_store()?,
+        });
     }
     // In an agent that has a reader of its own, hints name that one.
     settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
     let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
-    let surroundings = Surroundings {
-        store: settings
-            .backend_url
-            .as_ref()
-            .and_then(|url| url.directory())
-            .map(Path::to_owned),
-        agent_home: layout::agent_home(agent),
-        temporary: Some(std::env::temp_dir()),
-    };
+    surroundings.store = settings
+        .backend_url
+        .as_ref()
+        .and_then(|url| url.directory())
+        .map(Path::to_owned);
     let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
     answer.map_err(|error| Failure::new(chain(&error)))
 }

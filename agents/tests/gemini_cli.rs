@@ -2,8 +2,9 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::needless_pass_by_value,
     missing_docs,
-    reason = "a test that can't be set up has failed"
+    reason = "a test that can't be set up has failed; JSON is written where it is used"
 )]
 
 use std::fs;

@@ -43,7 +43,7 @@ pub(super) async fn answer(
         Some(file) => shorten(&session, &call, stream(&file)?).await?,
         None => shorten(&session, &call, event.output.as_str()).await?,
     };
-    // What the agent has cut may be shorter than the preview of the whole.
+    // The agent's own excerpt may be shorter than the preview of the whole.
     let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
     Ok(shorter.map(|output| json!({"output": output}).to_string()))
 }

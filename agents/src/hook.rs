@@ -46,7 +46,7 @@ pub async fn answer(
         Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
         Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
         Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
-        // A hook sees what the agent has cut, and its answer hides the exit code.
+        // Its hooks see output that is already cut, and a replacement hides the exit code.
         Agent::Codex => Ok(None),
     }
 }

@@ -1,20 +1,18 @@
-//! Examines an installation: reads the agent's settings and sends an event of its own through them.
+//! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod coverage;
+mod probe;
 
-use offcut::hint::Hint;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
 use crate::Agent;
-use crate::install::{Installation, command_of, parse_settings, settings_path};
+use crate::install::{InstallError, Installation, installed_path, parse_settings};
 
-/// The oldest version of Claude Code whose hooks can replace a result.
-const OLDEST: (u64, u64, u64) = (2, 1, 121);
-/// Time for which the hook's command may run.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub use coverage::{Coverage, coverage};
+use probe::Probe;
 
 /// A finding about an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,168 +39,148 @@ pub enum Level {
 
 impl Finding {
     fn works(text: impl Into<String>) -> Self {
-        let (level, text) = (Level::Works, text.into());
         Self {
-            level,
-            text,
+            level: Level::Works,
+            text: text.into(),
             advice: None,
         }
     }
 
     fn note(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        let (level, text, advice) = (Level::Note, text.into(), Some(advice.into()));
         Self {
-            level,
-            text,
-            advice,
+            level: Level::Note,
+            text: text.into(),
+            advice: Some(advice.into()),
         }
     }
 
     fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        let (level, text, advice) = (Level::Problem, text.into(), Some(advice.into()));
         Self {
-            level,
-            text,
-            advice,
+            level: Level::Problem,
+            ..Self::note(text, advice)
         }
     }
 }
 
-/// A kind of result, and whether the agent lets a hook shorten it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Coverage {
-    /// The results.
-    pub results: &'static str,
-    /// Their treatment.
-    pub treatment: &'static str,
-}
-
-/// The results that `agent` lets a hook shorten, and those that it does not.
-#[must_use]
-pub fn coverage(agent: Agent) -> &'static [Coverage] {
-    match agent {
-        Agent::ClaudeCode => CLAUDE_CODE,
-        _ => &[],
-    }
-}
-
-const CLAUDE_CODE: &[Coverage] = &[
-    row(
-        "shell commands",
-        "shortened, also over 30 kB, where the agent keeps a file",
-    ),
-    row(
-        "shell commands that fail",
-        "unchanged: no hook can replace them",
-    ),
-    row("reads, searches, web pages", "shortened"),
-    row(
-        "MCP tools, subagents",
-        "text is shortened; structured content is unchanged",
-    ),
-    row("edits, images, notebooks", "unchanged"),
-    row("stored results that it reads", "unchanged"),
-];
-
-const fn row(results: &'static str, treatment: &'static str) -> Coverage {
-    Coverage { results, treatment }
-}
-
-/// Examines an installation. Leaves nothing behind.
+/// Examines an installation. Leaves nothing in the agent's folders or the store.
 #[must_use]
 pub fn examine(installation: &Installation) -> Vec<Finding> {
     let mut findings = vec![version(installation.agent)];
-    let (agent, install) = (
-        installation.agent,
-        format!("offcut install {}", installation.agent),
-    );
-    let path = match settings_path(agent, &installation.scope) {
-        Ok(path) => path,
-        Err(error) => {
-            findings.push(Finding::problem(error.to_string(), "name another agent"));
-            return findings;
+    match commands(installation) {
+        Ok(found) => {
+            findings.extend(found.findings);
+            if let Some(command) = found.command {
+                findings.extend(probe(installation, &command, &found.settings));
+            }
         }
-    };
-    let settings = match parse_settings(&path) {
-        Ok(settings) => settings,
-        Err(error) => {
-            findings.push(Finding::problem(error.to_string(), "mend the file"));
-            return findings;
-        }
+        Err(error) => findings.push(Finding::problem(
+            error.to_string(),
+            "mend the file, or install for another agent",
+        )),
+    }
+    findings
+}
+
+/// Finds the version of the agent on the PATH.
+fn version(agent: Agent) -> Finding {
+    let (program, oldest) = coverage::oldest(agent);
+    let output = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    let output = output.ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let found = text.as_deref().and_then(number);
+    let name = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");
+    let oldest_name = name(oldest);
+    match found {
+        Some(found) if found >= oldest => Finding::works(format!(
+            "{agent} {} lets hooks replace results",
+            name(found)
+        )),
+        Some(found) => Finding::problem(
+            format!("{agent} {} may ignore the answers of hooks", name(found)),
+            format!("update it to {oldest_name} or later"),
+        ),
+        None => Finding::note(
+            format!("the version of {agent} is unknown: `{program} --version` does not tell it"),
+            format!("it should be {oldest_name} or later"),
+        ),
+    }
+}
+
+/// The first version number in a text.
+fn number(text: &str) -> Option<[u64; 3]> {
+    let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.find_map(|word| {
+        let mut numbers = word.split('.').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some([next()?, next()?, next()?])
+    })
+}
+
+/// The command that an agent runs, with findings about the settings that name it.
+struct Found {
+    findings: Vec<Finding>,
+    command: Option<String>,
+    settings: Value,
+}
+
+fn commands(installation: &Installation) -> Result<Found, InstallError> {
+    let agent = installation.agent;
+    let install = format!("`offcut install {agent}`");
+    let path = installed_path(agent, &installation.scope)?;
+    let is_settings = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    let is_up_to_date = installation.is_up_to_date()?;
+    let (settings, commands) = if is_settings {
+        let settings = parse_settings(&path)?;
+        let commands = named_in(&settings, agent);
+        (settings, commands)
+    } else {
+        let command = installation.command()?;
+        (
+            Value::Null,
+            path.exists().then_some(command).into_iter().collect(),
+        )
     };
     let path = path.display();
-    let commands = commands(&settings, agent);
-    let Some(command) = commands.first() else {
-        let text = format!("{path} does not name Offcut");
-        findings.push(Finding::problem(text, format!("run `{install}`")));
-        return findings;
+    let mut findings = match commands.first() {
+        None => vec![Finding::problem(
+            format!("Offcut is not installed in {path}"),
+            format!("run {install}"),
+        )],
+        Some(command) => vec![Finding::works(format!("{path} runs {command}"))],
     };
-    findings.push(Finding::works(format!("{path} names Offcut: {command}")));
     if commands.len() > 1 {
         let text = format!("{path} names Offcut {} times", commands.len());
         findings.push(Finding::note(text, "leave one of its hooks"));
     }
-    if command_of(installation).is_ok_and(|expected| expected != *command) {
-        let text = format!(
-            "the settings name another program than {}",
-            installation.program.display()
-        );
+    if !commands.is_empty() && !is_up_to_date {
+        let text = format!("{path} is not as this program would install it");
         findings.push(Finding::note(
             text,
-            format!("`{install}` puts this one there"),
+            format!("{install} brings it up to date"),
         ));
     }
     if settings["disableAllHooks"] == json!(true) {
         let text = format!("{path} switches all hooks off");
         findings.push(Finding::problem(text, "remove `disableAllHooks`"));
     }
-    findings.extend(probe(installation, command, &settings));
-    findings
-}
-
-/// Finds the version of the agent on the PATH.
-fn version(agent: Agent) -> Finding {
-    let output = Command::new("claude")
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
-    let output = output.ok().filter(|output| output.status.success());
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let version = text
-        .as_deref()
-        .and_then(|text| text.split_whitespace().next());
-    let mut numbers = version
-        .into_iter()
-        .flat_map(|version| version.split('.'))
-        .map(str::parse);
-    let mut next = || numbers.next()?.ok();
-    let oldest = format!("{}.{}.{}", OLDEST.0, OLDEST.1, OLDEST.2);
-    match (next(), next(), next()) {
-        (Some(major), Some(minor), Some(patch)) if (major, minor, patch) >= OLDEST => {
-            Finding::works(format!(
-                "{agent} {major}.{minor}.{patch} lets hooks replace results"
-            ))
-        }
-        (Some(major), Some(minor), Some(patch)) => Finding::problem(
-            format!("{agent} {major}.{minor}.{patch} ignores what hooks answer"),
-            format!("update it to {oldest} or later"),
-        ),
-        _ => Finding::note(
-            format!("the version of {agent} is unknown: `claude --version` does not tell it"),
-            format!("it must be {oldest} or later"),
-        ),
-    }
+    Ok(Found {
+        findings,
+        command: commands.into_iter().next(),
+        settings,
+    })
 }
 
 /// The commands in an agent's settings that answer with Offcut.
-fn commands(settings: &Value, agent: Agent) -> Vec<String> {
+fn named_in(settings: &Value, agent: Agent) -> Vec<String> {
     let ours = format!(" hook {agent}");
-    let groups = settings
-        .pointer("/hooks/PostToolUse")
-        .and_then(Value::as_array);
+    let events = ["PostToolUse", "AfterTool"].into_iter();
+    let groups = events.filter_map(|event| settings["hooks"][event].as_array());
     let hooks = groups
-        .into_iter()
         .flatten()
         .filter_map(|group| group["hooks"].as_array());
     let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
@@ -212,56 +190,44 @@ fn commands(settings: &Value, agent: Agent) -> Vec<String> {
         .collect()
 }
 
-/// Sends an event through the command, and follows the hint in the answer.
+/// Sends a result through the command, and follows the hint in the answer.
 fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Finding> {
-    let session = format!("offcut-doctor-{}", std::process::id());
-    let original: String = (0..2_000)
-        .map(|n| format!("line {n} of the probe\n"))
-        .collect();
-    let event = json!({
-        "hook_event_name": "PostToolUse", "session_id": session, "cwd": "/", "tool_use_id": "probe",
-        "tool_name": "Bash", "tool_input": {"command": "true"},
-        "tool_response": {"stdout": original, "stderr": "", "interrupted": false},
-    });
+    let agent = installation.agent;
+    let probe = Probe::new(agent);
+    let length = probe.original.len();
     let log = installation.home.log();
-    let length = || log.metadata().map_or(0, |log| log.len());
-    let before = length();
-    let began = Instant::now();
-    let answer = run(command, &event.to_string());
-    let shown = answer.as_deref().map(shown);
-    let (shown, location) = match shown {
-        Ok(Some((shown, location))) => (shown, location),
+    let size = || log.metadata().map_or(0, |log| log.len());
+    let before = size();
+    let answered = match probe.send(command) {
+        Ok(Some(answered)) => answered,
         Ok(None) => {
-            let last = std::fs::read_to_string(&log).unwrap_or_default();
-            let why = match last.lines().last().filter(|_| length() != before) {
-                Some(line) => format!("its log says: {line}"),
-                None => format!("its log, {}, does not say why", log.display()),
+            probe.clean_up(None);
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let why = match text.lines().last().filter(|_| size() != before) {
+                Some(line) => format!("the log says: {line}"),
+                None => format!("the log, {}, does not say why", log.display()),
             };
-            let text = format!(
-                "a probe of {} bytes came back unchanged; {why}",
-                original.len()
-            );
             return vec![Finding::problem(
-                text,
-                "mend what the log names; without an entry, look at the limits in the settings and whether the program is still there",
+                format!("a probe of {length} bytes came back unchanged; {why}"),
+                "mend what the log names; if it names nothing, look at the limits in the settings, and \
+                 whether the program is still there",
             )];
         }
         Err(problem) => {
+            probe.clean_up(None);
             return vec![Finding::problem(
                 format!("the hook's command does not run: {problem}"),
-                format!("run `offcut install {}` again", installation.agent),
+                format!("run `offcut install {agent}` again"),
             )];
         }
     };
+    let location = &answered.location;
+    let (shown, took) = (answered.shown.len(), answered.took.as_millis());
     let mut findings = vec![Finding::works(format!(
-        "a probe of {} bytes became {} in {} ms",
-        original.len(),
-        shown.len(),
-        began.elapsed().as_millis()
+        "a probe of {length} bytes became {shown} in {took} ms"
     ))];
-    let path = PathBuf::from(&location);
-    findings.push(match std::fs::read(&path) {
-        Ok(bytes) if bytes == original.as_bytes() => {
+    findings.push(match std::fs::read(location) {
+        Ok(bytes) if bytes == probe.original.as_bytes() => {
             Finding::works(format!("all of it was in {location}"))
         }
         Ok(_) => Finding::problem(
@@ -273,68 +239,18 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
             "the store must be a directory on this machine",
         ),
     });
-    findings.push(if is_allowed(settings, &path) {
-        Finding::works("the agent may read the store without asking")
-    } else {
-        Finding::note(
-            "the agent asks before it reads the store",
-            format!("run `offcut install {}` again", installation.agent),
-        )
-    });
-    remove(&path, &session);
+    findings.push(
+        if agent != Agent::ClaudeCode || is_allowed(settings, location.as_ref()) {
+            Finding::works("the agent may read the store without asking")
+        } else {
+            Finding::note(
+                "the agent asks before it reads the store",
+                format!("run `offcut install {agent}` again"),
+            )
+        },
+    );
+    probe.clean_up(Some(location));
     findings
-}
-
-/// Runs the command of a hook as an agent does. Returns what it wrote to stdout.
-fn run(command: &str, event: &str) -> Result<String, String> {
-    let spawned = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = spawned.map_err(|error| error.to_string())?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A command that does not read its input ends without an answer, which is reported below.
-        _ = stdin.write_all(event.as_bytes());
-    }
-    let is_over = wait(&mut child);
-    let mut text = [String::new(), String::new()];
-    if is_over && let (Some(stdout), Some(stderr)) = (&mut child.stdout, &mut child.stderr) {
-        let read = stdout.read_to_string(&mut text[0]);
-        read.and_then(|_| stderr.read_to_string(&mut text[1]))
-            .map_err(|error| error.to_string())?;
-    }
-    let [stdout, stderr] = text;
-    match (is_over, stderr.trim()) {
-        (false, _) => Err(format!("it took longer than {} s", PATIENCE.as_secs())),
-        (true, "") => Ok(stdout),
-        (true, complaint) => Err(complaint.to_owned()),
-    }
-}
-
-/// Waits for a process, whose output fits into its pipe. Returns false after killing it if it takes too long.
-fn wait(child: &mut Child) -> bool {
-    let began = Instant::now();
-    while began.elapsed() < PATIENCE {
-        if let Ok(Some(_)) = child.try_wait() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    _ = child.kill();
-    _ = child.wait();
-    false
-}
-
-/// The text in an answer, and the location in its hint.
-fn shown(answer: &str) -> Option<(String, String)> {
-    let answer: Value = serde_json::from_str(answer).ok()?;
-    let shown = answer
-        .pointer("/hookSpecificOutput/updatedToolOutput/stdout")?
-        .as_str()?;
-    let hint = Hint::parse(shown)?;
-    Some((shown.to_owned(), hint.location?.as_str().to_owned()))
 }
 
 /// Returns true if a rule of the settings lets the agent read `path`.
@@ -345,13 +261,4 @@ fn is_allowed(settings: &Value, path: &Path) -> bool {
     let rules = rules.into_iter().flatten().filter_map(Value::as_str);
     let mut folders = rules.filter_map(|rule| rule.strip_prefix("Read(/")?.strip_suffix("/**)"));
     folders.any(|folder| path.starts_with(folder))
-}
-
-/// Removes the probe from the store, with the folders that only it had.
-fn remove(path: &Path, session: &str) {
-    // Nothing else is in the folders of a session with this name.
-    let of_session = path.ancestors().find(|folder| folder.ends_with(session));
-    if let Some(folder) = of_session {
-        _ = std::fs::remove_dir_all(folder);
-    }
 }

@@ -1,24 +1,29 @@
-//! Puts Offcut into an agent's own settings, and takes it out again.
+//! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
-mod additions;
+mod claude_code;
+mod command;
 mod error;
 mod file;
+mod gemini_cli;
 mod installation;
 mod jsonc;
+mod place;
+mod plugin;
 mod record;
 
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
+use serde_json::Value;
 
 use file::AgentFile;
 use jsonc::Addition;
-use record::Record;
+use place::Content;
+use record::{Record, Stored};
 
-pub(crate) use additions::command_of;
-pub use additions::settings_path;
 pub use error::InstallError;
 pub use installation::{Installation, Scope};
+pub use place::installed_path;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub struct Changed {
     pub outcome: Outcome,
     /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
     pub backup: Option<PathBuf>,
-    /// The added or removed values, in words.
+    /// The added or removed values, in words. Empty if the whole file is Offcut's.
     pub values: Vec<String>,
 }
 
@@ -40,11 +45,11 @@ pub struct Changed {
 pub enum Outcome {
     /// The file was created.
     Created,
-    /// Values were added.
+    /// Values were added, or a file of Offcut's was replaced.
     Added,
-    /// Everything was there already.
+    /// Everything was as asked for already.
     Unchanged,
-    /// The file is as it was before the installation, byte for byte.
+    /// The file is as it was before the installation, byte for byte; a new one is removed.
     Restored,
     /// The file was changed by others since: only the added values were removed.
     Removed,
@@ -58,102 +63,121 @@ impl Installation {
     /// # Errors
     ///
     /// The agent can't be put to use this way, or a file can't be changed. Files are then unchanged.
-    pub fn install(&self) -> Result<Vec<Changed>, InstallError> {
-        let path = settings_path(self.agent, &self.scope)?;
+    pub fn install(&self) -> Result<Changed, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
         let store = self.home.store();
         Fs::open(&store)
             .map_err(|error| InstallError::because(&store, "the store can't be used", error))?;
-        let additions = additions::of(self)?;
-        Ok(vec![self.add(&path, additions)?])
+        let file = AgentFile::read(&path)?;
+        let stored = record::find(&self.records(), &path)?;
+        match place::content(self)? {
+            Content::Values(additions) => self.add(&path, &file, stored, additions),
+            Content::Whole(text) => self.place(&path, &file, stored, &text),
+        }
     }
 
-    /// Removes Offcut from the agent's settings. If nobody else has changed a file since, it is as it was
+    /// Takes Offcut out of the agent's settings. If nobody else has changed the file since, it is as it was
     /// before, byte for byte. Stored results stay.
     ///
     /// # Errors
     ///
-    /// A file can't be changed. It is then unchanged.
-    pub fn uninstall(&self) -> Result<Vec<Changed>, InstallError> {
-        let path = settings_path(self.agent, &self.scope)?;
+    /// A file can't be changed, or a file of Offcut's was changed by others. It is then unchanged.
+    pub fn uninstall(&self) -> Result<Changed, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
-        let additions = match &stored {
-            Some(stored) => stored.record.additions.clone(),
-            None => additions::of(self)?,
-        };
-        let (outcome, bytes) = match &stored {
-            Some(stored) if file.bytes() == Some(stored.record.written.as_bytes()) => {
-                (Outcome::Restored, stored.original()?)
-            }
+        let content = place::content(self)?;
+        let is_untouched = stored.as_ref().is_some_and(|stored| stored.is_in(&file));
+        let mut values = Vec::new();
+        let (outcome, bytes) = match (&stored, &content) {
+            (Some(stored), _) if is_untouched => (Outcome::Restored, stored.original()?),
             _ if file.bytes().is_none() => (Outcome::Unchanged, None),
-            _ => {
-                let original = match &stored {
-                    Some(stored) => stored.original()?,
-                    None => None,
-                };
-                let original = original.and_then(|bytes| value_of(&bytes));
-                let (text, is_marked) = file.text()?;
-                let removed = jsonc::remove(text, &additions, original.as_ref())
-                    .map_err(|problem| InstallError::new(&path, problem))?;
-                let is_changed = removed != text;
-                let outcome = if is_changed {
-                    Outcome::Removed
-                } else {
-                    Outcome::Unchanged
-                };
-                (outcome, Some(marked(&removed, is_marked)))
+            (_, Content::Values(wanted)) => {
+                let of_record = stored.as_ref().map(|stored| &stored.record.additions);
+                let additions = of_record.unwrap_or(wanted);
+                values = place::in_words(additions);
+                let removed = remove(&path, &file, stored.as_ref(), additions)?;
+                match Some(&*removed) == file.bytes() {
+                    true => (Outcome::Unchanged, Some(removed)),
+                    false => (Outcome::Removed, Some(removed)),
+                }
             }
+            (None, Content::Whole(text)) if file.bytes() == Some(text.as_bytes()) => {
+                (Outcome::Restored, None)
+            }
+            (None, Content::Whole(_)) => (Outcome::Unchanged, file.bytes().map(<[u8]>::to_vec)),
+            (Some(_), Content::Whole(_)) => return Err(InstallError::new(&path, TOUCHED)),
         };
         file.replace(bytes.as_deref())?;
         if let Some(stored) = stored {
             stored.remove()?;
         }
-        Ok(vec![Changed {
+        Ok(Changed {
             path,
             outcome,
             backup: None,
-            values: additions::in_words(&additions),
-        }])
+            values,
+        })
     }
 
-    fn add(&self, path: &Path, additions: Vec<Addition>) -> Result<Changed, InstallError> {
-        let file = AgentFile::read(path)?;
-        let records = self.records();
-        let stored = record::find(&records, path)?;
-        let values = additions::in_words(&additions);
+    /// The command that the agent runs, as a line of a shell.
+    pub(crate) fn command(&self) -> Result<String, InstallError> {
+        command::line(self)
+    }
+
+    /// Returns true if the agent's file has what an installation would give it.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read or understood.
+    pub(crate) fn is_up_to_date(&self) -> Result<bool, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
+        match place::content(self)? {
+            Content::Values(additions) => {
+                let settings = parse_settings(&path)?;
+                place::check(self.agent, &settings)
+                    .map_err(|problem| InstallError::new(&path, problem))?;
+                Ok(additions.iter().all(|addition| addition.is_in(&settings)))
+            }
+            Content::Whole(text) => Ok(AgentFile::read(&path)?.bytes() == Some(text.as_bytes())),
+        }
+    }
+
+    /// Adds values to settings.
+    fn add(
+        &self,
+        path: &Path,
+        file: &AgentFile,
+        stored: Option<Stored>,
+        additions: Vec<Addition>,
+    ) -> Result<Changed, InstallError> {
+        let values = place::in_words(&additions);
         let refuse = |problem: String| InstallError::new(path, problem);
         let (text, is_marked) = file.text()?;
-
         let current = jsonc::parse(text).map_err(refuse)?;
+        place::check(self.agent, &current).map_err(refuse)?;
         let is_there = additions.iter().all(|addition| addition.is_in(&current));
-        let is_all = stored
-            .iter()
-            .flat_map(|stored| &stored.record.additions)
-            .all(|addition| additions.contains(addition));
-        if is_there && is_all {
-            let backup = stored.and_then(|stored| stored.backup());
-            let (path, outcome) = (path.to_owned(), Outcome::Unchanged);
+        let of_record = stored.iter().flat_map(|stored| &stored.record.additions);
+        if is_there
+            && of_record
+                .into_iter()
+                .all(|addition| additions.contains(addition))
+        {
             return Ok(Changed {
-                path,
-                outcome,
-                backup,
+                path: path.to_owned(),
+                outcome: Outcome::Unchanged,
+                backup: stored.and_then(|stored| stored.backup()),
                 values,
             });
         }
 
         // Values of an earlier installation go first: its program may have been another one.
-        let is_ours = stored
-            .as_ref()
-            .is_some_and(|stored| file.bytes() == Some(stored.record.written.as_bytes()));
         let original = match &stored {
-            Some(stored) if is_ours => stored.original()?,
-            Some(stored) => {
-                let before = stored.original()?.and_then(|bytes| value_of(&bytes));
-                let removed = jsonc::remove(text, &stored.record.additions, before.as_ref());
-                Some(marked(&removed.map_err(refuse)?, is_marked))
-                    .filter(|_| file.bytes().is_some())
+            Some(stored) if stored.is_in(file) => stored.original()?,
+            Some(stored) if file.bytes().is_some() => {
+                Some(remove(path, file, Some(stored), &stored.record.additions)?)
             }
-            None => file.bytes().map(<[u8]>::to_vec),
+            _ => file.bytes().map(<[u8]>::to_vec),
         };
         let base = original.as_deref().map(text_of).unwrap_or_default();
         // Values that were there before are not ours to remove.
@@ -161,30 +185,76 @@ impl Installation {
         let mut missing = additions;
         missing.retain(|addition| !addition.is_in(&before));
         let added = jsonc::add(base, &missing).map_err(refuse)?;
-        let written = marked(&added, is_marked);
-
-        let outcome = match file.bytes() {
-            None => Outcome::Created,
-            Some(_) => Outcome::Added,
-        };
         let record = Record {
             file: path.to_owned(),
             additions: missing,
             had_file: original.is_some(),
-            written: String::from_utf8_lossy(&written).into_owned(),
+            written: mark(is_marked).to_owned() + &added,
         };
-        // The record first: a change without one could not be taken back byte for byte.
-        let is_new = stored.is_none();
-        let backup = record::write(&records, &record, original.as_deref())?;
-        if let Err(error) = file.replace(Some(&written)) {
-            if is_new && let Some(stored) = record::find(&records, path)? {
+        self.write(file, stored.is_none(), &record, original.as_deref(), values)
+    }
+
+    /// Places a file of ours.
+    fn place(
+        &self,
+        path: &Path,
+        file: &AgentFile,
+        stored: Option<Stored>,
+        text: &str,
+    ) -> Result<Changed, InstallError> {
+        let is_touched = stored.as_ref().is_some_and(|stored| !stored.is_in(file));
+        if is_touched && file.bytes().is_some() {
+            return Err(InstallError::new(path, TOUCHED));
+        }
+        if file.bytes() == Some(text.as_bytes()) {
+            return Ok(Changed {
+                path: path.to_owned(),
+                outcome: Outcome::Unchanged,
+                backup: stored.and_then(|stored| stored.backup()),
+                values: Vec::new(),
+            });
+        }
+        let original = match &stored {
+            Some(stored) if !is_touched => stored.original()?,
+            _ => file.bytes().map(<[u8]>::to_vec),
+        };
+        let record = Record {
+            file: path.to_owned(),
+            additions: Vec::new(),
+            had_file: original.is_some(),
+            written: text.to_owned(),
+        };
+        self.write(
+            file,
+            stored.is_none(),
+            &record,
+            original.as_deref(),
+            Vec::new(),
+        )
+    }
+
+    /// Writes a file and, before that, its record: without one, the change could not be taken back.
+    fn write(
+        &self,
+        file: &AgentFile,
+        is_new: bool,
+        record: &Record,
+        original: Option<&[u8]>,
+        values: Vec<String>,
+    ) -> Result<Changed, InstallError> {
+        let backup = record::write(&self.records(), record, original)?;
+        if let Err(error) = file.replace(Some(record.written.as_bytes())) {
+            if is_new && let Some(stored) = record::find(&self.records(), &record.file)? {
                 stored.remove()?;
             }
             return Err(error);
         }
         Ok(Changed {
-            path: path.to_owned(),
-            outcome,
+            path: record.file.clone(),
+            outcome: match file.bytes() {
+                None => Outcome::Created,
+                Some(_) => Outcome::Added,
+            },
             backup,
             values,
         })
@@ -195,8 +265,27 @@ impl Installation {
     }
 }
 
+/// The problem with a file of ours that somebody else has changed.
+const TOUCHED: &str =
+    "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
+
+/// The settings in `file` without `additions`.
+fn remove(
+    path: &Path,
+    file: &AgentFile,
+    stored: Option<&Stored>,
+    additions: &[Addition],
+) -> Result<Vec<u8>, InstallError> {
+    let original = stored.map(Stored::original).transpose()?.flatten();
+    let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
+    let (text, is_marked) = file.text()?;
+    let removed = jsonc::remove(text, additions, original.as_ref())
+        .map_err(|problem| InstallError::new(path, problem))?;
+    Ok([mark(is_marked), &removed].concat().into_bytes())
+}
+
 /// Parses a settings file; a missing one is empty.
-pub(crate) fn parse_settings(path: &Path) -> Result<serde_json::Value, InstallError> {
+pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
     let file = AgentFile::read(path)?;
     jsonc::parse(file.text()?.0).map_err(|problem| InstallError::new(path, problem))
 }
@@ -207,11 +296,7 @@ fn text_of(bytes: &[u8]) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn value_of(bytes: &[u8]) -> Option<serde_json::Value> {
-    jsonc::parse(text_of(bytes)).ok()
-}
-
-fn marked(text: &str, is_marked: bool) -> Vec<u8> {
-    let mark = if is_marked { "\u{feff}" } else { "" };
-    [mark.as_bytes(), text.as_bytes()].concat()
+/// A byte order mark, if there was one.
+fn mark(is_marked: bool) -> &'static str {
+    if is_marked { "\u{feff}" } else { "" }
 }

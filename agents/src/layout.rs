@@ -74,9 +74,23 @@ pub fn agent_home(agent: Agent) -> Option<PathBuf> {
         Agent::ClaudeCode => folder("CLAUDE_CONFIG_DIR").or_else(|| in_home(".claude")),
         Agent::Codex => folder("CODEX_HOME").or_else(|| in_home(".codex")),
         Agent::GeminiCli => in_home(".gemini"),
-        Agent::OpenCode => in_home(".local/share/opencode"),
+        Agent::OpenCode => match folder("XDG_DATA_HOME") {
+            Some(data) => Some(data.join("opencode")),
+            None => in_home(".local/share/opencode"),
+        },
         Agent::Pi => in_home(".pi"),
     }
+}
+
+/// The folder of OpenCode's settings and plug-ins. `None` if it is unknown.
+pub(crate) fn opencode_settings() -> Option<PathBuf> {
+    let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+    Some(settings?.join("opencode"))
+}
+
+/// The folder of pi's settings and extensions. `None` if it is unknown.
+pub(crate) fn pi_settings() -> Option<PathBuf> {
+    folder("PI_CODING_AGENT_DIR").or_else(|| Some(folder("HOME")?.join(".pi/agent")))
 }
 
 fn folder(variable: &str) -> Option<PathBuf> {

@@ -51,13 +51,11 @@ impl User {
     }
 
     fn install(&self) -> Result<Changed, InstallError> {
-        let installed = self.installation("/opt/offcut").install();
-        installed.map(|mut changed| changed.remove(0))
+        self.installation("/opt/offcut").install()
     }
 
     fn uninstall(&self) -> Result<Changed, InstallError> {
-        let removed = self.installation("/opt/offcut").uninstall();
-        removed.map(|mut changed| changed.remove(0))
+        self.installation("/opt/offcut").uninstall()
     }
 
     fn text(&self) -> String {
@@ -321,13 +319,8 @@ fn other_agents_and_odd_paths_are_refused() {
         agent: Agent::Codex,
         ..user.installation("/opt/offcut")
     };
-    assert!(
-        other
-            .install()
-            .unwrap_err()
-            .to_string()
-            .contains("codex can't be installed yet")
-    );
+    let error = other.install().unwrap_err().to_string();
+    assert!(error.contains("nothing to install"), "{error}");
     let odd = Installation {
         home: Home::at(user.folder.path().join("a*b")),
         ..user.installation("/opt/offcut")
@@ -341,6 +334,72 @@ fn other_agents_and_odd_paths_are_refused() {
     let line = user.installation("/opt/off\ncut");
     assert!(line.install().is_err());
     assert!(!user.settings().exists());
+}
+
+#[test]
+fn a_plug_in_is_ours_alone() {
+    for agent in [Agent::OpenCode, Agent::Pi] {
+        let user = User::new();
+        let installation = Installation {
+            agent,
+            ..user.installation("/opt/off'cut")
+        };
+        let installed = installation.install().unwrap();
+        assert_eq!(installed.outcome, Outcome::Created);
+        let path = installed.path;
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""/opt/off'cut","hook""#), "{text}");
+        assert!(!text.contains("__OFFCUT"));
+        // Another program replaces it.
+        let moved = Installation {
+            program: "/usr/bin/offcut".into(),
+            ..installation.clone()
+        };
+        assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Restored);
+        assert!(!path.exists());
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
+        // A file of the user with that name comes back.
+        fs::write(&path, "mine").unwrap();
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
+        moved.uninstall().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        // Changes of the user are not overwritten.
+        moved.install().unwrap();
+        let changed = fs::read_to_string(&path).unwrap() + "// changed";
+        fs::write(&path, &changed).unwrap();
+        for result in [moved.install(), moved.uninstall()] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("changed after Offcut placed it"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    }
+}
+
+#[test]
+fn gemini_cli_needs_its_reader() {
+    let user = User::new();
+    let settings = user.folder.path().join("project/.gemini/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let installation = Installation {
+        agent: Agent::GeminiCli,
+        ..user.installation("/opt/offcut")
+    };
+    let without = "{\"tools\": {\"core\": [\"run_shell_command\"]}}";
+    fs::write(&settings, without).unwrap();
+    let error = installation.install().unwrap_err().to_string();
+    assert!(error.contains("`read_file`"), "{error}");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), without);
+    fs::write(&settings, "{}").unwrap();
+    installation.install().unwrap();
+    let text = fs::read_to_string(&settings).unwrap();
+    assert!(
+        text.contains("hook gemini-cli 2>/dev/null || true"),
+        "{text}"
+    );
+    installation.uninstall().unwrap();
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}");
 }
 
 #[cfg(unix)]
@@ -359,9 +418,9 @@ fn the_doctor_says_what_is_wrong() {
             .collect::<String>()
     };
     let program = user.folder.path().join("program");
-    assert!(problem(&program).contains("does not name Offcut: run `offcut install claude-code`"));
+    assert!(problem(&program).contains("run `offcut install claude-code`"));
     let cases = [
-        ("", "not found"),
+        ("", "does not run"),
         ("#!/bin/sh\ncat >/dev/null\n", "came back unchanged"),
         (
             "#!/bin/sh\ncat >/dev/null; echo no >&2\n",

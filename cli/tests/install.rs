@@ -39,7 +39,11 @@ fn an_installation_works_and_is_taken_back() {
 
     let ran = offcut(home.path(), &["doctor", "claude-code"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.out.contains("does not name Offcut"), "{}", ran.out);
+    assert!(
+        ran.out.contains("Offcut is not installed in"),
+        "{}",
+        ran.out
+    );
 
     let ran = offcut(home.path(), &["install", "claude-code"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
@@ -76,6 +80,40 @@ fn an_installation_works_and_is_taken_back() {
     assert_eq!(text, "{\n  \"model\": \"opus\"\n}\n");
 }
 
+/// Agents other than Claude Code, each with its file and a folder that must exist for a probe.
+#[test]
+fn other_agents_work_too() {
+    let agents = [
+        ("gemini-cli", ".gemini/settings.json"),
+        ("opencode", ".config/opencode/plugins/offcut.js"),
+        ("pi", ".pi/agent/extensions/offcut.js"),
+    ];
+    for (agent, file) in agents {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(file);
+        let ran = offcut(home.path(), &["doctor", agent]);
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        let ran = offcut(home.path(), &["install", agent]);
+        assert_eq!((ran.code, &*ran.err), (0, ""));
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            text.contains(env!("CARGO_BIN_EXE_offcut")) && !text.contains("__"),
+            "{text}"
+        );
+        let ran = offcut(home.path(), &["doctor", agent]);
+        assert_eq!(ran.code, 0, "{}", ran.out);
+        assert!(ran.out.contains("works    all of it was in"), "{}", ran.out);
+        let again = offcut(home.path(), &["install", agent]);
+        assert!(again.out.contains("is unchanged"), "{}", again.out);
+        let ran = offcut(home.path(), &["uninstall", agent]);
+        assert!(ran.out.contains("is removed"), "{}", ran.out);
+        assert!(!file.exists());
+        let gemini = home.path().join(".gemini/tmp");
+        let left = std::fs::read_dir(gemini).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "the probe left something");
+    }
+}
+
 #[test]
 fn a_project_gets_settings_that_are_not_shared() {
     let home = tempfile::tempdir().unwrap();
@@ -83,8 +121,8 @@ fn a_project_gets_settings_that_are_not_shared() {
     let args = ["install", "claude-code", "--project", project, "--json"];
     let ran = offcut(home.path(), &args);
     let done: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(done["files"][0]["outcome"], "created");
-    let path = done["files"][0]["path"].as_str().unwrap();
+    assert_eq!(done["outcome"], "created");
+    let path = done["path"].as_str().unwrap();
     assert!(path.ends_with(".claude/settings.local.json"), "{path}");
     let ran = offcut(
         home.path(),
@@ -109,7 +147,7 @@ fn errors_say_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str, i32); 3] = [
         (&["install", "claude"], "no agent is called `claude`", 2),
-        (&["install", "codex"], "can't be installed yet", 1),
+        (&["install", "codex"], "there is nothing to install", 1),
         (
             &["install", "claude-code", "--program", "/no/such"],
             "there is no program at /no/such",

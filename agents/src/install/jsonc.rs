@@ -5,24 +5,13 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectPr
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A value that is added to a settings file.
+/// An element that is added to a list in a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Addition {
-    /// Names of the objects that lead to the place, from the outside.
+    /// Names of the objects that lead to the list, from the outside, and the list's own.
     pub(crate) path: Vec<String>,
-    /// The place at the end of `path`.
-    pub(crate) place: Place,
-    /// The value.
+    /// The element.
     pub(crate) value: Value,
-}
-
-/// A place for a value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Place {
-    /// An element of the list at `path`.
-    Element,
-    /// The property of this name in the object at `path`.
-    Property(String),
 }
 
 impl Addition {
@@ -30,31 +19,16 @@ impl Addition {
     pub(crate) fn element(path: &str, value: Value) -> Self {
         Self {
             path: path.split('.').map(str::to_owned).collect(),
-            place: Place::Element,
             value,
         }
     }
 
-    #[cfg(test)]
-    /// A property of the object at `path`, which consists of names with dots between them.
-    pub(crate) fn property(path: &str, name: &str, value: Value) -> Self {
-        Self {
-            place: Place::Property(name.to_owned()),
-            ..Self::element(path, value)
-        }
-    }
-
-    /// Returns true if `settings` hold the value at its place.
+    /// Returns true if `settings` hold the element.
     pub(crate) fn is_in(&self, settings: &Value) -> bool {
-        let found = self
-            .path
-            .iter()
-            .try_fold(settings, |value, name| value.get(name));
-        match (&self.place, found) {
-            (Place::Element, Some(Value::Array(list))) => list.contains(&self.value),
-            (Place::Property(name), Some(object)) => object.get(name) == Some(&self.value),
-            _ => false,
-        }
+        let mut names = self.path.iter();
+        let list = names.try_fold(settings, |value, name| value.get(name));
+        list.and_then(Value::as_array)
+            .is_some_and(|list| list.contains(&self.value))
     }
 }
 
@@ -70,17 +44,15 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Adds what is missing. The file's other text stays as it is, byte for byte.
+/// Adds the elements that are missing. The file's other text stays as it is, byte for byte.
 pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> {
     parse(text)?;
     let root = root(text)?;
     for addition in additions {
-        let mut object = root.object_value_or_set();
-        let (last, outer) = match (&addition.place, addition.path.split_last()) {
-            (Place::Element, Some((last, outer))) => (last.as_str(), outer),
-            (Place::Property(name), _) => (name.as_str(), addition.path.as_slice()),
-            (Place::Element, None) => return Err("a list needs a name".to_owned()),
+        let Some((last, outer)) = addition.path.split_last() else {
+            return Err("a list needs a name".to_owned());
         };
+        let mut object = root.object_value_or_set();
         for name in outer {
             object = match property(&object, name)? {
                 None => object.object_value_or_set(name),
@@ -89,30 +61,18 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
                     .ok_or_else(|| format!("`{name}` is not an object"))?,
             };
         }
-        let found = property(&object, last)?;
-        match (&addition.place, found) {
-            (Place::Property(_), None) => {
-                object.append(last, input(&addition.value));
-            }
-            (Place::Property(_), Some(found)) => {
-                if value_of(found.value()).as_ref() != Some(&addition.value) {
-                    return Err(format!("`{last}` already has another value"));
-                }
-            }
-            (Place::Element, found) => {
-                let list = match found {
-                    None => object.array_value_or_set(last),
-                    Some(found) => found
-                        .array_value()
-                        .ok_or_else(|| format!("`{last}` is not a list"))?,
-                };
-                let mut elements = list.elements().into_iter();
-                if !elements
-                    .any(|element| value_of(Some(element)).as_ref() == Some(&addition.value))
-                {
-                    list.append(input(&addition.value));
-                }
-            }
+        let list = match property(&object, last)? {
+            None => object.array_value_or_set(last),
+            Some(found) => found
+                .array_value()
+                .ok_or_else(|| format!("`{last}` is not a list"))?,
+        };
+        if !list
+            .elements()
+            .iter()
+            .any(|element| is_equal(element, &addition.value))
+        {
+            list.append(input(&addition.value));
         }
     }
     let added = root.to_string();
@@ -130,44 +90,20 @@ pub(crate) fn remove(
     parse(text)?;
     let root = root(text)?;
     for addition in additions.iter().rev() {
-        let Some(mut object) = root.object_value() else {
-            break;
-        };
+        let mut object = root.object_value();
         let mut way = Vec::new();
-        let mut names = addition.path.iter().peekable();
-        while let Some(name) = names.next() {
-            let Some(found) = property(&object, name)? else {
+        for name in &addition.path {
+            let Some(found) = object.map_or(Ok(None), |object| property(&object, name))? else {
                 break;
             };
-            way.push(found.clone());
-            match found.object_value() {
-                Some(inner) => object = inner,
-                None if names.peek().is_none() => {}
-                None => return Err(format!("`{name}` is not an object")),
-            }
+            object = found.object_value();
+            way.push(found);
         }
-        if way.len() < addition.path.len() {
-            continue;
-        }
-        let is_removed = match &addition.place {
-            Place::Property(name) => {
-                let found = property(&object, name)?;
-                let is_ours = |found: &CstObjectProp| {
-                    value_of(found.value()).as_ref() == Some(&addition.value)
-                };
-                let found = found.filter(is_ours);
-                found.map(CstObjectProp::remove).is_some()
-            }
-            Place::Element => {
-                let list = way.last().and_then(CstObjectProp::array_value);
-                let mut elements = list.iter().flat_map(CstArray::elements);
-                let is_ours = |element: &CstNode| {
-                    value_of(Some(element.clone())).as_ref() == Some(&addition.value)
-                };
-                elements.find(is_ours).map(CstNode::remove).is_some()
-            }
-        };
-        if is_removed {
+        let list = way.last().filter(|_| way.len() == addition.path.len());
+        let list = list.and_then(CstObjectProp::array_value);
+        let mut elements = list.iter().flat_map(CstArray::elements);
+        if let Some(element) = elements.find(|element| is_equal(element, &addition.value)) {
+            element.remove();
             remove_empty(&way, &addition.path, original);
         }
     }
@@ -179,7 +115,7 @@ fn remove_empty(way: &[CstObjectProp], path: &[String], original: Option<&Value>
     for (at, found) in way.iter().enumerate().rev() {
         let mut names = path[..=at].iter();
         let was_there = original.and_then(|all| names.try_fold(all, |value, name| value.get(name)));
-        let is_empty = match value_of(found.value()) {
+        let is_empty = match found.value().and_then(|value| value.to_serde_value()) {
             Some(Value::Object(map)) => map.is_empty(),
             Some(Value::Array(list)) => list.is_empty(),
             _ => false,
@@ -204,8 +140,8 @@ fn property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, Str
     }
 }
 
-fn value_of(node: Option<CstNode>) -> Option<Value> {
-    node?.to_serde_value()
+fn is_equal(node: &CstNode, value: &Value) -> bool {
+    node.to_serde_value().as_ref() == Some(value)
 }
 
 fn root(text: &str) -> Result<CstRootNode, String> {
@@ -252,11 +188,10 @@ mod tests {
 
     use super::*;
 
-    fn additions() -> [Addition; 3] {
+    fn additions() -> [Addition; 2] {
         [
             Addition::element("hooks.After", json!({"command": "offcut"})),
             Addition::element("allow", json!("Read(//store/**)")),
-            Addition::property("outside", "/store/**", json!("allow")),
         ]
     }
 
@@ -268,7 +203,7 @@ mod tests {
             "",
             "{ \"allow\": [] }",
             "{\n  // mine\n  \"hooks\": {\"After\": [{\"command\": \"mine\"}]},\n}\n",
-            "{\"allow\":[\"Read(//store/**)\"],\"outside\":{}}",
+            "{\"allow\":[\"Read(//store/**)\"]}",
             "{\r\n\t\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t],\r\n\t\"hooks\": {}\r\n}\r\n",
         ];
         for file in files {
@@ -278,7 +213,6 @@ mod tests {
             assert!(value["hooks"]["After"].as_array().is_some_and(|list| {
                 list.iter().filter(|one| one["command"] == "offcut").count() == 1
             }));
-            assert_eq!(value["outside"]["/store/**"], "allow", "{added}");
             assert_eq!(add(&added, &additions()).unwrap(), added, "twice");
             let missing: Vec<_> = additions()
                 .into_iter()
@@ -300,10 +234,6 @@ mod tests {
             ("{\"hooks\": {\"After\": {}}}", "`After` is not a list"),
             ("{\"allow\": null}", "`allow` is not a list"),
             ("{\"allow\": [], \"allow\": []}", "`allow` is there twice"),
-            (
-                "{\"outside\": {\"/store/**\": \"deny\"}}",
-                "already has another value",
-            ),
             ("{'a': 1}", "it is not JSON"),
             ("{\"key\": sk-secret}", "it is not JSON"),
         ];

@@ -31,6 +31,11 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Returns true if `file` is as the change left it.
+    pub(crate) fn is_in(&self, file: &AgentFile) -> bool {
+        file.bytes() == Some(self.record.written.as_bytes())
+    }
+
     /// The path of the backup; `None` if there was no file.
     pub(crate) fn backup(&self) -> Option<PathBuf> {
         self.record.had_file.then(|| backup(&self.json))

@@ -18,23 +18,18 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if json {
         return write_json(args, &changed);
     }
-    for change in &changed {
-        let path = change.path.display();
-        let (first, verb) = match change.outcome {
-            Outcome::Unchanged => (
-                format!("{path} is unchanged: Offcut is in it already"),
-                "It has",
-            ),
-            Outcome::Created => (format!("{path} is new"), "It has"),
-            _ => (format!("{path} is changed"), "Added"),
-        };
-        output::write(&format!("{first}\n"))?;
-        for value in &change.values {
-            output::write(&format!("  {verb} {value}\n"))?;
-        }
-        if let Some(backup) = &change.backup {
-            output::write(&format!("  Backup: {}\n", backup.display()))?;
-        }
+    let path = changed.path.display();
+    let (first, verb) = match changed.outcome {
+        Outcome::Unchanged => ("is unchanged: Offcut is in it already", "It has"),
+        Outcome::Created => ("is new", "It has"),
+        _ => ("is changed", "Added"),
+    };
+    output::write(&format!("{path} {first}\n"))?;
+    for value in &changed.values {
+        output::write(&format!("  {verb} {value}\n"))?;
+    }
+    if let Some(backup) = &changed.backup {
+        output::write(&format!("  Backup: {}\n", backup.display()))?;
     }
     let agent = installation.agent;
     output::write(&format!(
@@ -50,21 +45,20 @@ pub(crate) fn uninstall(args: &args::Install, json: bool) -> Result<ExitCode, Fa
     if json {
         return write_json(args, &changed);
     }
-    for change in &changed {
-        let path = change.path.display();
-        output::write(&match change.outcome {
-            Outcome::Restored => format!("{path} is as it was before\n"),
-            Outcome::Removed => {
-                format!("{path} has changed since; only Offcut's lines were removed\n")
-            }
-            _ => format!("{path} is unchanged: Offcut is not in it\n"),
-        })?;
-    }
+    let path = changed.path.display();
+    output::write(&match changed.outcome {
+        Outcome::Restored if !changed.path.exists() => format!("{path} is removed\n"),
+        Outcome::Restored => format!("{path} is as it was before\n"),
+        Outcome::Removed => {
+            format!("{path} has changed since; only Offcut's values were removed\n")
+        }
+        _ => format!("{path} is unchanged: Offcut is not in it\n"),
+    })?;
     let store = installation.home.store();
     if store.exists() {
-        let store = store.display();
         output::write(&format!(
-            "Stored results stay in {store}; remove that folder if no conversation needs them.\n"
+            "Stored results stay in {}; remove that folder if no conversation needs them.\n",
+            store.display()
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -122,18 +116,21 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-fn write_json(args: &args::Install, changed: &[Changed]) -> Result<ExitCode, Failure> {
-    let files = changed.iter().map(|change| {
-        let outcome = match change.outcome {
-            Outcome::Created => "created",
-            Outcome::Added => "added",
-            Outcome::Restored => "restored",
-            Outcome::Removed => "removed",
-            _ => "unchanged",
-        };
-        json!({"path": change.path, "outcome": outcome, "backup": change.backup, "values": change.values})
-    });
-    output::write_json(&json!({"agent": args.agent, "files": files.collect::<Vec<_>>()}))?;
+fn write_json(args: &args::Install, changed: &Changed) -> Result<ExitCode, Failure> {
+    let outcome = match changed.outcome {
+        Outcome::Created => "created",
+        Outcome::Added => "added",
+        Outcome::Restored => "restored",
+        Outcome::Removed => "removed",
+        _ => "unchanged",
+    };
+    output::write_json(&json!({
+        "agent": args.agent,
+        "path": changed.path,
+        "outcome": outcome,
+        "backup": changed.backup,
+        "values": changed.values,
+    }))?;
     Ok(ExitCode::SUCCESS)
 }
 

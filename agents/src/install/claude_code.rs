@@ -1,0 +1,52 @@
+//! The settings of Claude Code.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::command;
+use super::error::InstallError;
+use super::installation::Installation;
+use super::jsonc::Addition;
+use crate::layout::Home;
+
+/// The tools whose results the hook can shorten, as a pattern of the settings.
+const TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
+/// Seconds after which the agent goes on without an answer.
+const TIME_OUT: u64 = 30;
+/// Characters with a meaning of their own in a rule.
+const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];
+
+/// A hook for results, and the right to read the store.
+pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, InstallError> {
+    // It succeeds even if the program is gone: the user would be shown an error at each call.
+    let command = format!("{} || true", command::line(installation)?);
+    let hook = json!({"type": "command", "command": command, "timeout": TIME_OUT});
+    let group = json!({"matcher": TOOLS, "hooks": [hook]});
+    let mut additions = vec![Addition::element("hooks.PostToolUse", group)];
+    for rule in rules(&installation.home)? {
+        additions.push(Addition::element("permissions.allow", rule));
+    }
+    Ok(additions)
+}
+
+/// The rules by which the agent may read the store. Two if the store's path holds a symbolic link.
+fn rules(home: &Home) -> Result<Vec<Value>, InstallError> {
+    let store = home.store();
+    let mut paths = vec![store.clone()];
+    paths.extend(
+        store
+            .canonicalize()
+            .ok()
+            .filter(|resolved| *resolved != store),
+    );
+    let rule = |path: &PathBuf| {
+        let text = path.to_str().filter(|text| !text.contains(NOT_IN_RULES));
+        let text = text.ok_or_else(|| {
+            let problem = "its path holds characters that a rule can't have; set OFFCUT_HOME to another directory";
+            InstallError::new(path, problem)
+        })?;
+        Ok(json!(format!("Read(/{text}/**)")))
+    };
+    paths.iter().map(rule).collect()
+}

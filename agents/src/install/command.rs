@@ -1,0 +1,47 @@
+//! The command by which an agent asks Offcut.
+
+use std::path::Path;
+
+use super::error::InstallError;
+use super::installation::Installation;
+use crate::layout::Home;
+
+/// The command as a line of a shell.
+pub(super) fn line(installation: &Installation) -> Result<String, InstallError> {
+    let words = words(installation)?;
+    let quoted = words.iter().map(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        // The program is quoted always, so that it looks the same everywhere.
+        if word.chars().all(is_plain) && !word.contains('/') {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    Ok(quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// The words of the command. A folder of the user that is not the default one is named, since an agent may run
+/// without the variable.
+pub(super) fn words(installation: &Installation) -> Result<Vec<String>, InstallError> {
+    let home = &installation.home;
+    let mut words = Vec::new();
+    if Home::by_default().as_ref() != Some(home) {
+        words.push("env".to_owned());
+        words.push(format!("OFFCUT_HOME={}", text(home.path())?));
+    }
+    words.push(text(&installation.program)?.to_owned());
+    words.extend(["hook".to_owned(), installation.agent.name().to_owned()]);
+    Ok(words)
+}
+
+/// A path that settings can hold.
+pub(super) fn text(path: &Path) -> Result<&str, InstallError> {
+    let text = path.to_str().filter(|text| !text.contains(['\n', '\r']));
+    text.ok_or_else(|| {
+        InstallError::new(
+            path,
+            "settings can't hold this path: it is not text in one line",
+        )
+    })
+}

@@ -1,0 +1,101 @@
+//! The file by which each agent is put to use, and its content.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::error::InstallError;
+use super::installation::{Installation, Scope};
+use super::jsonc::Addition;
+use super::{claude_code, gemini_cli, plugin};
+use crate::Agent;
+use crate::layout;
+
+/// The content that a file gets.
+pub(super) enum Content {
+    /// Values in settings that hold others too.
+    Values(Vec<Addition>),
+    /// A file of ours.
+    Whole(String),
+}
+
+/// The file that an installation changes: the agent's settings, or a plug-in of ours.
+///
+/// # Errors
+///
+/// The agent has no hooks by which Offcut can be installed, or there is no home directory.
+pub fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, InstallError> {
+    let (folder, of_user, of_project) = match agent {
+        // Not `settings.json`: others would get a program and a store that only this user has.
+        Agent::ClaudeCode => (
+            layout::agent_home(agent),
+            "settings.json",
+            ".claude/settings.local.json",
+        ),
+        Agent::GeminiCli => (
+            layout::agent_home(agent),
+            "settings.json",
+            ".gemini/settings.json",
+        ),
+        Agent::OpenCode => (
+            layout::opencode_settings(),
+            "plugins/offcut.js",
+            ".opencode/plugins/offcut.js",
+        ),
+        Agent::Pi => (
+            layout::pi_settings(),
+            "extensions/offcut.js",
+            ".pi/extensions/offcut.js",
+        ),
+        Agent::Codex => {
+            let problem = "its hooks see output that it has cut already, so there is nothing to install; \
+                           ask for `offcut run -- COMMAND` in AGENTS.md";
+            return Err(InstallError::new(Path::new(agent.name()), problem));
+        }
+    };
+    match scope {
+        Scope::User => folder.map(|folder| folder.join(of_user)).ok_or_else(|| {
+            let problem = "there is no home directory; set HOME";
+            InstallError::new(Path::new(agent.name()), problem)
+        }),
+        Scope::Project(folder) => folder
+            .canonicalize()
+            .map(|folder| folder.join(of_project))
+            .map_err(|error| InstallError::because(folder, "it can't be opened", error)),
+    }
+}
+
+/// The content that the file of an installation gets.
+pub(super) fn content(installation: &Installation) -> Result<Content, InstallError> {
+    if let Some(text) = plugin::text(installation)? {
+        return Ok(Content::Whole(text));
+    }
+    let additions = match installation.agent {
+        Agent::GeminiCli => gemini_cli::additions(installation)?,
+        _ => claude_code::additions(installation)?,
+    };
+    Ok(Content::Values(additions))
+}
+
+/// Refuses settings under which Offcut would do harm.
+pub(super) fn check(agent: Agent, settings: &Value) -> Result<(), String> {
+    match agent {
+        Agent::GeminiCli => gemini_cli::check(settings),
+        _ => Ok(()),
+    }
+}
+
+/// Additions in words, one line each.
+pub(super) fn in_words(additions: &[Addition]) -> Vec<String> {
+    let in_words = |addition: &Addition| {
+        let value = match &addition.value {
+            Value::String(text) => text.clone(),
+            value => match value.pointer("/hooks/0/command").and_then(Value::as_str) {
+                Some(command) => command.to_owned(),
+                None => value.to_string(),
+            },
+        };
+        format!("{}: {value}", addition.path.join("."))
+    };
+    additions.iter().map(in_words).collect()
+}

@@ -99,7 +99,7 @@ pub struct Hint {
     /// The kind of hint.
     pub kind: Kind,
     /// Further facts about the original.
-    pub notes: Notes,
+    pub flags: Flags,
     /// The original's length in bytes.
     pub bytes: u64,
     /// Number of lines of the original, if known.
@@ -143,9 +143,9 @@ pub enum Placement {
     Last,
 }
 
-/// Further facts in a hint.
+/// Circumstances that a hint reports, in its header and in sentences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Notes {
+pub struct Flags {
     /// The store failed, and the location is a file on the agent's machine.
     pub local: bool,
     /// The tool's output broke off; the original is the part before that.

@@ -86,7 +86,7 @@ pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext
 /// that can be shown: all but the manifest. `None` if the hint says joined and there is no
 /// manifest.
 pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
-    if !hint.notes.joined {
+    if !hint.flags.joined {
         return Some((0, content));
     }
     let line = first_line(content);

@@ -624,7 +624,7 @@ async fn t11_a_stream_that_breaks_off_is_text_and_an_error_mark() {
         let (shown, error) = results[1].1.rsplit_once('|').unwrap();
         assert_eq!((error, results[1].2), ("connection lost", true));
         assert_eq!(
-            Hint::parse(shown).is_some_and(|hint| hint.notes.interrupted),
+            Hint::parse(shown).is_some_and(|hint| hint.flags.interrupted),
             with_reduction
         );
     }

@@ -291,7 +291,7 @@ async fn t11_a_source_that_fails_at_every_chunk() {
                     "{way:?} {before}"
                 );
                 assert!(
-                    hint.notes.interrupted
+                    hint.flags.interrupted
                         && hint
                             .prose
                             .contains(&format!("broke off after {} bytes", came.len()))
@@ -364,7 +364,7 @@ async fn t11_only_the_text_that_broke_off_says_so() {
                 Part::Text(text) => Hint::parse(text),
                 _ => None,
             });
-            let said: Vec<bool> = hints.map(|hint| hint.notes.interrupted).collect();
+            let said: Vec<bool> = hints.map(|hint| hint.flags.interrupted).collect();
             assert_eq!(said, expected, "{what} {way:?}");
             assert_eq!(shown.error.unwrap().to_string(), "the pipe broke");
         }
@@ -381,7 +381,7 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
             .go(&reduction, &call("a", "f"), output(chunks(&short, size)))
             .await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
-        assert!(hint.notes.not_utf8);
+        assert!(hint.flags.not_utf8);
         assert_eq!(hint.preview, "caf\u{fffd} au lait \u{fffd}");
         assert_eq!(stored(&store).await, [("memory://t/trunc/a".into(), short)]);
 
@@ -395,7 +395,7 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
             .go(&reduction, &call("b", "f"), output(chunks(&long, size)))
             .await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
-        assert!(hint.notes.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1\n"));
+        assert!(hint.flags.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1\n"));
         assert!(
             hint.preview.ends_with("line 400\n\u{fffd}"),
             "{}",

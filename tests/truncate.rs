@@ -452,7 +452,7 @@ async fn t11_a_stream_that_breaks_off() {
         .await
         .unwrap();
     let hint = Hint::parse(text(&shown.parts)).unwrap();
-    assert!(hint.notes.interrupted && hint.prose.contains("broke off"));
+    assert!(hint.flags.interrupted && hint.prose.contains("broke off"));
     assert_eq!(stored(&store).await[0].1, lines(400).as_bytes());
     let (parts, error) = ToolOutput::from(shown).into_parts().await;
     assert_eq!(
@@ -482,7 +482,7 @@ async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
         .await
         .unwrap();
     let hint = Hint::parse(text(&shown.parts)).unwrap();
-    assert!(hint.notes.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1"));
+    assert!(hint.flags.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1"));
     assert_eq!(stored(&store).await[1].1, long);
 }
 
@@ -693,7 +693,7 @@ async fn t4_one_text_among_many_documents_is_stored_as_it_is() {
     };
     let hint = Hint::parse(last).unwrap();
     assert!(
-        !hint.notes.joined && !last.contains("It was 1 text"),
+        !hint.flags.joined && !last.contains("It was 1 text"),
         "{last}"
     );
     assert_eq!(

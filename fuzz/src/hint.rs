@@ -52,10 +52,10 @@ fn made_of(data: &[u8], text: &str) -> Hint {
     };
     let mut hint = Hint::new(kind, number(0));
     (
-        hint.notes.local,
-        hint.notes.interrupted,
-        hint.notes.not_utf8,
-        hint.notes.joined,
+        hint.flags.local,
+        hint.flags.interrupted,
+        hint.flags.not_utf8,
+        hint.flags.joined,
     ) = (is(0), is(1), is(2), is(3));
     hint.lines = is(4).then(|| number(3));
     hint.placement = if is(5) {

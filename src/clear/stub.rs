@@ -258,7 +258,7 @@ impl<'a> Stubs<'a> {
         let preview = of.previewer.show(&hint.preview, budget).0;
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
         draft.hint.lines = hint.lines;
-        draft.hint.notes = hint.notes;
+        draft.hint.flags = hint.flags;
         // A cleared hint keeps its sentence, which may say something that is said nowhere else.
         draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {

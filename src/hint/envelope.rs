@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Hint, Kind, Notes, Placement, Position};
+use super::{Flags, Hint, Kind, Placement, Position};
 use crate::backend::Location;
 use crate::text::lines::number;
 
@@ -15,7 +15,7 @@ impl Hint {
     pub fn new(kind: Kind, bytes: u64) -> Self {
         Self {
             kind,
-            notes: Notes::default(),
+            flags: Flags::default(),
             bytes,
             lines: None,
             location: None,
@@ -76,12 +76,12 @@ impl Hint {
             Kind::Page { .. } => "page",
             Kind::Matches => "matches",
         });
-        let Notes {
+        let Flags {
             local,
             interrupted,
             not_utf8,
             joined,
-        } = self.notes;
+        } = self.flags;
         for (note, is_set) in NOTES
             .into_iter()
             .zip([local, interrupted, not_utf8, joined])
@@ -192,7 +192,7 @@ impl Hint {
     }
 }
 
-/// Words for the notes, in the order of their fields.
+/// Words for the flags, in the order of their fields.
 const NOTES: [&str; 4] = ["local", "interrupted", "not-utf8", "joined"];
 
 /// A parsed header: the hint without sentence and preview, their lengths, and the text after the
@@ -236,7 +236,7 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         set[NOTES.iter().position(|note| *note == word)?] = true;
     }
     let [local, interrupted, not_utf8, joined] = set;
-    let notes = Notes {
+    let flags = Flags {
         local,
         interrupted,
         not_utf8,
@@ -257,7 +257,7 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         Placement::First
     };
     let hint = Hint {
-        notes,
+        flags,
         lines,
         location,
         placement,
@@ -293,7 +293,7 @@ mod tests {
             Just(Kind::Matches),
             position.prop_map(|from| Kind::Page { from }),
         ];
-        let notes = any::<[bool; 4]>().prop_map(|[local, interrupted, not_utf8, joined]| Notes {
+        let flags = any::<[bool; 4]>().prop_map(|[local, interrupted, not_utf8, joined]| Flags {
             local,
             interrupted,
             not_utf8,
@@ -319,7 +319,7 @@ mod tests {
         let sizes = (any::<u64>(), any::<Option<u64>>());
         (
             kind,
-            notes,
+            flags,
             sizes,
             location,
             text.clone(),
@@ -327,7 +327,7 @@ mod tests {
             any::<bool>(),
         )
             .prop_map(
-                |(kind, notes, (bytes, lines), location, prose, preview, is_last)| {
+                |(kind, flags, (bytes, lines), location, prose, preview, is_last)| {
                     let placement = if is_last {
                         Placement::Last
                     } else {
@@ -335,7 +335,7 @@ mod tests {
                     };
                     Hint {
                         kind,
-                        notes,
+                        flags,
                         bytes,
                         lines,
                         location,

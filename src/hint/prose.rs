@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Hint, Kind, Language, Notes, Position, Sentence};
+use super::{Flags, Hint, Kind, Language, Position, Sentence};
 use crate::backend::Location;
 use crate::template::Template;
 
@@ -42,7 +42,7 @@ pub(crate) struct Facts<'a> {
 /// them.
 pub(crate) const MAX_NAME: usize = 64;
 
-const ALL_NOTES: Notes = Notes {
+const ALL_FLAGS: Flags = Flags {
     local: true,
     interrupted: true,
     not_utf8: true,
@@ -130,10 +130,10 @@ impl Prose {
             _ => Sentence::Truncated,
         }];
         let notes = [
-            (Sentence::Local, hint.notes.local),
-            (Sentence::Joined, hint.notes.joined),
-            (Sentence::Interrupted, hint.notes.interrupted),
-            (Sentence::NotUtf8, hint.notes.not_utf8),
+            (Sentence::Local, hint.flags.local),
+            (Sentence::Joined, hint.flags.joined),
+            (Sentence::Interrupted, hint.flags.interrupted),
+            (Sentence::NotUtf8, hint.flags.not_utf8),
             (
                 Sentence::Reader,
                 is_stored && hint.kind != Kind::Link && facts.reader.is_some(),
@@ -185,7 +185,7 @@ impl Prose {
                 .flat_map(|kind| {
                     [Some(Location::new(location)), None].map(|location| Hint {
                         location,
-                        notes: ALL_NOTES,
+                        flags: ALL_FLAGS,
                         ..Hint::new(kind, u64::MAX)
                     })
                 });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
-use crate::hint::{Facts, Hint, Kind, MAX_NAME, Notes, Prose};
+use crate::hint::{Facts, Flags, Hint, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::store::{Roots, is_reserved, longest_key, longest_session};
 
@@ -201,7 +201,7 @@ impl Checks<'_> {
     fn longest_hint(&self, location: &Location, local: bool) -> usize {
         let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
         hint.lines = Some(999_999_999_999);
-        hint.notes = Notes {
+        hint.flags = Flags {
             local,
             interrupted: true,
             not_utf8: true,

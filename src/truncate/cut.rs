@@ -36,7 +36,7 @@ impl Form {
         location: Option<Location>,
         local: bool,
     ) -> Self {
-        draft.hint.notes.local = local;
+        draft.hint.flags.local = local;
         let hint = session.hint(draft, location);
         let text = hint.render();
         Self { hint, text }
@@ -49,7 +49,7 @@ impl Cut {
     pub(super) fn hint(self, session: &Session, stored: Option<(Location, bool)>) -> String {
         let (location, local) = stored.map_or((None, false), |(at, local)| (Some(at), local));
         let is_there =
-            |form: &Form| form.hint.location == location && form.hint.notes.local == local;
+            |form: &Form| form.hint.location == location && form.hint.flags.local == local;
         match self.forms.into_iter().find(is_there) {
             Some(form) => form.text,
             None => Form::new(session, self.draft, location, local).text,

@@ -279,7 +279,7 @@ impl<'a> Planner<'a> {
         let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
         let (lines, preview) = (sketch.lines() + 1, sketch.show(head, all));
         let cut = self.draft(texts, Some(manifest), bytes, lines, preview);
-        (cut.draft.hint.notes.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
+        (cut.draft.hint.flags.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }
 
     /// Cuts `texts` to `preview`; `bytes` and `lines` are those of the stored content.
@@ -296,10 +296,10 @@ impl<'a> Planner<'a> {
         draft.parts = texts.len();
         draft.hint.lines = Some(lines);
         draft.hint.placement = self.held.placement();
-        draft.hint.notes.joined = manifest.is_some();
+        draft.hint.flags.joined = manifest.is_some();
         for Candidate { slot, text, .. } in texts {
-            draft.hint.notes.not_utf8 |= !text.is_utf8();
-            draft.hint.notes.interrupted |= self.broken == Some(*slot);
+            draft.hint.flags.not_utf8 |= !text.is_utf8();
+            draft.hint.flags.interrupted |= self.broken == Some(*slot);
         }
         let forms = self.locations().iter().map(|(location, local)| {
             Form::new(session, draft.clone(), Some(location.clone()), *local)

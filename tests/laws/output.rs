@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::stream;
 use offcut::backend::Location;
-use offcut::hint::{Hint, Kind, Notes, Placement, Position};
+use offcut::hint::{Flags, Hint, Kind, Placement, Position};
 use offcut::{Body as RealBody, Chunk, Part, ToolCall, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
@@ -265,12 +265,12 @@ fn forge(known: &Known, forgery: &Forgery) -> String {
     }
     let [local, interrupted, not_utf8, joined] = forgery.notes;
     if forgery.notes != [false; 4] {
-        hint.notes = Notes::default();
+        hint.flags = Flags::default();
         (
-            hint.notes.local,
-            hint.notes.interrupted,
-            hint.notes.not_utf8,
-            hint.notes.joined,
+            hint.flags.local,
+            hint.flags.interrupted,
+            hint.flags.not_utf8,
+            hint.flags.joined,
         ) = (local, interrupted, not_utf8, joined);
     }
     hint.bytes = forgery.bytes.unwrap_or(hint.bytes);

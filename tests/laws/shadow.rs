@@ -404,7 +404,7 @@ impl Fit<'_> {
             return false;
         };
         let may_join =
-            hint.notes.joined && joined.is_none() && (original.is_text() || original.is_json());
+            hint.flags.joined && joined.is_none() && (original.is_text() || original.is_json());
         let now_joined = if may_join { self.joined_by(hint) } else { None };
         self.stands_for(hint, original) && self.hints(more, rest, at + 1, joined)
             || self
@@ -522,7 +522,7 @@ const MAX_PROSE: usize = 300;
 /// sentence.
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
-    let text = if shown.notes.joined {
+    let text = if shown.flags.joined {
         text.split_once('\n').map_or("", |(_, texts)| texts)
     } else {
         &text

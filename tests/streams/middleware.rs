@@ -126,7 +126,7 @@ async fn an_agent_shows_what_is_left_of_a_stream() {
         };
         let hint = Hint::parse(shown).unwrap();
         assert_eq!(
-            (hint.placement, hint.notes.interrupted, *is_error),
+            (hint.placement, hint.flags.interrupted, *is_error),
             (Placement::Last, fails, fails)
         );
         assert_eq!(

@@ -57,7 +57,7 @@ async fn t12_the_spool_keeps_what_the_store_could_not_take() {
                     .await;
                 let hint = Hint::parse(text(&shown.parts)).unwrap();
                 assert!(
-                    hint.notes.local && hint.prose.contains("The store failed"),
+                    hint.flags.local && hint.prose.contains("The store failed"),
                     "{way:?} {then:?}"
                 );
                 let location = hint.location.unwrap();
@@ -144,8 +144,8 @@ async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
         assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "{way:?}");
         let short = Hint::parse(text(content(&messages[2]))).unwrap();
         assert_eq!(
-            (short.kind, &short.location, short.notes),
-            (Kind::Cleared, &long.location, long.notes),
+            (short.kind, &short.location, short.flags),
+            (Kind::Cleared, &long.location, long.flags),
             "{way:?}"
         );
         assert!(short.render().len() < long.render().len());
@@ -187,7 +187,7 @@ async fn t12_several_texts_are_kept_each_by_itself() {
                 panic!("no text")
             };
             let hint = Hint::parse(text).unwrap();
-            assert!(hint.notes.local, "{way:?}");
+            assert!(hint.flags.local, "{way:?}");
             let location = hint.location.unwrap();
             assert_eq!(
                 reduction.read_original(&location).await.unwrap().unwrap(),

@@ -32,19 +32,19 @@ fn all_that_is_said(language: Language) -> String {
         is_arguments: true,
         ..facts
     };
-    let say = |kind, location: Option<&str>, notes, facts| {
+    let say = |kind, location: Option<&str>, flags, facts| {
         let hint = Hint {
             location: location.map(Location::new),
-            notes,
+            flags,
             ..Hint::new(kind, 5)
         };
         prose.of_hint(&hint, facts)
     };
-    let none = Notes::default();
+    let none = Flags::default();
     [
         say(Kind::Truncated, stored, none, facts),
         say(Kind::Truncated, stored, none, no_reader),
-        say(Kind::Truncated, stored, ALL_NOTES, facts),
+        say(Kind::Truncated, stored, ALL_FLAGS, facts),
         say(Kind::Truncated, None, none, facts),
         say(Kind::Cleared, stored, none, facts),
         say(Kind::Cleared, stored, none, neither),

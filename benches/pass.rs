@@ -146,7 +146,7 @@ fn recount(counter: &dyn CountTokens, texts: &[String]) -> Duration {
 }
 
 fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
-    let counter = TokenCounter::O200kBase.counter().unwrap();
+    let counter = TokenCounter::O200kBase.build().unwrap();
     let times = match (is_bench(), rounds) {
         (false, _) => 1,
         (true, ..1_000) => 60,
@@ -261,7 +261,7 @@ fn replay(
     reduction: &ToolReduction,
     results: Results,
 ) -> Replay {
-    let counter = TokenCounter::O200kBase.counter().unwrap();
+    let counter = TokenCounter::O200kBase.build().unwrap();
     let mut all = Replay::default();
     let count = |messages: &mut [Value]| {
         let texts = texts(messages);
@@ -374,7 +374,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
         println!("OFFCUT_TRACES names no transcripts: none are replayed");
         return;
     }
-    let counter = TokenCounter::O200kBase.counter().unwrap();
+    let counter = TokenCounter::O200kBase.build().unwrap();
     // A closure has no known properties, so everything is counted.
     let everything =
         ToolReduction::builder().count_tokens_with(move |text: &str| counter.count(text));
@@ -411,7 +411,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
 }
 
 fn main() {
-    TokenCounter::O200kBase.counter().unwrap().prepare();
+    TokenCounter::O200kBase.build().unwrap().prepare();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -24,7 +24,7 @@ fn megabytes_per_second(count: &dyn Fn(&str) -> usize, text: &str, times: usize)
 }
 
 fn main() {
-    let ours = TokenCounter::O200kBase.counter().unwrap();
+    let ours = TokenCounter::O200kBase.build().unwrap();
     let plain = tiktoken_rs::o200k_base_singleton();
     let other = bpe_openai::o200k_base();
     let nothing = HashSet::new();

@@ -84,7 +84,7 @@ fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<
 #[test]
 fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     // Keeps the tables from loading in the background during the test.
-    TokenCounter::O200kBase.counter().unwrap().prepare();
+    TokenCounter::O200kBase.build().unwrap().prepare();
     // More than the tokens and fewer than the bytes, so everything is counted.
     let counted = |rounds: u64| ToolReduction::builder().max_tokens_for_clear(rounds * 2_000);
     assert_flat("counted", counted, None);

@@ -37,7 +37,7 @@ async fn h1_h2_the_envelope_is_short_in_both_languages() {
                 40
             );
             for counter in [TokenCounter::O200kBase, TokenCounter::Cl100kBase] {
-                let tokens = counter.counter().unwrap().count(hint);
+                let tokens = counter.build().unwrap().count(hint);
                 println!("{tokens} {counter:?} {hint}");
                 assert!(tokens <= most, "{tokens}: {hint}");
             }
@@ -68,7 +68,7 @@ fn filled(sentence: &str) -> String {
 #[test]
 fn h2_the_table_of_sentences_has_each_and_its_cost() {
     let rules = include_str!("../docs/rules.md");
-    let counter = TokenCounter::O200kBase.counter().unwrap();
+    let counter = TokenCounter::O200kBase.build().unwrap();
     for sentence in Sentence::ALL {
         let cells = [Language::English, Language::Chinese].map(|language| {
             let text = language.sentence(sentence);

@@ -93,7 +93,7 @@ async fn a_preview_grows_with_its_text() {
             .truncate(&call("a", "f"), content.clone())
             .await
             .unwrap();
-        let length = curve.of(content.len() as u64);
+        let length = curve.bytes_for(content.len() as u64);
         assert_eq!(hint(&shown).preview, Preview::Mixed.show(&content, length));
         assert!(
             (length * 3 / 4..=length).contains(&hint(&shown).preview.len()),
@@ -114,7 +114,7 @@ async fn a_preview_grows_with_its_text() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let share = curve.of(2 * source(100).len() as u64) / 2;
+    let share = curve.bytes_for(2 * source(100).len() as u64) / 2;
     assert_eq!(
         hints
             .iter()
@@ -283,7 +283,7 @@ async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
         let short = Hint::parse(text(content(&messages[1]))).unwrap();
         assert_eq!(
             short.preview,
-            preview.show(&content_of, stub.of(content_of.len() as u64))
+            preview.show(&content_of, stub.bytes_for(content_of.len() as u64))
         );
         assert_eq!(stored(&store).await.len(), 1);
         assert!(!clear(&reduction, &mut messages).await.is_change());

@@ -25,7 +25,7 @@ fn encodings() -> [(TokenCounter, &'static bpe_openai::Tokenizer); 2] {
 fn assert_exact(text: &str) {
     for (ours, other) in encodings() {
         assert_eq!(
-            ours.counter().unwrap().count(text),
+            ours.build().unwrap().count(text),
             other.count(text) as u64,
             "{ours:?} of {text:.300?}"
         );
@@ -39,10 +39,7 @@ const MAX_ERROR: u64 = 8;
 /// Checks the count with at most one cut for every [`MAX_RUN`] bytes.
 fn assert_bounded(text: &str) {
     for (ours, other) in encodings() {
-        let (counted, exact) = (
-            ours.counter().unwrap().count(text),
-            other.count(text) as u64,
-        );
+        let (counted, exact) = (ours.build().unwrap().count(text), other.count(text) as u64);
         let error = (text.len() / MAX_RUN) as u64 * MAX_ERROR;
         assert!(
             counted.abs_diff(exact) <= error,
@@ -188,10 +185,8 @@ fn c1_transcripts_cost_what_the_rendered_request_does() {
         let mut whole = 0;
         for message in &*messages {
             if let Some(text) = message["content"].as_str() {
-                let (counted, exact) = (
-                    ours.counter().unwrap().count(text),
-                    other.count(text) as u64,
-                );
+                let (counted, exact) =
+                    (ours.build().unwrap().count(text), other.count(text) as u64);
                 let error = (text.len() / MAX_RUN) as u64 * MAX_ERROR;
                 assert!(
                     counted.abs_diff(exact) <= error,

@@ -157,7 +157,7 @@ impl<'a> Planner<'a> {
         let policy = self.session.policy(item.tool);
         let length = text.len() as u64;
         let may = text.len() > rule.above
-            && policy.stub_length.of(length) <= policy.preview_length.of(length)
+            && policy.stub_length.bytes_for(length) <= policy.preview_length.bytes_for(length)
             && self.reason_of_age(slot).is_none()
             && policy.clears()
             && policy.backend().is_some()

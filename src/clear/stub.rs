@@ -95,7 +95,7 @@ impl<'a> Stubs<'a> {
     /// The line for a part. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, of: &Source<'_>, part: PartRef<'_>, number: usize) -> Line {
         let preview = |text: &str| {
-            let budget = of.policy.stub_length.of(text.len() as u64);
+            let budget = of.policy.stub_length.bytes_for(text.len() as u64);
             of.previewer.show(text, budget).0
         };
         let (content, mime, preview) = match part {
@@ -142,7 +142,7 @@ impl<'a> Stubs<'a> {
     /// The line for a whole text that becomes a preview, but is not cleared yet.
     pub(super) fn preview(&mut self, of: &Source<'_>, text: &str) -> Line {
         let content = Bytes::copy_from_slice(text.as_bytes());
-        let budget = of.policy.preview_length.of(text.len() as u64);
+        let budget = of.policy.preview_length.bytes_for(text.len() as u64);
         let mut draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
         draft.hint.kind = Kind::Truncated;
         self.store(of, &of.id.name_of(text.as_bytes()), draft, content)
@@ -188,7 +188,7 @@ impl<'a> Stubs<'a> {
         let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
         let content = Bytes::copy_from_slice(text.as_bytes());
         let name = of.id.name_of(&content).part(number);
-        let budget = of.policy.stub_length.of(content.len() as u64);
+        let budget = of.policy.stub_length.bytes_for(content.len() as u64);
         let draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
         let otherwise = self.store(of, &name, draft, content);
         Some(Line::Shorten(shown, Box::new(otherwise)))
@@ -252,7 +252,11 @@ impl<'a> Stubs<'a> {
     fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
         let hint = &own.hint;
         // At most what is shown now: text that was not worth showing then is not worth it now.
-        let budget = of.policy.stub_length.of(hint.bytes).min(hint.preview.len());
+        let budget = of
+            .policy
+            .stub_length
+            .bytes_for(hint.bytes)
+            .min(hint.preview.len());
         // The final preview is made from the stored content. Until that has been read, the shown
         // preview is used instead, because it gives a preview of the same length.
         let preview = of.previewer.show(&hint.preview, budget).0;
@@ -269,7 +273,7 @@ impl<'a> Stubs<'a> {
             draft,
             previewer: of.previewer.clone(),
             budget,
-            was_previewed_in: of.policy.preview_length.of(hint.bytes),
+            was_previewed_in: of.policy.preview_length.bytes_for(hint.bytes),
             expected,
             own,
         }

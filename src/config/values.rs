@@ -57,8 +57,8 @@ impl SizeLimit {
 /// ```
 /// use offcut::PreviewLength;
 /// let curve = PreviewLength::curve(10.0, 0.6, 5_000);
-/// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.of(bytes)), [630, 2_511, 5_000]);
-/// assert_eq!(PreviewLength::from(2_000).of(10_000), 2_000);
+/// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.bytes_for(bytes)), [630, 2_511, 5_000]);
+/// assert_eq!(PreviewLength::from(2_000).bytes_for(10_000), 2_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -93,9 +93,9 @@ impl PreviewLength {
         }
     }
 
-    /// Returns the length in bytes for a text of `bytes` bytes.
+    /// Returns the length in bytes for a text of `text_bytes` bytes.
     #[must_use]
-    pub fn of(self, bytes: u64) -> usize {
+    pub fn bytes_for(self, text_bytes: u64) -> usize {
         match self {
             Self::Bytes(bytes) => bytes,
             // The cast turns NaN into 0.
@@ -103,7 +103,7 @@ impl PreviewLength {
                 scale,
                 exponent,
                 at_most,
-            } => ((scale * (bytes as f64).powf(exponent)) as usize).min(at_most),
+            } => ((scale * (text_bytes as f64).powf(exponent)) as usize).min(at_most),
         }
     }
 
@@ -286,7 +286,7 @@ pub enum TokenCounter {
 }
 
 impl TokenCounter {
-    /// Returns this counter, for example to count your own texts.
+    /// Builds this counter, for example to count your own texts.
     ///
     /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
     /// about 0.1 s and 45 MB, once for each process. This happens on first use, or in
@@ -294,14 +294,14 @@ impl TokenCounter {
     ///
     /// ```
     /// use offcut::TokenCounter;
-    /// assert_eq!(TokenCounter::Estimate.counter()?.count("a quarter"), 3);
+    /// assert_eq!(TokenCounter::Estimate.build()?.count("a quarter"), 3);
     /// # Ok::<(), offcut::BuildError>(())
     /// ```
     ///
     /// # Errors
     ///
     /// Support for the counter was not compiled in.
-    pub fn counter(self) -> Result<Arc<dyn CountTokens>, BuildError> {
+    pub fn build(self) -> Result<Arc<dyn CountTokens>, BuildError> {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),
             #[cfg(feature = "tiktoken")]

@@ -111,7 +111,7 @@ impl ApparentHint {
     pub(crate) fn is_short(&self, policy: &Policy) -> bool {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
         (is_cleared || self.stored.is_none())
-            && self.hint.preview.len() <= policy.stub_length.of(self.hint.bytes)
+            && self.hint.preview.len() <= policy.stub_length.bytes_for(self.hint.bytes)
     }
 }
 

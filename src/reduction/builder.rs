@@ -311,7 +311,7 @@ impl Builder {
         if let Some(NotOpened { tool, url, cause }) = not_opened {
             return Err(BuildError::Open { tool, url, cause });
         }
-        let counter = counter.map_or_else(|| settings.token_counter.counter(), Ok)?;
+        let counter = counter.map_or_else(|| settings.token_counter.build(), Ok)?;
         let roots = roots(&settings)?;
         check_names(&settings)?;
         check_opened(&settings)?;

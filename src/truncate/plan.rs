@@ -95,7 +95,7 @@ impl<'a> Planner<'a> {
     /// rest is shared equally.
     fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
         let length = cut.iter().map(|candidate| candidate.text.length()).sum();
-        let all = self.job.policy.preview_length.of(length);
+        let all = self.job.policy.preview_length.bytes_for(length);
         let head = self.job.settled_head();
         let head = head.filter(|_| cut.iter().any(|candidate| candidate.is_first));
         let Some(head) = head else {

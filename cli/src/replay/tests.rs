@@ -52,7 +52,7 @@ const SECOND: u64 = 204;
 /// Tokens of the first result's replacement: the hint is written out with its location.
 fn first_as(hint: &str, key: &str) -> u64 {
     let location = scratch().locate(&Key::new(key).unwrap());
-    let counter = offcut::TokenCounter::O200kBase.counter().unwrap();
+    let counter = offcut::TokenCounter::O200kBase.build().unwrap();
     4 + counter.count(&hint.replace("LOCATION", location.as_str()))
 }
 

@@ -47,7 +47,7 @@ impl Choice {
 
     /// Takes the next edit, which makes `change`, unless the target is reached. Returns true if it
     /// is taken.
-    pub(super) fn takes(&mut self, change: Sum) -> bool {
+    pub(super) fn try_take(&mut self, change: Sum) -> bool {
         let is_taken = !self.is_enough();
         if is_taken {
             self.taken = self.taken.plus(change);

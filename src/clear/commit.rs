@@ -113,7 +113,7 @@ impl Selection<'_> {
         let mut taken = Vec::new();
         loop {
             while let Some(at) = self.waiting.front().copied() {
-                if !choice.takes(self.edits[at].tokens()) {
+                if !choice.try_take(self.edits[at].tokens()) {
                     return taken;
                 }
                 self.waiting.pop_front();

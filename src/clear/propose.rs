@@ -29,7 +29,7 @@ impl<'a> Planner<'a> {
         let mut is_certain = true;
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             is_certain &= !edit.has_to_be_compared();
-            if !choice.takes(edit.tokens()) {
+            if !choice.try_take(edit.tokens()) {
                 edit.expected_reason = Some(Reason::TargetReached);
             }
         }

@@ -8,8 +8,8 @@ use crate::read_back::{HintContext, shows_only};
 use crate::session::Session;
 use crate::store::{Id, Name, Phase, key, put};
 
-/// A text, and its relation to the store.
-enum Text {
+/// A text, classified by its relation to the store.
+enum Classified {
     /// Content that is not stored yet.
     Content,
     /// Hints that show only what is stored there. Storing them again would add a hop before the
@@ -25,20 +25,20 @@ pub(super) async fn store_original(
     name: &str,
     text: &str,
 ) -> Result<Option<Vec<Location>>, BackendError> {
-    match read(session, text).await? {
-        Text::Content => Ok(Some(vec![store(session, name, text).await?])),
-        Text::Hints(locations) => Ok(Some(locations)),
-        Text::Imitation => Ok(None),
+    match classify(session, text).await? {
+        Classified::Content => Ok(Some(vec![store(session, name, text).await?])),
+        Classified::Hints(locations) => Ok(Some(locations)),
+        Classified::Imitation => Ok(None),
     }
 }
 
-async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
+async fn classify(session: &Session, text: &str) -> Result<Classified, BackendError> {
     let Some(hints) = Hint::parse_all(text) else {
-        return Ok(Text::Content);
+        return Ok(Classified::Content);
     };
     let resolve = |hint: &Hint| session.resolve(hint.location.as_ref()?.as_str());
     if !hints.iter().any(|hint| resolve(hint).is_some()) {
-        return Ok(Text::Content);
+        return Ok(Classified::Content);
     }
     let said = HintContext {
         prose: session.prose(),
@@ -49,18 +49,18 @@ async fn read(session: &Session, text: &str) -> Result<Text, BackendError> {
     let mut locations = Vec::new();
     for hint in hints {
         let Some(stored) = resolve(&hint) else {
-            return Ok(Text::Imitation);
+            return Ok(Classified::Imitation);
         };
         match stored.whole().await {
             Ok(Some(content)) if shows_only(&hint, &content, said) => {
                 locations.push(stored.location);
             }
-            Ok(_) => return Ok(Text::Imitation),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Text::Imitation),
+            Ok(_) => return Ok(Classified::Imitation),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Classified::Imitation),
             Err(error) => return Err(error),
         }
     }
-    Ok(Text::Hints(locations))
+    Ok(Classified::Hints(locations))
 }
 
 async fn store(session: &Session, name: &str, text: &str) -> Result<Location, BackendError> {

@@ -63,10 +63,10 @@ fn command(arguments: &str) -> Option<String> {
 /// file.
 fn prints_a_file(command: &str) -> bool {
     let command = command.trim_start();
-    let behind = command
+    let after_cd = command
         .strip_prefix("cd ")
         .and_then(|rest| rest.split_once("&&"));
-    let command = behind.map_or(command, |(_, command)| command.trim_start());
+    let command = after_cd.map_or(command, |(_, command)| command.trim_start());
     COMMANDS.iter().any(|name| {
         command
             .strip_prefix(name)

@@ -14,7 +14,7 @@ use crate::objects::{Inner, Objects};
 use crate::open_error::OpenError;
 use crate::retry::{Defaults, Retry, check_times};
 use crate::spool;
-use crate::upload::PARTS;
+use crate::upload::MAX_PARTS_IN_MEMORY;
 
 /// Maximum length of the prefix in bytes. A key of up to 900 follows it, and most stores allow
 /// names of up to 1024.
@@ -182,7 +182,10 @@ impl Builder {
             retries,
             backoff,
         };
-        let (parts, proven) = (Arc::new(Semaphore::new(PARTS)), OnceCell::new());
+        let (parts, proven) = (
+            Arc::new(Semaphore::new(MAX_PARTS_IN_MEMORY)),
+            OnceCell::new(),
+        );
         Ok(Objects::over(Inner {
             store,
             prefix,

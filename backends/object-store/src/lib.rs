@@ -47,7 +47,7 @@ mod writer;
 pub use builder::Builder;
 pub use objects::Objects;
 pub use open_error::OpenError;
-pub use upload::PARTS;
+pub use upload::MAX_PARTS_IN_MEMORY;
 
 /// Compiles the examples of the guide and of the page on object stores.
 #[cfg(doctest)]

@@ -52,7 +52,7 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
 ///   aborted. If even that fails, its parts are invisible, and a lifecycle rule removes them.
 /// - **Bounded.** Each call ends within the [timeout](crate::Builder::timeout), an upload within
-///   that for each of its parts. Uploads hold at most [`PARTS`](crate::PARTS) parts of 5 MiB, over
+///   that for each of its parts. Uploads hold at most [`MAX_PARTS_IN_MEMORY`](crate::MAX_PARTS_IN_MEMORY) parts of 5 MiB, over
 ///   all clones of a store; other calls hold the bytes they are given or asked for. A result may
 ///   have up to 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the

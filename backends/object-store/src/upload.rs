@@ -17,7 +17,7 @@ use crate::objects::{Objects, missing_bucket};
 
 /// Maximum number of parts in memory at the same moment, over all uploads of a store and its
 /// clones.
-pub const PARTS: usize = 4;
+pub const MAX_PARTS_IN_MEMORY: usize = 4;
 /// Size of each part except the last, in bytes: the smallest that S3 takes.
 const PART_SIZE: u64 = 5 << 20;
 /// Maximum number of parts of an upload in S3.

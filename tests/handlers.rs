@@ -241,7 +241,7 @@ async fn t9_bytes_that_a_handler_keeps_and_nobody_could_show_are_stored() {
         .truncate(&call("a", "f"), ToolOutput::bytes(vec![b'x', 0xFF]))
         .await
         .unwrap();
-    assert!(Hint::parse(&shown.text()).unwrap().notes.not_utf8);
+    assert!(Hint::parse(&shown.text()).unwrap().flags.not_utf8);
     assert_eq!(
         stored(&store).await,
         [("memory://t/trunc/a".to_owned(), vec![b'x', 0xFF])]

@@ -260,7 +260,7 @@ async fn t4_many_small_texts_are_stored_as_one() {
     let Part::Text(hint) = &shown.parts[0] else {
         panic!()
     };
-    assert!(Hint::parse(hint).unwrap().notes.joined);
+    assert!(Hint::parse(hint).unwrap().flags.joined);
 
     // The stored content holds every text.
     let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();

@@ -13,7 +13,7 @@ pub(super) const BLOCK: u64 = 1 << 20;
 
 /// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum StepOutcome {
     Moved,
     BroughtBack,
     Removed,
@@ -39,24 +39,24 @@ pub(super) async fn act(
         match do_one(store, &step).await {
             Ok(done) => {
                 let what = match done {
-                    Done::Moved => {
+                    StepOutcome::Moved => {
                         report.moved.add(step.bytes);
                         "moved away"
                     }
-                    Done::BroughtBack => {
+                    StepOutcome::BroughtBack => {
                         report.brought_back.add(step.bytes);
                         "brought back"
                     }
-                    Done::Removed => {
+                    StepOutcome::Removed => {
                         report.removed.add(step.bytes);
                         "removed"
                     }
-                    Done::Left => {
+                    StepOutcome::Left => {
                         step.leave(report);
                         "left unchanged"
                     }
                 };
-                if done == Done::BroughtBack {
+                if done == StepOutcome::BroughtBack {
                     // It is now in both places.
                     report.waiting.add(step.bytes);
                 }
@@ -90,7 +90,7 @@ pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
     }
 }
 
-async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> {
+async fn do_one(store: &dyn Backend, step: &Step) -> Result<StepOutcome, BackendError> {
     let key = &step.key;
     let Some(place) = key.swept() else {
         return Err(refused(key, "it is not a key of stored content"));
@@ -111,13 +111,13 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
                 ));
             }
             store.remove(key).await?;
-            Ok(Done::Moved)
+            Ok(StepOutcome::Moved)
         }
         Action::BringBack => bring_back(store, &place, key).await,
         Action::Settle => {
             if is_same(store, [key, &place]).await? {
                 store.remove(&place).await?;
-                return Ok(Done::Removed);
+                return Ok(StepOutcome::Removed);
             }
             // Nothing names this one: the key stands for the swept content.
             store.remove(key).await?;
@@ -125,7 +125,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<Done, BackendError> 
         }
         Action::Remove => {
             store.remove(&place).await?;
-            Ok(Done::Removed)
+            Ok(StepOutcome::Removed)
         }
     }
 }
@@ -147,10 +147,14 @@ async fn is_same(store: &dyn Backend, keys: [&Key; 2]) -> Result<bool, BackendEr
     }
 }
 
-async fn bring_back(store: &dyn Backend, place: &Key, key: &Key) -> Result<Done, BackendError> {
+async fn bring_back(
+    store: &dyn Backend,
+    place: &Key,
+    key: &Key,
+) -> Result<StepOutcome, BackendError> {
     Ok(match store.copy(place, key).await? {
-        PutOutcome::Stored | PutOutcome::AlreadyThere => Done::BroughtBack,
-        PutOutcome::Taken => Done::Left,
+        PutOutcome::Stored | PutOutcome::AlreadyThere => StepOutcome::BroughtBack,
+        PutOutcome::Taken => StepOutcome::Left,
     })
 }
 

@@ -98,12 +98,12 @@ impl Lease {
             };
             match there {
                 // Ours is the last: no sweep has taken a later number.
-                There::Nothing => return Ok(lease),
-                There::Ours => {
+                LeaseContent::Empty => return Ok(lease),
+                LeaseContent::Ours => {
                     is_taken = true;
                     lease.held.push((key, ours.clone()));
                 }
-                There::Another(bytes) => {
+                LeaseContent::Another(bytes) => {
                     // An unreadable lease never expires: no sweep has written it.
                     let unknown = || Holder {
                         by: "an unknown process".to_owned(),
@@ -152,19 +152,23 @@ impl Lease {
 }
 
 /// Content of a lease's key.
-enum There {
-    Nothing,
+enum LeaseContent {
+    Empty,
     Ours,
     Another(Bytes),
 }
 
-async fn put_or_read(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<There, BackendError> {
+async fn put_or_read(
+    store: &dyn Backend,
+    key: &Key,
+    ours: &Bytes,
+) -> Result<LeaseContent, BackendError> {
     for _ in 0..ATTEMPTS {
         if store.put(key, ours.clone()).await? != PutOutcome::Taken {
-            return Ok(There::Ours);
+            return Ok(LeaseContent::Ours);
         }
         match read(store, key).await? {
-            There::Nothing => {}
+            LeaseContent::Empty => {}
             there => return Ok(there),
         }
     }
@@ -173,10 +177,10 @@ async fn put_or_read(store: &dyn Backend, key: &Key, ours: &Bytes) -> Result<The
     ))
 }
 
-async fn read(store: &dyn Backend, key: &Key) -> Result<There, BackendError> {
+async fn read(store: &dyn Backend, key: &Key) -> Result<LeaseContent, BackendError> {
     match store.read(key, 0..LONGEST).await {
-        Ok(page) => Ok(There::Another(page.bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(There::Nothing),
+        Ok(page) => Ok(LeaseContent::Another(page.bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(LeaseContent::Empty),
         Err(error) => Err(error),
     }
 }
@@ -184,7 +188,7 @@ async fn read(store: &dyn Backend, key: &Key) -> Result<There, BackendError> {
 /// Removes `key` if it holds `content`. Returns true if it does not hold `content` any more.
 async fn remove_if(store: &dyn Backend, key: &Key, content: &Bytes) -> bool {
     let removed = match read(store, key).await {
-        Ok(There::Another(there)) if there == *content => store.remove(key).await.map(drop),
+        Ok(LeaseContent::Another(there)) if there == *content => store.remove(key).await.map(drop),
         // Another sweep's lease, or none: ours was gone already.
         Ok(_) => return true,
         Err(error) => Err(error),

@@ -43,14 +43,14 @@ impl Step {
 
 /// Decides by the policy and the moment at which gathering the live names began.
 #[derive(Clone, Copy)]
-pub(super) struct Judge<'j> {
+pub(super) struct SweepPlanner<'j> {
     pub(super) policy: &'j SweepPolicy,
     pub(super) now: SystemTime,
     /// Only keys below this prefix are touched or counted.
     pub(super) prefix: &'j str,
 }
 
-impl Judge<'_> {
+impl SweepPlanner<'_> {
     /// Decides what to do with `holdings`, in order: first what helps live content. What needs no
     /// step is counted in `report`.
     pub(super) fn plan(
@@ -203,12 +203,12 @@ mod tests {
         let mut holdings = Holdings::default();
         entries.iter().for_each(|entry| holdings.take(entry));
         let mut report = SweepReport::default();
-        let judge = Judge {
+        let planner = SweepPlanner {
             policy,
             now: now(),
             prefix: "",
         };
-        let steps = judge.plan(&holdings, |key| live.contains(&key.as_str()), &mut report);
+        let steps = planner.plan(&holdings, |key| live.contains(&key.as_str()), &mut report);
         (
             steps
                 .into_iter()
@@ -345,7 +345,7 @@ mod tests {
             holdings.take(&entry(path, 1, 900));
         }
         let (policy, mut report) = (SweepPolicy::new().unreferenced(), SweepReport::default());
-        let steps = Judge {
+        let steps = SweepPlanner {
             policy: &policy,
             now: now(),
             prefix: "agent/",

@@ -11,14 +11,14 @@ use super::index::{Index, names_it};
 use super::lease::{self, Lease};
 use super::live::Live;
 use super::names::Scanner;
-use super::plan::Judge;
+use super::plan::SweepPlanner;
 use super::policy::{LEAST_GRACE, SweepPolicy};
 use super::report::{SweepError, SweepFailure, SweepReport};
 
 /// One store of the configuration, and its content.
 struct Swept {
     store: Arc<dyn Backend>,
-    right: Right,
+    access: Access,
     holdings: Holdings,
 }
 
@@ -68,19 +68,19 @@ pub async fn sweep(
     };
     let until = Deadline::within(policy.grace);
     let mut leases = Vec::new();
-    let mut rights = Vec::new();
+    let mut accesses = Vec::new();
     let mut refused = None;
     for store in stores {
-        let right = match store.can_be_swept() {
-            false => Right::Read,
-            true if policy.dry_run => Right::Pretend,
+        let access = match store.can_be_swept() {
+            false => Access::ReadOnly,
+            true if policy.dry_run => Access::DryRun,
             true => match sweep.lease(&*store).await {
                 Ok(Ok(lease)) => {
                     leases.push((store.clone(), lease));
-                    Right::All { until }
+                    Access::Full { until }
                 }
                 // No grace is shorter, so nothing that is stored from now on is old by then.
-                Ok(Err(error)) => Right::Remove {
+                Ok(Err(error)) => Access::RemoveOnly {
                     error,
                     until: Deadline::within(LEAST_GRACE),
                 },
@@ -90,10 +90,10 @@ pub async fn sweep(
                 }
             },
         };
-        rights.push((store, right));
+        accesses.push((store, access));
     }
     let swept = match refused {
-        None => sweep.run(rights).await,
+        None => sweep.run(accesses).await,
         Some(error) => Err(error),
     };
     for (store, lease) in leases {
@@ -102,16 +102,16 @@ pub async fn sweep(
     swept
 }
 
-/// The rights of a sweep in a store.
-enum Right {
+/// The accesses of a sweep in a store.
+enum Access {
     /// The store is never swept.
-    Read,
+    ReadOnly,
     /// A dry run.
-    Pretend,
+    DryRun,
     /// We hold its lease.
-    All { until: Deadline },
+    Full { until: Deadline },
     /// Its lease could not be written: only remove what is safe while others sweep.
-    Remove {
+    RemoveOnly {
         error: BackendError,
         until: Deadline,
     },
@@ -140,13 +140,16 @@ impl Sweep<'_> {
         }
     }
 
-    async fn run(&self, stores: Vec<(Arc<dyn Backend>, Right)>) -> Result<SweepReport, SweepError> {
+    async fn run(
+        &self,
+        stores: Vec<(Arc<dyn Backend>, Access)>,
+    ) -> Result<SweepReport, SweepError> {
         let mut all = Vec::new();
-        for (store, right) in stores {
+        for (store, access) in stores {
             let holdings = self.list(&*store).await?;
             all.push(Swept {
                 store,
-                right,
+                access,
                 holdings,
             });
         }
@@ -159,26 +162,26 @@ impl Sweep<'_> {
         };
         for Swept {
             store,
-            right,
+            access,
             holdings,
         } in all
             .iter()
-            .filter(|swept| !matches!(swept.right, Right::Read))
+            .filter(|swept| !matches!(swept.access, Access::ReadOnly))
         {
-            let judge = Judge {
+            let planner = SweepPlanner {
                 policy: self.policy,
                 now: self.now,
                 prefix: self.prefix,
             };
-            let mut steps = judge.plan(holdings, |key| index.is_live(key), &mut report);
-            let until = match right {
-                Right::Read | Right::Pretend => {
+            let mut steps = planner.plan(holdings, |key| index.is_live(key), &mut report);
+            let until = match access {
+                Access::ReadOnly | Access::DryRun => {
                     pretend(&steps, &mut report);
                     continue;
                 }
-                Right::All { until } => *until,
-                Right::Remove { error, until } => {
-                    steps = Judge::removals(steps, holdings, &mut report);
+                Access::Full { until } => *until,
+                Access::RemoveOnly { error, until } => {
+                    steps = SweepPlanner::removals(steps, holdings, &mut report);
                     let failure = lease::not_written(&**store, error)?;
                     tracing::warn!(lease = %failure.location, %error, "sweeping without a lease: removing only, moving nothing");
                     report.failed.push(failure);

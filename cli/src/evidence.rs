@@ -18,10 +18,10 @@ const WINDOW: usize = 40;
 
 /// The messages of a transcript, as texts.
 pub(crate) struct Read {
-    messages: Vec<Said>,
+    messages: Vec<MessageText>,
 }
 
-struct Said {
+struct MessageText {
     speaker: Speaker,
     /// Content, and the names and arguments of calls.
     text: String,
@@ -80,7 +80,7 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
 impl Read {
     pub(crate) fn of(messages: &[Message]) -> Self {
         Self {
-            messages: messages.iter().map(Said::by).collect(),
+            messages: messages.iter().map(MessageText::from_message).collect(),
         }
     }
 
@@ -107,8 +107,8 @@ impl Read {
     }
 }
 
-impl Said {
-    fn by(message: &Message) -> Self {
+impl MessageText {
+    fn from_message(message: &Message) -> Self {
         let (speaker, content, calls) = match message {
             Message::Tool { content, .. } => (Speaker::Tool, content, &[][..]),
             Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..]),

@@ -63,7 +63,7 @@ fn unreadable(error: &io::Error) -> Failure {
 /// Input that was read as a stream and can be recovered: the bytes that no writer has, and the
 /// writer that failed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Came(Arc<Mutex<State>>);
+pub(crate) struct Input(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -75,7 +75,7 @@ struct State {
     broken: Option<(Box<dyn Writer>, u64)>,
 }
 
-impl Came {
+impl Input {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,8 +84,8 @@ impl Came {
     /// a writer was given up, because all input is then passed on unchanged.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
         let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
-            let (came, may_lose) = state?;
-            if !may_lose && came.is_broken() {
+            let (input, may_lose) = state?;
+            if !may_lose && input.is_broken() {
                 return None;
             }
             let read = tokio::task::spawn_blocking(|| {
@@ -97,8 +97,8 @@ impl Came {
             match read.await.map_err(io::Error::other).flatten() {
                 Ok(chunk) if chunk.is_empty() => None,
                 Ok(chunk) => {
-                    came.state().held.push_back(chunk.clone());
-                    Some((Ok(Chunk::Bytes(chunk)), Some((came, may_lose))))
+                    input.state().held.push_back(chunk.clone());
+                    Some((Ok(Chunk::Bytes(chunk)), Some((input, may_lose))))
                 }
                 Err(error) => Some((
                     Err(ToolError::new(format!("stdin can't be read: {error}"))),
@@ -117,22 +117,22 @@ impl Came {
         may_lose: bool,
     ) -> ToolOutput {
         let chunks = stream::unfold((self.clone(), output, may_lose), async |state| {
-            let (came, output, may_lose) = state;
-            if !may_lose && came.is_broken() {
+            let (input, output, may_lose) = state;
+            if !may_lose && input.is_broken() {
                 return None;
             }
             let read = output.lock().await.read().await;
             match read {
                 Ok(chunk) if chunk.is_empty() => None,
                 Ok(chunk) => {
-                    came.state().held.push_back(chunk.clone());
-                    Some((Ok(Chunk::Bytes(chunk)), (came, output, may_lose)))
+                    input.state().held.push_back(chunk.clone());
+                    Some((Ok(Chunk::Bytes(chunk)), (input, output, may_lose)))
                 }
                 Err(error) => Some((
                     Err(ToolError::new(format!(
                         "the command's output can't be read: {error}"
                     ))),
-                    (came, output, may_lose),
+                    (input, output, may_lose),
                 )),
             }
         });
@@ -209,15 +209,16 @@ mod tests {
 
     #[test]
     fn what_a_writer_has_is_not_held() {
-        let came = Came::default();
-        came.state()
+        let input = Input::default();
+        input
+            .state()
             .held
             .extend(["abc", "def", "g"].map(Bytes::from));
-        came.is_written(4);
-        assert_eq!(came.state().held, ["ef", "g"].map(Bytes::from));
-        came.is_written(2);
-        assert_eq!(came.state().held, ["g"].map(Bytes::from));
-        came.is_written(9);
-        assert!(came.state().held.is_empty());
+        input.is_written(4);
+        assert_eq!(input.state().held, ["ef", "g"].map(Bytes::from));
+        input.is_written(2);
+        assert_eq!(input.state().held, ["g"].map(Bytes::from));
+        input.is_written(9);
+        assert!(input.state().held.is_empty());
     }
 }

@@ -21,7 +21,7 @@ use offcut::format::Message;
 use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
-use crate::transcript::{Source, Unread};
+use crate::transcript::{SkipReason, Source};
 pub(crate) use agent::{Change, Miss};
 use agent::{Replay, Ruler, Script};
 pub(crate) use card::{Card, Prices};
@@ -64,7 +64,7 @@ pub(crate) struct Replayed {
 #[derive(Debug)]
 pub(crate) struct Skipped {
     pub(crate) name: String,
-    pub(crate) why: Unread,
+    pub(crate) reason: SkipReason,
 }
 
 /// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
@@ -87,9 +87,9 @@ pub(crate) fn all(
                 Ok(transcripts) => {
                     Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?)
                 }
-                Err(why) => Err(Skipped {
+                Err(reason) => Err(Skipped {
                     name: source.name(),
-                    why,
+                    reason,
                 }),
             };
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Opens stores by URL, and checks that they exist.
 
-mod kept;
+mod recoverable;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use offcut::Settings;
 use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
-pub(crate) use self::kept::Kept;
+pub(crate) use self::recoverable::RecoverableStore;
 use crate::failure::{Failure, chain};
 
 pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;

@@ -19,17 +19,17 @@ pub(crate) use unknown::READ;
 
 /// Reason why a source holds nothing to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum SkipReason {
     /// It can't be read, or is in another format.
-    Unknown(String),
+    Unreadable(String),
     /// It holds conversations, but none with a recognizable tool result.
     NoResults(String),
 }
 
-impl Unread {
-    pub(crate) fn why(&self) -> &str {
+impl SkipReason {
+    pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Unknown(why) | Self::NoResults(why) => why,
+            Self::Unreadable(why) | Self::NoResults(why) => why,
         }
     }
 }
@@ -116,7 +116,7 @@ impl Source {
 
     /// Reads its transcripts: one, or several if a session was compacted or each line is a
     /// transcript.
-    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, Unread> {
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, SkipReason> {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
@@ -124,20 +124,20 @@ impl Source {
                 std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
             }
         };
-        read.map_err(|error| Unread::Unknown(error.to_string()))?;
+        read.map_err(|error| SkipReason::Unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| Unread::Unknown("it must be UTF-8, and is not".to_owned()))?;
+            .map_err(|_| SkipReason::Unreadable("it must be UTF-8, and is not".to_owned()))?;
         parse(&text)
     }
 }
 
 /// Reads transcripts of any kind, as a list of messages each.
-fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
-    let documents = documents(text).map_err(Unread::Unknown)?;
+fn parse(text: &str) -> Result<Vec<Vec<Message>>, SkipReason> {
+    let documents = documents(text).map_err(SkipReason::Unreadable)?;
     let transcripts = match sessions::read(&documents) {
         Some(transcripts) => transcripts,
         None => match unknown::of_messages(&documents) {
-            Some(name) => return Err(Unread::Unknown(looks_like(name))),
+            Some(name) => return Err(SkipReason::Unreadable(looks_like(name))),
             None => log::read(&documents),
         },
     };
@@ -153,15 +153,15 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, Unread> {
         return Ok(called);
     }
     if let Some(name) = unknown::of_file(&documents) {
-        return Err(Unread::Unknown(looks_like(name)));
+        return Err(SkipReason::Unreadable(looks_like(name)));
     }
     if called.is_empty() {
-        return Err(Unread::Unknown(
+        return Err(SkipReason::Unreadable(
             "it holds no turn of an assistant in a format that is known here".to_owned(),
         ));
     }
     let calls: usize = called.iter().flatten().map(calls).sum();
-    Err(Unread::NoResults(format!(
+    Err(SkipReason::NoResults(format!(
         "no tool result is seen in it: {}, {}",
         units::count(count(messages::is_turn), "assistant turn"),
         match calls {
@@ -216,7 +216,7 @@ mod tests {
             ("7", "no turn"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.why().contains(why), "{text:?}: {error:?}");
+            assert!(error.text().contains(why), "{text:?}: {error:?}");
         }
     }
 }

@@ -68,7 +68,7 @@ pub async fn sweep(
     };
     let until = Deadline::within(policy.grace);
     let mut leases = Vec::new();
-    let mut accesses = Vec::new();
+    let mut granted = Vec::new();
     let mut refused = None;
     for store in stores {
         let access = match store.can_be_swept() {
@@ -90,10 +90,10 @@ pub async fn sweep(
                 }
             },
         };
-        accesses.push((store, access));
+        granted.push((store, access));
     }
     let swept = match refused {
-        None => sweep.run(accesses).await,
+        None => sweep.run(granted).await,
         Some(error) => Err(error),
     };
     for (store, lease) in leases {
@@ -102,7 +102,7 @@ pub async fn sweep(
     swept
 }
 
-/// The accesses of a sweep in a store.
+/// Access of a sweep to a store.
 enum Access {
     /// The store is never swept.
     ReadOnly,

@@ -14,10 +14,10 @@ use crate::failure::{Failure, chain};
 use crate::{args, input, output, settings};
 
 pub(crate) fn run(args: &args::Clear, json: bool) -> Result<ExitCode, Failure> {
-    let mut came = Vec::new();
-    let (text, report) = match pass(args, &mut came) {
+    let mut read = Vec::new();
+    let (text, report) = match pass(args, &mut read) {
         Ok(passed) => passed,
-        Err(failure) => return input::pass_on(&failure, &came),
+        Err(failure) => return input::pass_on(&failure, &read),
     };
     if json {
         output::write(&with_report(&text, &report)?)?;
@@ -40,8 +40,8 @@ fn with_report(body: &str, report: &Report) -> Result<String, Failure> {
     ))
 }
 
-/// Returns the body to send and the report. Once read, all of stdin is in `came`.
-fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Failure> {
+/// Returns the body to send and the report. Once read, all of stdin is in `read`.
+fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
@@ -50,9 +50,9 @@ fn pass(args: &args::Clear, came: &mut Vec<u8>) -> Result<(String, Report), Fail
             "there is no backend, so what is cleared is gone; --backend names a place to keep it",
         );
     }
-    *came = input::read_all()?;
+    *read = input::read_all()?;
     let text =
-        str::from_utf8(came).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
+        str::from_utf8(read).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
     let mut body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error @ BodyError::KeyTwice { .. }) => {

@@ -11,7 +11,7 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary};
-use crate::transcript::{self, Unread};
+use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
 
 /// The output of `--json`.
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         output::warn(&format!(
             "skipped {}: {}",
             output::visible(&one.name),
-            output::visible(one.why.why())
+            output::visible(one.reason.text())
         ));
     }
     if replayed.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     }
     if skipped
         .iter()
-        .any(|one| matches!(one.why, Unread::Unknown(_)))
+        .any(|one| matches!(one.reason, SkipReason::Unreadable(_)))
     {
         output::note(transcript::READ);
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
 fn nothing_read(skipped: &[Skipped]) -> Failure {
     if skipped
         .iter()
-        .any(|one| matches!(one.why, Unread::NoResults(_)))
+        .any(|one| matches!(one.reason, SkipReason::NoResults(_)))
     {
         Failure::partly(
             "there is nothing to replay: no result of a tool is seen in any of the transcripts",
@@ -199,7 +199,7 @@ fn summaries<'s>(
             .iter()
             .map(|one| NotRead {
                 name: &one.name,
-                why: one.why.why(),
+                why: one.reason.text(),
             })
             .collect(),
     }

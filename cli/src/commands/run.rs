@@ -12,9 +12,9 @@ use tokio::sync::Mutex;
 use super::note_failures;
 use crate::child::{self, Child, Output, Outputs};
 use crate::failure::{Failure, chain};
-use crate::input::Came;
+use crate::input::Input;
 use crate::output::To;
-use crate::stores::{self, Kept};
+use crate::stores::{self, RecoverableStore};
 use crate::{args, output, settings};
 
 pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
 /// A stream to truncate: its reduction, the bytes that have arrived, and the call that they answer.
 struct Stream {
     reduction: ToolReduction,
-    came: Came,
+    input: Input,
     call: ToolCall,
     to: To,
 }
@@ -49,16 +49,16 @@ fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), F
         .collect();
     let arguments = json!({ "command": words.join(" ") }).to_string();
     let stream = |suffix: &str, to: To| {
-        let came = Came::default();
+        let input = Input::default();
         let open = |url: &str| {
-            let (store, came) = (stores::open(url)?, came.clone());
-            Ok(Arc::new(Kept { store, came }) as _)
+            let (store, input) = (stores::open(url)?, input.clone());
+            Ok(Arc::new(RecoverableStore { store, input }) as _)
         };
         let reduction = settings::reduction_or(&args.reduction, settings::user_store, open)?;
         let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, &arguments);
         Ok(Stream {
             reduction,
-            came,
+            input,
             call,
             to,
         })
@@ -125,26 +125,26 @@ async fn follow(
 async fn show(output: Output, stream: Stream) -> Result<(), Failure> {
     let Stream {
         reduction,
-        came,
+        input,
         call,
         to,
     } = stream;
     let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
     let output = Arc::new(Mutex::new(output));
     let truncated = reduction
-        .truncate(&call, came.follow(output.clone(), may_lose))
+        .truncate(&call, input.follow(output.clone(), may_lose))
         .await;
     match truncated {
-        Ok(truncated) if may_lose || !came.is_broken() => {
+        Ok(truncated) if may_lose || !input.is_broken() => {
             note_failures(&truncated.report);
-            write_shorter(&came, &truncated, to)
+            write_shorter(&input, &truncated, to)
         }
         failed => {
             match failed {
                 Ok(truncated) => note_failures(&truncated.report),
                 Err(error) => output::warn(&chain(&error)),
             }
-            came.pass_on_read(to).await?;
+            input.pass_on_read(to).await?;
             let mut output = output.lock().await;
             loop {
                 match output.read().await {
@@ -159,9 +159,9 @@ async fn show(output: Output, stream: Stream) -> Result<(), Failure> {
 
 /// Writes the shown form, or the original bytes if they are not longer, since bytes that are not
 /// text would be shown with replacement characters.
-fn write_shorter(came: &Came, truncated: &Truncated, to: To) -> Result<(), Failure> {
+fn write_shorter(input: &Input, truncated: &Truncated, to: To) -> Result<(), Failure> {
     let text = truncated.text();
-    match came.whole() {
+    match input.whole() {
         Some(bytes) if bytes.len() <= text.len() => to.write(&bytes)?,
         _ => to.write(text.as_bytes())?,
     }

@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 
 use super::note_failures;
 use crate::failure::{Failure, chain};
-use crate::input::{self, Came};
-use crate::stores::{self, Kept};
+use crate::input::{self, Input};
+use crate::stores::{self, RecoverableStore};
 use crate::{args, exact, output, settings};
 
 #[derive(Serialize)]
@@ -23,13 +23,13 @@ struct Output<'t> {
 }
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
-    let (runtime, came) = (settings::runtime()?, Came::default());
+    let (runtime, input) = (settings::runtime()?, Input::default());
     let _inside = runtime.enter();
     let open = |url: &str| {
         let store = stores::open(url)?;
-        Ok(Arc::new(Kept {
+        Ok(Arc::new(RecoverableStore {
             store,
-            came: came.clone(),
+            input: input.clone(),
         }) as _)
     };
     let reduction = match settings::reduction_with(&args.reduction, open) {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
     if args.parts {
         of_parts(&runtime, &reduction, &call)
     } else {
-        of_text(&runtime, &reduction, &call, &came, json)
+        of_text(&runtime, &reduction, &call, &input, json)
     }
 }
 
@@ -61,11 +61,11 @@ fn of_text(
     runtime: &Runtime,
     reduction: &ToolReduction,
     call: &ToolCall,
-    came: &Came,
+    input: &Input,
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
-    let truncated = truncate(runtime, reduction, call, came.stream(may_lose));
+    let truncated = truncate(runtime, reduction, call, input.stream(may_lose));
     let is_lost = |truncated: &Truncated| {
         truncated
             .report
@@ -76,9 +76,9 @@ fn of_text(
     match truncated {
         // The result had left memory, and the store failed to store it. It is passed on unchanged,
         // as the settings ask.
-        Ok(truncated) if !may_lose && came.is_broken() && is_lost(&truncated) => {
+        Ok(truncated) if !may_lose && input.is_broken() && is_lost(&truncated) => {
             note_failures(&truncated.report);
-            runtime.block_on(came.pass_on())?;
+            runtime.block_on(input.pass_on())?;
             if json {
                 return Err(
                     Failure::new("the result goes on as it came, and not as JSON")
@@ -90,7 +90,7 @@ fn of_text(
         Ok(truncated) => show(&truncated, json),
         Err(failure) => {
             output::report(&failure);
-            runtime.block_on(came.pass_on())?;
+            runtime.block_on(input.pass_on())?;
             Ok(failure.exit_code())
         }
     }
@@ -132,8 +132,8 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
 fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
     let read = || {
         let parts: Vec<Part> = exact::from_slice(text)?;
-        let (came, kept): (Value, Value) = (exact::from_slice(text)?, json!(parts));
-        let is_kept = came == kept;
+        let (given, kept): (Value, Value) = (exact::from_slice(text)?, json!(parts));
+        let is_kept = given == kept;
         is_kept
             .then_some(parts)
             .ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())

@@ -10,18 +10,18 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use offcut::backend::{Backend, BackendError, Entry, Key, Location, PutOutcome, ReadRange, Writer};
 
-use crate::input::Came;
+use crate::input::Input;
 
 /// Delegates everything to the store in it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RecoverableStore {
     pub(crate) store: Arc<dyn Backend>,
-    pub(crate) came: Came,
+    pub(crate) input: Input,
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Backend for Kept {
+impl Backend for RecoverableStore {
     fn locate(&self, key: &Key) -> Location {
         self.store.locate(key)
     }
@@ -44,9 +44,9 @@ impl Backend for Kept {
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let writer = Some(self.store.writer().await?);
-        Ok(Box::new(KeptWriter {
+        Ok(Box::new(RecoverableWriter {
             writer,
-            came: self.came.clone(),
+            input: self.input.clone(),
             length: 0,
             is_failed: false,
         }))
@@ -77,16 +77,16 @@ impl Backend for Kept {
     }
 }
 
-struct KeptWriter {
+struct RecoverableWriter {
     /// `None` while it is dropped.
     writer: Option<Box<dyn Writer>>,
-    came: Came,
+    input: Input,
     length: u64,
     /// True if writing or storing has failed.
     is_failed: bool,
 }
 
-impl KeptWriter {
+impl RecoverableWriter {
     fn writer(&mut self) -> Result<&mut Box<dyn Writer>, BackendError> {
         let gone = || {
             BackendError::new(
@@ -98,9 +98,9 @@ impl KeptWriter {
     }
 }
 
-impl fmt::Debug for KeptWriter {
+impl fmt::Debug for RecoverableWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptWriter")
+        f.debug_struct("RecoverableWriter")
             .field("writer", &self.writer)
             .finish_non_exhaustive()
     }
@@ -108,7 +108,7 @@ impl fmt::Debug for KeptWriter {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Writer for KeptWriter {
+impl Writer for RecoverableWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
         let length = chunk.len();
         // Until the write returns, its outcome is unknown.
@@ -116,7 +116,7 @@ impl Writer for KeptWriter {
         self.writer()?.write(chunk).await?;
         self.is_failed = was_failed;
         self.length += length as u64;
-        self.came.is_written(length);
+        self.input.is_written(length);
         Ok(())
     }
 
@@ -140,10 +140,10 @@ impl Writer for KeptWriter {
     }
 }
 
-impl Drop for KeptWriter {
+impl Drop for RecoverableWriter {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.take().filter(|_| self.is_failed) {
-            self.came.give_up(writer, self.length);
+            self.input.give_up(writer, self.length);
         }
     }
 }

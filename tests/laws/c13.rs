@@ -8,20 +8,20 @@ use offcut::{ToolCall, ToolOutput};
 use super::generate::{CallSpec, Step, conversations};
 use super::output::{Known, aim, make};
 use super::shadow::view;
-use super::subject::{Real, Subject};
+use super::subject::{OffcutSubject, Subject};
 use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, block_on, hold, require};
 
 struct Loop<F: Wire> {
-    subject: Real,
+    subject: OffcutSubject,
     messages: Vec<F::Message>,
 }
 
 impl<F: Wire> Loop<F> {
     fn new(setup: &Setup) -> Self {
         Self {
-            subject: Real::new(World::new(setup.clone())),
+            subject: OffcutSubject::new(World::new(setup.clone())),
             messages: Vec::new(),
         }
     }
@@ -58,8 +58,12 @@ async fn hand_in_originals<F: Wire>(
     let mut last_sent: Vec<F::Message> = Vec::new();
     for step in steps {
         match step {
-            Step::Say { who, text, style } => {
-                let message = wire.say(*who, text.render(), *style);
+            Step::Say {
+                speaker,
+                text,
+                style,
+            } => {
+                let message = wire.say(*speaker, text.render(), *style);
                 over_originals.messages.push(message.clone());
                 in_place.messages.push(message);
             }

@@ -10,7 +10,7 @@ use offcut::{Part, Report, ToolCall, ToolOutput};
 use super::generate::{Body, CallSpec, Output, Step};
 use super::output::{Known, Made, aim, make};
 use super::pass::{has_failed, pass, round_trip};
-use super::shadow::{Bit, Shadow, view};
+use super::shadow::{PartContent, Shadow, view};
 use super::subject::{Shown, Subject};
 use super::wire::Wire;
 use super::{Violation, require};
@@ -81,8 +81,12 @@ async fn take<F: Wire, S: Subject<F>>(
     may_fail: bool,
 ) -> Result<(), Violation> {
     match step {
-        Step::Say { who, text, style } => {
-            run.append(wire, wire.say(*who, text.render(), *style), None);
+        Step::Say {
+            speaker,
+            text,
+            style,
+        } => {
+            run.append(wire, wire.say(*speaker, text.render(), *style), None);
         }
         Step::Odd(which) => run.append(wire, wire.odd(*which), None),
         Step::RoundTrip => {
@@ -158,14 +162,20 @@ impl<F: Wire> Run<F> {
         call
     }
 
-    fn append(&mut self, wire: F, message: F::Message, originals: Option<Vec<Bit>>) {
+    fn append(&mut self, wire: F, message: F::Message, originals: Option<Vec<PartContent>>) {
         self.shadow
             .append(wire, self.messages.len(), &message, originals);
         self.known.learn(&view(wire, &message));
         self.messages.push(message);
     }
 
-    fn answer(&mut self, wire: F, message: F::Message, originals: Vec<Bit>, neighbour: Neighbour) {
+    fn answer(
+        &mut self,
+        wire: F,
+        message: F::Message,
+        originals: Vec<PartContent>,
+        neighbour: Neighbour,
+    ) {
         let is_near = neighbour == Neighbour::SameRound;
         match self.messages.len().checked_sub(1).filter(|_| is_near) {
             Some(last) if wire.join(&mut self.messages[last], &message) => {
@@ -208,7 +218,7 @@ async fn arrive<F: Wire, S: Subject<F>>(
         "the error mark of a result has changed".into()
     })?;
     let failed = shown.report.as_ref().is_some_and(has_failed);
-    let now: Vec<Bit> = shown.parts.iter().map(Bit::from).collect();
+    let now: Vec<PartContent> = shown.parts.iter().map(PartContent::from).collect();
     let returned = originals.clone();
     let (originals, is_lost) = check_arrival(subject, run, call, originals, &now, failed).await?;
     let as_message = |parts: Vec<Part>| wire.answer(call, parts, is_error, style);
@@ -239,10 +249,10 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
     subject: &S,
     run: &mut Run<F>,
     call: &ToolCall,
-    originals: Vec<Bit>,
-    now: &[Bit],
+    originals: Vec<PartContent>,
+    now: &[PartContent],
     failed: bool,
-) -> Result<(Vec<Bit>, bool), Violation> {
+) -> Result<(Vec<PartContent>, bool), Violation> {
     let why = match run.shadow.check_slot(subject, &originals, now).await {
         Ok(false) => return Ok((originals, false)),
         Ok(true) if failed => return Ok((originals, true)),
@@ -250,8 +260,8 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
         Err(why) => why,
     };
     // Invalid UTF-8 that is not stored can only be shown with replacement characters.
-    let is_lossy = |(old, now): (&Bit, &Bit)| match old {
-        Bit::Raw(bytes) => now.bytes() == String::from_utf8_lossy(bytes).as_bytes(),
+    let is_lossy = |(old, now): (&PartContent, &PartContent)| match old {
+        PartContent::Raw(bytes) => now.bytes() == String::from_utf8_lossy(bytes).as_bytes(),
         other => other.bytes() == now.bytes(),
     };
     let is_shown_lossy = originals.len() == now.len() && originals.iter().zip(now).all(is_lossy);
@@ -270,8 +280,12 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
 /// R3: tells whether `now` is a page of stored content and the original is a stretch of that
 /// content starting at the same place. Line numbers do not count, nor do a few words before and
 /// after the stretch, which `now` shows in addition to the page.
-async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now: &[Bit]) -> bool {
-    let ([original], [beside @ .., Bit::Text(page)]) = (originals, now) else {
+async fn is_page_of<F: Wire, S: Subject<F>>(
+    subject: &S,
+    originals: &[PartContent],
+    now: &[PartContent],
+) -> bool {
+    let ([original], [beside @ .., PartContent::Text(page)]) = (originals, now) else {
         return false;
     };
     let Some(hint) = offcut::hint::Hint::parse(page) else {
@@ -298,7 +312,10 @@ async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now:
         };
         lines.clone().zip(from.line..).flat_map(number).collect()
     };
-    let beside: Vec<u8> = beside.iter().flat_map(|bit| bit.bytes().to_vec()).collect();
+    let beside: Vec<u8> = beside
+        .iter()
+        .flat_map(|part| part.bytes().to_vec())
+        .collect();
     let ways = [there, numbered('\t')];
     beside.len() <= 256
         && (0..=beside.len()).any(|at| {
@@ -315,25 +332,30 @@ async fn is_page_of<F: Wire, S: Subject<F>>(subject: &S, originals: &[Bit], now:
 /// Checks L3 for the parts shown: text by text, or all at once if texts were joined.
 fn check_shorter<F: Wire, S: Subject<F>>(
     subject: &S,
-    originals: &[Bit],
+    originals: &[PartContent],
     shown: &[Part],
     message: impl Fn(Part) -> F::Message,
 ) -> Result<(), Violation> {
     let tokens = |part: Part| subject.count(&message(part));
-    let text_of = |bit: &Bit| Part::Text(String::from_utf8_lossy(bit.bytes()).into_owned());
+    let text_of =
+        |part: &PartContent| Part::Text(String::from_utf8_lossy(part.bytes()).into_owned());
     let is_text = |part: &Part| matches!(part, Part::Text(_));
-    let compare = |old: &[&Bit], new: &[&Part]| {
-        let bytes = |bits: &mut dyn Iterator<Item = usize>| bits.sum::<usize>();
+    let compare = |old: &[&PartContent], new: &[&Part]| {
+        let bytes = |parts: &mut dyn Iterator<Item = usize>| parts.sum::<usize>();
         let old_bytes = bytes(
             &mut old
                 .iter()
-                .map(|bit| String::from_utf8_lossy(bit.bytes()).len()),
+                .map(|part| String::from_utf8_lossy(part.bytes()).len()),
         );
-        let new_bytes = bytes(&mut new.iter().map(|part| Bit::from(*part).bytes().len()));
+        let new_bytes = bytes(
+            &mut new
+                .iter()
+                .map(|part| PartContent::from(*part).bytes().len()),
+        );
         require(new_bytes < old_bytes, "L3", || {
             format!("{old_bytes} bytes of a result became {new_bytes}")
         })?;
-        let old_tokens = old.iter().map(|bit| tokens(text_of(bit))).sum::<u64>();
+        let old_tokens = old.iter().map(|part| tokens(text_of(part))).sum::<u64>();
         let new_tokens = new.iter().map(|part| tokens((**part).clone())).sum::<u64>();
         require(new_tokens <= old_tokens, "L3", || {
             format!("{old_tokens} tokens of a result became {new_tokens}")
@@ -342,14 +364,20 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     if originals.len() == shown.len() {
         for (old, new) in originals.iter().zip(shown) {
             // T14: invalid UTF-8 is stored, and the hint comes on top of the text shown.
-            let is_replaced = old.bytes() != Bit::from(new).bytes() && !matches!(old, Bit::Raw(_));
+            let is_replaced = old.bytes() != PartContent::from(new).bytes()
+                && !matches!(old, PartContent::Raw(_));
             if is_replaced && is_text(new) {
                 compare(&[old], &[new])?;
             }
         }
         return Ok(());
     }
-    let is_counted = |bit: &&Bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_));
+    let is_counted = |part: &&PartContent| {
+        matches!(
+            part,
+            PartContent::Text(_) | PartContent::Raw(_) | PartContent::Json(_)
+        )
+    };
     let texts = shown
         .iter()
         .filter(|part| matches!(part, Part::Text(_) | Part::Json(_)));
@@ -360,21 +388,29 @@ fn check_shorter<F: Wire, S: Subject<F>>(
 }
 
 /// Checks L12 for a truncation: the reported sizes are those of the texts.
-fn check_report(report: &Report, originals: &[Bit], now: &[Bit]) -> Result<(), Violation> {
+fn check_report(
+    report: &Report,
+    originals: &[PartContent],
+    now: &[PartContent],
+) -> Result<(), Violation> {
     let [decision] = &report.decisions[..] else {
         return Ok(());
     };
-    let size = |bits: &[Bit]| -> u64 {
-        let texts = bits
-            .iter()
-            .filter(|bit| matches!(bit, Bit::Text(_) | Bit::Raw(_) | Bit::Json(_)));
-        texts.map(|bit| bit.bytes().len() as u64).sum()
+    let size = |parts: &[PartContent]| -> u64 {
+        let texts = parts.iter().filter(|part| {
+            matches!(
+                part,
+                PartContent::Text(_) | PartContent::Raw(_) | PartContent::Json(_)
+            )
+        });
+        texts.map(|part| part.bytes().len() as u64).sum()
     };
     // The error that ended a stream is shown after the result and is not a part of it.
-    let is_broken = |bits: &[Bit]| bits.last() == Some(&Bit::Text("the pipe broke".into()));
-    let trim = |bits: &[Bit]| {
-        size(bits)
-            - if is_broken(bits) {
+    let is_broken =
+        |parts: &[PartContent]| parts.last() == Some(&PartContent::Text("the pipe broke".into()));
+    let trim = |parts: &[PartContent]| {
+        size(parts)
+            - if is_broken(parts) {
                 "the pipe broke".len() as u64
             } else {
                 0

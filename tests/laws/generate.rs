@@ -12,7 +12,11 @@ use super::text::{Text, sayings, texts};
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Adds a message that has nothing to do with tools.
-    Say { who: Who, text: Text, style: u8 },
+    Say {
+        speaker: Speaker,
+        text: Text,
+        style: u8,
+    },
     /// The model calls tools, some of which answer.
     Round {
         says: Option<Text>,
@@ -32,7 +36,7 @@ pub(crate) enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Speaker {
     User,
     Assistant,
     System,
@@ -381,11 +385,17 @@ fn calls() -> impl Strategy<Value = CallSpec> {
 
 /// Generates loops that use everything a conversation can contain.
 pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
-    let who = || prop_oneof![Just(Who::User), Just(Who::Assistant), Just(Who::System)];
+    let speaker = || {
+        prop_oneof![
+            Just(Speaker::User),
+            Just(Speaker::Assistant),
+            Just(Speaker::System)
+        ]
+    };
     let says = option::weighted(0.3, sayings());
     let step = prop_oneof![
         10 => (says, vec(calls(), 1..4), any::<u8>()).prop_map(|(says, calls, style)| Step::Round { says, calls, style }),
-        4 => (who(), sayings(), any::<u8>()).prop_map(|(who, text, style)| Step::Say { who, text, style }),
+        4 => (speaker(), sayings(), any::<u8>()).prop_map(|(speaker, text, style)| Step::Say { speaker, text, style }),
         5 => Just(Step::Clear),
         1 => (calls(), any::<u8>()).prop_map(|(call, style)| Step::Orphan { call, style }),
         1 => any::<u8>().prop_map(Step::Odd),
@@ -395,7 +405,7 @@ pub(crate) fn conversations() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..14).prop_map(|mut steps| {
         // Loops run a pass before their last call too.
         steps.push(Step::Say {
-            who: Who::Assistant,
+            speaker: Speaker::Assistant,
             text: Text::new(super::text::Kind::Lines, 20, 0),
             style: 0,
         });
@@ -436,7 +446,7 @@ pub(crate) fn imitations() -> impl Strategy<Value = Vec<Step>> {
             .map(|(n, body)| round(call(body, n)))
             .collect();
         steps.push(Step::Say {
-            who: Who::Assistant,
+            speaker: Speaker::Assistant,
             text: Text::new(super::text::Kind::Lines, 20, 0),
             style: 0,
         });
@@ -463,7 +473,7 @@ pub(crate) fn simple_conversations() -> impl Strategy<Value = Vec<Step>> {
     });
     let step = prop_oneof![
         6 => (vec(call, 1..3), any::<u8>()).prop_map(|(calls, style)| Step::Round { says: None, calls, style }),
-        2 => (sayings(), any::<u8>()).prop_map(|(text, style)| Step::Say { who: Who::Assistant, text, style }),
+        2 => (sayings(), any::<u8>()).prop_map(|(text, style)| Step::Say { speaker: Speaker::Assistant, text, style }),
         3 => Just(Step::Clear),
     ];
     vec(step, 3..12)

@@ -12,7 +12,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::drive::{FaultAt, drive};
 use super::generate::{Step, conversations};
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{STORE, Violation, block_on, hold, require};
@@ -74,7 +74,7 @@ fn listen<F: Wire>(
     EVENTS.take();
     let world = World::new(setup.clone());
     let decisions = Arc::clone(&world.decisions);
-    block_on(drive(wire, Real::new(world), steps, fault))?;
+    block_on(drive(wire, OffcutSubject::new(world), steps, fault))?;
     let events = EVENTS.take();
     let is_decision = |fields: &&Fields| fields.iter().any(|(name, _)| *name == "outcome");
     let count = events.iter().filter(is_decision).count() as u64;

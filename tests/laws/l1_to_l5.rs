@@ -6,7 +6,7 @@ use offcut::format::{Anthropic, Gemini, OpenAiChat, Plain, Responses, Spelled};
 
 use super::drive::drive;
 use super::generate::{Step, conversations, imitations};
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
@@ -15,10 +15,15 @@ use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
 /// gives the same bytes.
 fn drive_twice<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
     block_on(async {
-        let (first, subject) =
-            drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
+        let (first, subject) = drive(
+            wire,
+            OffcutSubject::new(World::new(setup.clone())),
+            steps,
+            None,
+        )
+        .await?;
         let stored = subject.world.stored().await;
-        let other = Real::new(World::new(setup.clone()));
+        let other = OffcutSubject::new(World::new(setup.clone()));
         let other_world = Arc::clone(&other.world);
         let (second, _) = drive(wire, other, steps, None).await?;
         require(first.messages == second.messages, "L4", || {

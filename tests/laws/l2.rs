@@ -12,7 +12,7 @@ use proptest::prelude::{Strategy, any};
 use super::drive::{FaultAt, drive};
 use super::generate::{Step, conversations};
 use super::shadow::Shadow;
-use super::subject::{Real, Subject};
+use super::subject::{OffcutSubject, Subject};
 use super::wire::Wire;
 use super::world::{Setup, World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
@@ -25,7 +25,13 @@ async fn fail_every_write<F: Wire>(
     setup: &Setup,
     steps: &[Step],
 ) -> Result<(), Violation> {
-    let (run, _) = drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
+    let (run, _) = drive(
+        wire,
+        OffcutSubject::new(World::new(setup.clone())),
+        steps,
+        None,
+    )
+    .await?;
     let writes: Vec<(usize, u64)> = run
         .writes
         .iter()
@@ -38,7 +44,7 @@ async fn fail_every_write<F: Wire>(
             let fault = FaultAt { step, nth, is_done };
             let failed = drive(
                 wire,
-                Real::new(World::new(setup.clone())),
+                OffcutSubject::new(World::new(setup.clone())),
                 steps,
                 Some(fault),
             )
@@ -117,7 +123,7 @@ async fn change_meanwhile<F: Wire>(
     wire: F,
     (setup, steps, mask, meanwhile): (Setup, Vec<Step>, Vec<u8>, Meanwhile),
 ) -> Result<(), Violation> {
-    let (run, subject) = drive(wire, Real::new(World::new(setup)), &steps, None).await?;
+    let (run, subject) = drive(wire, OffcutSubject::new(World::new(setup)), &steps, None).await?;
     let (before, stored, writes) = (
         run.messages.clone(),
         subject.world.stored().await,
@@ -249,8 +255,13 @@ async fn drop_at_every_write<F: Wire>(
 ) -> Result<(), Violation> {
     for nth in 1..=4 {
         for fault in [Fault::Hang, Fault::ApplyThenHang] {
-            let (mut run, subject) =
-                drive(wire, Real::new(World::new(setup.clone())), steps, None).await?;
+            let (mut run, subject) = drive(
+                wire,
+                OffcutSubject::new(World::new(setup.clone())),
+                steps,
+                None,
+            )
+            .await?;
             let before = run.messages.clone();
             for store in &subject.world.stores {
                 store.fault_on_write(store.writes() + nth, fault);
@@ -267,7 +278,7 @@ async fn drop_at_every_write<F: Wire>(
             require(run.messages == before, "L2", || {
                 "a pass that was dropped changed a message".into()
             })?;
-            run.shadow.check_store::<F, Real>(&subject).await?;
+            run.shadow.check_store::<F, OffcutSubject>(&subject).await?;
             super::pass::pass(wire, &subject, &mut run, false).await?;
         }
     }

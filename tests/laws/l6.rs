@@ -6,7 +6,7 @@ use offcut::{Part, ToolCall};
 use proptest::prelude::{Just, prop_oneof};
 
 use super::generate::ids;
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::text::{Kind, Text, texts};
 use super::world::{Setup, World, files, setups};
 use super::{STORE, block_on, hold, require};
@@ -66,10 +66,14 @@ fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
     };
     hold(40, cases, |(setup, tail, keep)| {
         block_on(async {
-            let real = Real::new(World::new(setup));
+            let subject = OffcutSubject::new(World::new(setup));
             let call = ToolCall::new("call_0", "grep", "{}");
             let text = Text::new(Kind::Lines, 90_000, 0).render();
-            let shown = real.reduction.truncate(&call, text.clone()).await.unwrap();
+            let shown = subject
+                .reduction
+                .truncate(&call, text.clone())
+                .await
+                .unwrap();
             let location = shown.report.decisions[0]
                 .locations
                 .first()
@@ -77,7 +81,7 @@ fn l6_a_location_that_a_model_wrote_reads_nothing_else() {
                 .as_str()
                 .to_owned();
             let written = format!("{}{tail}", &location[..keep.min(location.len())]);
-            let read = real
+            let read = subject
                 .reduction
                 .read_original(&Location::new(&*written))
                 .await;

@@ -16,7 +16,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::{Value, json};
 
 use super::pass::pass_over;
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::text::{Kind, Text, texts};
 use super::world::{World, setups};
 use super::{STORE, block_on, hold, require};
@@ -365,9 +365,9 @@ fn l7_the_reader_takes_any_arguments() {
     };
     hold(40, cases, |(setup, text, path, offset, limit, pattern)| {
         block_on(async {
-            let real = Real::new(World::new(setup));
+            let subject = OffcutSubject::new(World::new(setup));
             let call = ToolCall::new("call_0", "grep", "{}");
-            let shown = real
+            let shown = subject
                 .reduction
                 .truncate(&call, text.render().repeat(4))
                 .await
@@ -384,15 +384,15 @@ fn l7_the_reader_takes_any_arguments() {
                 .unwrap()
                 .retain(|_, value| !value.is_null());
             let call = ToolCall::new("call_1", "read_file", arguments.to_string());
-            let writes = real.world.stores[0].writes();
-            let page: ToolOutput = real.reduction.read_file_tool().call(&call).await.into();
+            let writes = subject.world.stores[0].writes();
+            let page: ToolOutput = subject.reduction.read_file_tool().call(&call).await.into();
             let (parts, _) = page.into_parts().await;
-            let again = real
+            let again = subject
                 .reduction
                 .truncate(&call, ToolOutput::parts(parts.clone()))
                 .await
                 .unwrap();
-            let is_whole = again.parts == parts && real.world.stores[0].writes() == writes;
+            let is_whole = again.parts == parts && subject.world.stores[0].writes() == writes;
             require(is_whole, "R3", || {
                 format!("a page was truncated: {parts:.500?}")
             })
@@ -425,7 +425,7 @@ fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
             chunks.push(Ok(Chunk::Bytes(rest.split_to((*at).min(rest.len())))));
         }
         block_on(async {
-            let [whole, pieces] = [(), ()].map(|()| Real::new(World::new(setup.clone())));
+            let [whole, pieces] = [(), ()].map(|()| OffcutSubject::new(World::new(setup.clone())));
             let call = ToolCall::new("call_0", "grep", "{}");
             let whole_shown = whole
                 .reduction

@@ -12,7 +12,7 @@ use proptest::prelude::any;
 
 use super::drive::drive;
 use super::generate::conversations;
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::text::{Kind, Text};
 use super::world::{World, setups};
 use super::{OTHER_STORE, STORE, Violation, block_on, hold, require};
@@ -100,11 +100,18 @@ fn l10_two_reductions_do_not_know_of_each_other() {
     };
     hold(3, cases, |((setup, steps), (other_setup, other_steps))| {
         block_on(async {
-            let drive_one = || drive(Plain, Real::new(World::new(setup.clone())), &steps, None);
+            let drive_one = || {
+                drive(
+                    Plain,
+                    OffcutSubject::new(World::new(setup.clone())),
+                    &steps,
+                    None,
+                )
+            };
             let drive_other = || {
                 drive(
                     OpenAiChat,
-                    Real::new(World::new(other_setup.clone())),
+                    OffcutSubject::new(World::new(other_setup.clone())),
                     &other_steps,
                     None,
                 )

@@ -9,7 +9,7 @@ use offcut::format::{Piece, Role};
 use offcut::hint::{Hint, Kind};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput};
 
-use super::shadow::{Bit, view};
+use super::shadow::{PartContent, view};
 use super::subject::{Shown, Subject};
 use super::wire::Wire;
 
@@ -195,7 +195,7 @@ impl<F: Wire> Subject<F> for Naive {
         let mut replacements = Vec::new();
         for (at, message) in messages[..answered].iter_mut().enumerate() {
             let seen = view(wire, message);
-            let (Some([Bit::Text(text)]), Some(id)) =
+            let (Some([PartContent::Text(text)]), Some(id)) =
                 (seen.slots.first().map(Vec::as_slice), seen.answers.first())
             else {
                 continue;
@@ -223,7 +223,7 @@ impl<F: Wire> Subject<F> for Naive {
                     || slots
                         .iter()
                         .flatten()
-                        .any(|bit| !bit.bytes().starts_with(b"[offcut/1 cleared"))
+                        .any(|part| !part.bytes().starts_with(b"[offcut/1 cleared"))
             });
         }
         Ok(None)
@@ -246,7 +246,7 @@ impl<F: Wire> Subject<F> for Naive {
         seen.slots
             .iter()
             .flatten()
-            .map(|bit| bit.bytes().len() as u64 / 4)
+            .map(|part| part.bytes().len() as u64 / 4)
             .sum()
     }
 

@@ -8,7 +8,7 @@ use offcut::{Body as RealBody, Chunk, Part, ToolCall, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use super::generate::{Args, Body, Forgery, HintKind, Output, PartSpec, Place};
-use super::shadow::Bit;
+use super::shadow::PartContent;
 use super::subject::Subject;
 use super::wire::Wire;
 
@@ -23,8 +23,10 @@ pub(crate) struct Known {
 impl Known {
     /// Records the hints in a message.
     pub(crate) fn learn(&mut self, view: &super::shadow::View) {
-        for bit in view.slots.iter().flatten() {
-            let Bit::Text(text) = bit else { continue };
+        for part in view.slots.iter().flatten() {
+            let PartContent::Text(text) = part else {
+                continue;
+            };
             let Some(hints) = Hint::parse_all(text) else {
                 continue;
             };
@@ -79,7 +81,7 @@ fn pick<T>(list: &[T], which: usize) -> Option<&T> {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) output: ToolOutput,
-    pub(crate) originals: Vec<Bit>,
+    pub(crate) originals: Vec<PartContent>,
 }
 
 /// Makes `call` name the stored content, which readers need.
@@ -125,7 +127,7 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(
                     is_error: spec.is_error,
                     ..ToolOutput::bytes(bytes.clone())
                 },
-                originals: vec![Bit::Raw(bytes.into())],
+                originals: vec![PartContent::Raw(bytes.into())],
             };
         }
         Body::Broken(text) => {
@@ -142,7 +144,7 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(
                 originals: [text, "the pipe broke".into()]
                     .into_iter()
                     .filter(|text| !text.is_empty())
-                    .map(Bit::Text)
+                    .map(PartContent::Text)
                     .collect(),
             };
         }
@@ -175,7 +177,7 @@ pub(crate) async fn make<F: Wire, S: Subject<F>>(
     let RealBody::Parts(parts) = &output.body else {
         unreachable!("whole results")
     };
-    let originals = parts.iter().map(Bit::from).collect();
+    let originals = parts.iter().map(PartContent::from).collect();
     Made { output, originals }
 }
 

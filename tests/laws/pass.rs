@@ -6,9 +6,9 @@ use offcut::Report;
 use offcut::report::Subject as About;
 
 use super::drive::Run;
-use super::generate::Who;
+use super::generate::Speaker;
 use super::shadow::view;
-use super::subject::{Real, Subject};
+use super::subject::{OffcutSubject, Subject};
 use super::valid::{changed, pairs};
 use super::wire::Wire;
 use super::world::{Setup, World};
@@ -39,7 +39,7 @@ pub(crate) async fn pass_over<F: Wire>(
     setup: Setup,
     mut messages: Vec<F::Message>,
 ) -> Result<(), Violation> {
-    messages.push(wire.say(Who::Assistant, ".".into(), 0));
+    messages.push(wire.say(Speaker::Assistant, ".".into(), 0));
     let mut run = Run {
         messages,
         ..Run::default()
@@ -47,7 +47,13 @@ pub(crate) async fn pass_over<F: Wire>(
     for (at, message) in run.messages.iter().enumerate() {
         run.shadow.append(wire, at, message, None);
     }
-    pass(wire, &Real::new(World::new(setup)), &mut run, false).await
+    pass(
+        wire,
+        &OffcutSubject::new(World::new(setup)),
+        &mut run,
+        false,
+    )
+    .await
 }
 
 /// Runs and checks one pass. Returns whether a store failed in it.
@@ -161,8 +167,8 @@ fn check_shorter<F: Wire, S: Subject<F>>(
     }
 }
 
-fn size(bits: &[super::shadow::Bit]) -> u64 {
-    bits.iter().map(|bit| bit.bytes().len() as u64).sum()
+fn size(parts: &[super::shadow::PartContent]) -> u64 {
+    parts.iter().map(|part| part.bytes().len() as u64).sum()
 }
 
 /// Checks L12: the sums are exact, and the report matches the changes.
@@ -218,7 +224,7 @@ fn check_report<F: Wire, S: Subject<F>>(
     {
         let now = view(wire, &after[decision.message.unwrap()]);
         let sizes: Vec<u64> = match decision.subject {
-            About::Result => now.slots.iter().map(|bits| size(bits)).collect(),
+            About::Result => now.slots.iter().map(|parts| size(parts)).collect(),
             _ => now
                 .arguments
                 .iter()

@@ -21,7 +21,7 @@ use super::{Violation, require};
 
 /// The facts about a part that matter to the laws: its bytes, and whether it counts as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Bit {
+pub(crate) enum PartContent {
     Text(String),
     /// Text that is not valid UTF-8.
     Raw(Bytes),
@@ -31,7 +31,7 @@ pub(crate) enum Bit {
     Opaque(String),
 }
 
-impl Bit {
+impl PartContent {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) | Self::Json(text) | Self::Link(text) | Self::Opaque(text) => {
@@ -54,7 +54,7 @@ impl Bit {
     }
 }
 
-impl From<&Part> for Bit {
+impl From<&Part> for PartContent {
     fn from(part: &Part) -> Self {
         match part {
             Part::Text(text) => Self::Text(text.clone()),
@@ -66,31 +66,31 @@ impl From<&Part> for Bit {
     }
 }
 
-fn seen(part: PartRef<'_>) -> Bit {
+fn seen(part: PartRef<'_>) -> PartContent {
     match part {
-        PartRef::Text(text) => Bit::Text(text.to_owned()),
-        PartRef::Json(value) => Bit::Json(value.to_string()),
+        PartRef::Text(text) => PartContent::Text(text.to_owned()),
+        PartRef::Json(value) => PartContent::Json(value.to_string()),
         PartRef::Media {
             data: Data::Bytes(bytes),
             ..
-        } => Bit::Media(bytes.clone()),
+        } => PartContent::Media(bytes.clone()),
         PartRef::Media {
             data: Data::Base64(text),
             ..
-        } => Bit::Media(
+        } => PartContent::Media(
             STANDARD
                 .decode(text)
                 .map_or_else(|_| Bytes::copy_from_slice(text.as_bytes()), Bytes::from),
         ),
-        PartRef::Link { url, .. } => Bit::Link(url.to_owned()),
-        PartRef::Opaque(value) => Bit::Opaque(value.to_string()),
+        PartRef::Link { url, .. } => PartContent::Link(url.to_owned()),
+        PartRef::Opaque(value) => PartContent::Opaque(value.to_string()),
     }
 }
 
 /// The contents of a message that a pass may change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
-    pub(crate) slots: Vec<Vec<Bit>>,
+    pub(crate) slots: Vec<Vec<PartContent>>,
     /// Ids of the calls that the slots answer.
     pub(crate) answers: Vec<String>,
     pub(crate) arguments: Vec<String>,
@@ -120,7 +120,7 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
 /// The original content of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
-    slots: BTreeMap<(usize, usize), Vec<Bit>>,
+    slots: BTreeMap<(usize, usize), Vec<PartContent>>,
     arguments: BTreeMap<(usize, usize), String>,
     /// Every content that may be stored.
     said: HashSet<Vec<u8>>,
@@ -131,10 +131,10 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     /// Records a result before it goes through `truncate`.
-    pub(crate) fn say(&mut self, id: &str, originals: &[Bit]) {
+    pub(crate) fn say(&mut self, id: &str, originals: &[PartContent]) {
         self.ids.insert(id.to_owned());
         self.said
-            .extend(originals.iter().map(|bit| bit.bytes().to_vec()));
+            .extend(originals.iter().map(|part| part.bytes().to_vec()));
     }
 
     /// Records a message that was just appended, or that just got one more result at its end. The
@@ -144,7 +144,7 @@ impl Shadow {
         wire: F,
         at: usize,
         message: &F::Message,
-        mut originals: Option<Vec<Bit>>,
+        mut originals: Option<Vec<PartContent>>,
     ) {
         let View {
             slots,
@@ -158,11 +158,11 @@ impl Shadow {
         } else {
             0
         };
-        for (slot, bits) in slots.into_iter().enumerate().skip(first_new) {
-            let bits = originals.take().unwrap_or(bits);
+        for (slot, parts) in slots.into_iter().enumerate().skip(first_new) {
+            let parts = originals.take().unwrap_or(parts);
             self.said
-                .extend(bits.iter().map(|bit| bit.bytes().to_vec()));
-            self.slots.insert((at, slot), bits);
+                .extend(parts.iter().map(|part| part.bytes().to_vec()));
+            self.slots.insert((at, slot), parts);
         }
         for (call, text) in arguments.into_iter().enumerate() {
             self.said.insert(text.clone().into_bytes());
@@ -212,13 +212,13 @@ impl Shadow {
     pub(crate) async fn check_slot<F: Wire, S: Subject<F>>(
         &self,
         subject: &S,
-        originals: &[Bit],
-        now: &[Bit],
+        originals: &[PartContent],
+        now: &[PartContent],
     ) -> Result<bool, String> {
         // Leaving out an empty text loses nothing, and adding one says nothing.
-        let now: Vec<Bit> = now
+        let now: Vec<PartContent> = now
             .iter()
-            .filter(|bit| !bit.is_empty_text())
+            .filter(|part| !part.is_empty_text())
             .cloned()
             .collect();
         let mut contents = HashMap::new();
@@ -242,7 +242,7 @@ impl Shadow {
         if subject.may_lose() && fit(true) {
             return Ok(true);
         }
-        let sizes: Vec<_> = originals.iter().map(|bit| bit.bytes().len()).collect();
+        let sizes: Vec<_> = originals.iter().map(|part| part.bytes().len()).collect();
         Err(format!(
             "originals of {sizes:?} bytes are not to be had from {}",
             shortened(&now)
@@ -324,16 +324,16 @@ fn notice_of_loss(text: &[u8]) -> Option<Hint> {
     (hint.kind == Kind::Truncated && hint.location.is_none()).then_some(hint)
 }
 
-fn hints_in(bit: &Bit) -> Vec<Hint> {
-    match bit {
-        Bit::Text(text) => Hint::parse_all(text).unwrap_or_default(),
+fn hints_in(part: &PartContent) -> Vec<Hint> {
+    match part {
+        PartContent::Text(text) => Hint::parse_all(text).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
 
-fn shortened(bits: &[Bit]) -> String {
-    let show = |bit: &Bit| format!("{:.300}", String::from_utf8_lossy(bit.bytes()));
-    format!("{:?}", bits.iter().map(show).collect::<Vec<_>>())
+fn shortened(parts: &[PartContent]) -> String {
+    let show = |part: &PartContent| format!("{:.300}", String::from_utf8_lossy(part.bytes()));
+    format!("{:?}", parts.iter().map(show).collect::<Vec<_>>())
 }
 
 /// Splits stored content that starts with a manifest `{"offcut_parts":[…]}` into its texts.
@@ -352,7 +352,7 @@ pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
 
 /// Matches the current parts with the original ones, in order.
 struct Fit<'a> {
-    originals: &'a [Bit],
+    originals: &'a [PartContent],
     contents: &'a HashMap<String, Option<Bytes>>,
     /// True if a hint may say that its original is lost.
     lossy: bool,
@@ -363,13 +363,13 @@ impl Fit<'_> {
     /// stored with them.
     fn skip(&self, at: usize, joined: &Joined) -> usize {
         let Some(joined) = joined else { return at };
-        let is_in = |bit: &&Bit| {
-            bit.is_text() || bit.is_json() && joined.iter().any(|stored| stored == bit.bytes())
+        let is_in = |part: &&PartContent| {
+            part.is_text() || part.is_json() && joined.iter().any(|stored| stored == part.bytes())
         };
         at + self.originals[at..].iter().take_while(is_in).count()
     }
 
-    fn parts(&self, now: &[Bit], at: usize, joined: &Joined) -> bool {
+    fn parts(&self, now: &[PartContent], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
         if self.may_be_missing(at, joined) && self.parts(now, at + 1, joined) {
             return true;
@@ -392,7 +392,7 @@ impl Fit<'_> {
         self.lossy && !behind.is_empty() && self.hints(&behind, rest, at, joined)
     }
 
-    fn hints(&self, hints: &[Hint], rest: &[Bit], at: usize, joined: &Joined) -> bool {
+    fn hints(&self, hints: &[Hint], rest: &[PartContent], at: usize, joined: &Joined) -> bool {
         let at = self.skip(at, joined);
         let Some((hint, more)) = hints.split_first() else {
             return self.parts(rest, at, joined);
@@ -416,11 +416,12 @@ impl Fit<'_> {
     /// An empty text may be missing. So may a document if joined texts are lost, because it may
     /// have been lost with them.
     fn may_be_missing(&self, at: usize, joined: &Joined) -> bool {
-        let is_lost =
-            |bit: &Bit| bit.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty());
+        let is_lost = |part: &PartContent| {
+            part.is_json() && joined.as_ref().is_some_and(|stored| stored.is_empty())
+        };
         self.originals
             .get(at)
-            .is_some_and(|bit| bit.is_empty_text() || is_lost(bit))
+            .is_some_and(|part| part.is_empty_text() || is_lost(part))
     }
 
     /// The notice of loss that `hint` leads to, or else `hint` itself. A result that could not be
@@ -437,10 +438,10 @@ impl Fit<'_> {
             .as_ref()
     }
 
-    fn stands_for(&self, hint: &Hint, original: &Bit) -> bool {
+    fn stands_for(&self, hint: &Hint, original: &PartContent) -> bool {
         // A hint that is its own original may now have its header first.
         let is_itself = || {
-            let Bit::Text(text) = original else {
+            let PartContent::Text(text) = original else {
                 return false;
             };
             let first = Hint::parse(text).map(|mut first| {
@@ -449,7 +450,7 @@ impl Fit<'_> {
             });
             hint.render() == *text || first.as_ref() == Some(hint)
         };
-        let is_link = || matches!(original, Bit::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
+        let is_link = || matches!(original, PartContent::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
         let is_lost = || self.lossy && hint.location.is_none();
         let is_there = || {
             self.content(hint).is_some_and(|content| {
@@ -460,8 +461,8 @@ impl Fit<'_> {
     }
 
     /// Matches an original of several hints, one for one. Returns the hints left over.
-    fn stand_for<'h>(&self, hints: &'h [Hint], original: &Bit) -> Option<&'h [Hint]> {
-        let Bit::Text(text) = original else {
+    fn stand_for<'h>(&self, hints: &'h [Hint], original: &PartContent) -> Option<&'h [Hint]> {
+        let PartContent::Text(text) = original else {
             return None;
         };
         let shown = Hint::parse_all(text).filter(|shown| shown.len() > 1)?;
@@ -472,8 +473,8 @@ impl Fit<'_> {
 
     /// Tells whether the original is itself a hint at the stored content and says nothing that is
     /// not stored there.
-    fn is_one_hop(&self, hint: &Hint, original: &Bit) -> bool {
-        let Bit::Text(text) = original else {
+    fn is_one_hop(&self, hint: &Hint, original: &PartContent) -> bool {
+        let PartContent::Text(text) = original else {
             return false;
         };
         Hint::parse(text).is_some_and(|shown| self.leads_there(hint, &shown))
@@ -498,11 +499,11 @@ impl Fit<'_> {
             .into_iter()
             .map(<[u8]>::to_vec)
             .collect();
-        let is_in = |bit: &&Bit| {
-            bit.is_text() && !bit.is_empty_text()
-                || bit.is_json() && stored.iter().any(|it| it == bit.bytes())
+        let is_in = |part: &&PartContent| {
+            part.is_text() && !part.is_empty_text()
+                || part.is_json() && stored.iter().any(|it| it == part.bytes())
         };
-        let originals = self.originals.iter().filter(is_in).map(Bit::bytes);
+        let originals = self.originals.iter().filter(is_in).map(PartContent::bytes);
         let is_all = stored
             .iter()
             .filter(|text| !text.is_empty())

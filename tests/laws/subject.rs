@@ -71,12 +71,12 @@ pub(crate) trait Subject<F: Wire>: Sized {
 }
 
 /// This crate.
-pub(crate) struct Real {
+pub(crate) struct OffcutSubject {
     pub(crate) world: Arc<World>,
     pub(crate) reduction: ToolReduction,
 }
 
-impl Real {
+impl OffcutSubject {
     pub(crate) fn new(world: World) -> Self {
         Self {
             reduction: world.reduction(),
@@ -85,7 +85,7 @@ impl Real {
     }
 }
 
-impl<F: Wire> Subject<F> for Real {
+impl<F: Wire> Subject<F> for OffcutSubject {
     async fn truncate(&self, call: &ToolCall, output: ToolOutput) -> Result<Shown, String> {
         let shown = self
             .reduction

@@ -7,9 +7,9 @@ use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses};
 use proptest::prelude::Strategy;
 use serde_json::Value;
 
-use super::generate::{Body, Id, Output, PartSpec, Step, Who, conversations};
+use super::generate::{Body, Id, Output, PartSpec, Speaker, Step, conversations};
 use super::shadow::View;
-use super::subject::Real;
+use super::subject::OffcutSubject;
 use super::text::{Kind, Text};
 use super::wire::Wire;
 use super::world::{Setup, World, setups};
@@ -145,7 +145,7 @@ pub(crate) fn pairs<F: Wire>(wire: F, messages: &[F::Message]) -> Vec<[(usize, u
 fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
     conversations().prop_map(|steps| {
         let mut valid = vec![Step::Say {
-            who: Who::User,
+            speaker: Speaker::User,
             text: Text::new(Kind::Lines, 30, 0),
             style: 0,
         }];
@@ -200,7 +200,12 @@ fn valid_conversations() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn stays_valid<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Violation> {
-    let drive = super::drive::drive(wire, Real::new(World::new(setup.clone())), steps, None);
+    let drive = super::drive::drive(
+        wire,
+        OffcutSubject::new(World::new(setup.clone())),
+        steps,
+        None,
+    );
     let (run, _) = super::block_on(drive)?;
     wire.accepts(&run.messages)
         .map_err(|why| Violation::new("L5", why))

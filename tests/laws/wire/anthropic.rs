@@ -4,13 +4,13 @@ use offcut::format::{Anthropic, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
-use super::super::generate::Who;
+use super::super::generate::Speaker;
 use super::Wire;
 
 impl Wire for Anthropic {
-    fn say(self, who: Who, text: String, style: u8) -> Value {
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Value {
         // System texts have no message of their own.
-        let role = if who == Who::Assistant {
+        let role = if speaker == Speaker::Assistant {
             "assistant"
         } else {
             "user"

@@ -4,13 +4,13 @@ use offcut::format::{Gemini, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
-use super::super::generate::Who;
+use super::super::generate::Speaker;
 use super::Wire;
 
 impl Wire for Gemini {
-    fn say(self, who: Who, text: String, style: u8) -> Value {
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Value {
         // System texts have no content of their own.
-        let role = if who == Who::Assistant {
+        let role = if speaker == Speaker::Assistant {
             "model"
         } else {
             "user"

@@ -12,13 +12,13 @@ use offcut::format::{Format, Message, OpenAiChat, Piece, Plain, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
-use super::generate::Who;
+use super::generate::Speaker;
 
 /// A message type for generated conversations. `style` picks one of several ways to write one.
 pub(crate) trait Wire:
     Format<Message: PartialEq + Debug> + Copy + Default + Debug + 'static
 {
-    fn say(self, who: Who, text: String, style: u8) -> Self::Message;
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Self::Message;
     /// Makes a turn that calls tools.
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<Self::Message>;
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Self::Message;
@@ -53,7 +53,7 @@ pub(crate) trait Wire:
 }
 
 impl Wire for Plain {
-    fn say(self, who: Who, text: String, style: u8) -> Message {
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Message {
         let mut content = vec![Part::Text(text)];
         if style & 1 != 0 {
             content.push(Part::Media {
@@ -61,13 +61,13 @@ impl Wire for Plain {
                 data: Bytes::from_static(&[1, 2, 3]),
             });
         }
-        match who {
-            Who::User => Message::User { content },
-            Who::Assistant => Message::Assistant {
+        match speaker {
+            Speaker::User => Message::User { content },
+            Speaker::Assistant => Message::Assistant {
                 content,
                 calls: Vec::new(),
             },
-            Who::System => Message::System { content },
+            Speaker::System => Message::System { content },
         }
     }
 
@@ -166,11 +166,11 @@ impl Wire for Plain {
 }
 
 impl Wire for OpenAiChat {
-    fn say(self, who: Who, text: String, style: u8) -> Value {
-        let role = match who {
-            Who::User => "user",
-            Who::Assistant => "assistant",
-            Who::System => ["system", "developer"][usize::from(style >> 7)],
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Value {
+        let role = match speaker {
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+            Speaker::System => ["system", "developer"][usize::from(style >> 7)],
         };
         let mut message = json!({"role": role, "content": text});
         if style & 1 != 0 {
@@ -182,7 +182,7 @@ impl Wire for OpenAiChat {
         if style & 4 != 0 {
             message["zz_unknown"] = json!({"b": 1, "a": [null, "x"]});
         }
-        if style & 64 != 0 && who == Who::Assistant {
+        if style & 64 != 0 && speaker == Speaker::Assistant {
             message["reasoning_content"] = json!("hm, ".repeat(10));
         }
         message
@@ -356,7 +356,7 @@ fn is_valid_in_between<F: Wire<Message = Value>>(wire: F, json: &Value) -> bool 
         }
         _ => {}
     });
-    let mut around = vec![wire.say(Who::User, "go".into(), 0)];
+    let mut around = vec![wire.say(Speaker::User, "go".into(), 0)];
     if !answered.is_empty() {
         around.extend(wire.ask(None, &answered, 0));
     }

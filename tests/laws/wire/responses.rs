@@ -4,15 +4,15 @@ use offcut::format::{Responses, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
-use super::super::generate::Who;
+use super::super::generate::Speaker;
 use super::{CUSTOM, Wire};
 
 impl Wire for Responses {
-    fn say(self, who: Who, text: String, style: u8) -> Value {
-        let (role, kind) = match who {
-            Who::User => ("user", "input_text"),
-            Who::Assistant => ("assistant", "output_text"),
-            Who::System => (
+    fn say(self, speaker: Speaker, text: String, style: u8) -> Value {
+        let (role, kind) = match speaker {
+            Speaker::User => ("user", "input_text"),
+            Speaker::Assistant => ("assistant", "output_text"),
+            Speaker::System => (
                 ["system", "developer"][usize::from(style >> 7)],
                 "input_text",
             ),
@@ -33,7 +33,7 @@ impl Wire for Responses {
             let summary = json!([{"type": "summary_text", "text": "hm, ".repeat(10)}]);
             items.push(json!({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "e30="}));
         }
-        items.extend(says.map(|text| self.say(Who::Assistant, text, style)));
+        items.extend(says.map(|text| self.say(Speaker::Assistant, text, style)));
         items.extend(calls.iter().map(|call| {
             let ToolCall { id, name, arguments } = call;
             let mut item = if name == CUSTOM {

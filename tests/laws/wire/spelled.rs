@@ -4,7 +4,7 @@ use offcut::format::{Format, JsonText, Spelled};
 use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-use super::super::generate::Who;
+use super::super::generate::Speaker;
 use super::Wire;
 
 #[expect(
@@ -23,8 +23,8 @@ impl<F: Wire<Message = Value>> Wire for Spelled<F>
 where
     Self: Format<Message = JsonText>,
 {
-    fn say(self, who: Who, text: String, style: u8) -> JsonText {
-        spell(self.0.say(who, text, style))
+    fn say(self, speaker: Speaker, text: String, style: u8) -> JsonText {
+        spell(self.0.say(speaker, text, style))
     }
 
     fn ask(self, says: Option<String>, calls: &[ToolCall], style: u8) -> Vec<JsonText> {

@@ -17,7 +17,7 @@ use offcut::{Builder, Language, Settings, ToolCall, ToolReduction, backend};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout();
-    writeln!(out, "as it is\n    {}", first_line(small()?).await?)?;
+    writeln!(out, "the default\n    {}", first_line(small()?).await?)?;
     writeln!(
         out,
         "in Chinese\n    {}",
@@ -35,7 +35,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Sentence::Reader,
             "Before you guess, call {reader}.",
         );
-    writeln!(out, "in other words\n    {}", first_line(own).await?)?;
+    writeln!(
+        out,
+        "with templates of our own\n    {}",
+        first_line(own).await?
+    )?;
 
     // The same from a file. There is no French table, so French replaces the English one.
     let french = Settings::from_toml(

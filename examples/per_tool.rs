@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         messages.push(Message::tool(&call, shown.parts, shown.is_error));
     }
     messages.push(Message::assistant(
-        "The retry ships again. I am going to mend it.",
+        "The retry ships again. I am going to fix it.",
     ));
 
     let report = reduction.clear(&Plain, &mut messages).await?;

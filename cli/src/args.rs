@@ -16,10 +16,10 @@ use crate::units;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
-or something could not be swept. After 1 and 2, truncate and clear have passed their input on as it came.
+or something could not be swept. After 1 and 2, truncate and clear have passed their input on unchanged.
 
-Settings are TOML or JSON; `offcut config default` prints every option. Wherever a settings file is asked for, the name of a ready
-policy does too: recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
+Settings are TOML or JSON; `offcut config default` prints every option. In place of a settings file, you can name a built-in policy:
+recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
 
 /// Keep long tool results out of an agent's context window, and keep every byte readable.
 #[derive(Debug, Parser)]
@@ -70,15 +70,15 @@ pub(crate) enum Command {
 /// Settings, store and session of a command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reduction {
-    /// Settings: a .toml or .json file, or the name of a ready policy.
+    /// Settings: a .toml or .json file, or the name of a built-in policy.
     #[arg(long, value_name = "FILE", default_value = "recommended")]
     pub(crate) config: String,
     /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix. Required
-    /// unless the settings name a store, which the ready policies do not. Relative paths, also in
+    /// unless the settings name a store, which the built-in policies do not. Relative paths, also in
     /// settings files, are relative to the working directory.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
-    /// Id of the conversation, if several share a store: each stores under a prefix of its own.
+    /// Id of the conversation, if several share a store: each stores under its own prefix.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
@@ -120,7 +120,7 @@ pub(crate) struct Hook {
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
-    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a ready
+    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
     /// policy.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
@@ -283,7 +283,7 @@ pub(crate) struct Sweep {
     /// because the folder was deleted or not copied.
     #[arg(long)]
     pub(crate) is_a_store: bool,
-    /// Do it; without this option, only report what would be done.
+    /// Carry out the sweep; without this option, only report what it would do.
     #[arg(long)]
     pub(crate) apply: bool,
 }
@@ -321,8 +321,8 @@ pub(crate) struct Apply {
     /// The current state, in JSON. Without it, every field has its default.
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// The updates: each is a JSON object from fields to what their reducers take; - for stdin.
-    /// Keys must not be repeated.
+    /// The updates: JSON objects that map each field to what its reducer takes; - for stdin. Keys
+    /// must not be repeated.
     #[arg(required = true, value_name = "UPDATE")]
     pub(crate) updates: Vec<PathBuf>,
 }
@@ -333,7 +333,7 @@ pub(crate) enum Config {
     Default,
     /// Check that settings build and that their stores can be written to.
     Check {
-        /// A .toml or .json file, or the name of a ready policy.
+        /// A .toml or .json file, or the name of a built-in policy.
         file: String,
     },
 }
@@ -349,7 +349,7 @@ pub(crate) struct Replay {
     /// Transcripts: files, folders of .json, .jsonl and .traj files, or - for stdin.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
-    /// A policy to replay under. May be repeated. By default, the ready policies.
+    /// A policy to replay under. May be repeated. By default, all built-in policies.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub(crate) policies: Vec<String>,
     /// Store in the stores that the policies' files name.

@@ -29,7 +29,7 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(
             format!("{} can't be read: {error}", path.display()),
-            "name a file that is there, or - for stdin",
+            "name an existing file, or - for stdin",
         )
     })
 }
@@ -47,7 +47,7 @@ fn read_stdin() -> Result<String, Failure> {
     String::from_utf8(input::read_all()?).map_err(|error| {
         Failure::usage(
             format!("stdin can't be read: {error}"),
-            "JSON is text in UTF-8",
+            "JSON must be UTF-8 text",
         )
     })
 }
@@ -71,11 +71,11 @@ fn what_became_of(decision: &Decision) -> String {
         // No callback is set here: the store failed, and the content is in its spool.
         (Some(location), Outcome::Truncated) => {
             format!(
-                "is stored on this machine alone, at {}",
+                "is stored only on this machine, at {}",
                 output::visible(location.as_str())
             )
         }
-        (Some(_), _) => "is stored, though not all went well".to_owned(),
+        (Some(_), _) => "is stored, but something failed".to_owned(),
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
             .expect("a result");
         let mut decision = shown.report.decisions[0].clone();
         assert!(
-            what_became_of(&decision).starts_with("is stored on this machine alone, at memory:")
+            what_became_of(&decision).starts_with("is stored only on this machine, at memory:")
         );
         decision.locations.clear();
         assert_eq!(what_became_of(&decision), "was not stored");

@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for Distinct {
         let mut names = HashSet::new();
         while let Some(name) = fields.next_key::<String>()? {
             if !names.insert(name) {
-                return Err(A::Error::custom("a key stands twice in an object"));
+                return Err(A::Error::custom("an object has a key twice"));
             }
             fields.next_value::<Self>()?;
         }
@@ -174,7 +174,7 @@ mod tests {
             ("[1e400]", "number out of range"),
             (
                 r#"[{"a": 1, "\u0061": 2}]"#,
-                "a key stands twice in an object at line 1 column 18",
+                "an object has a key twice at line 1 column 18",
             ),
             ("[1", "EOF"),
         ] {

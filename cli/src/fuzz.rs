@@ -14,7 +14,7 @@ use crate::{report, settings};
 pub fn replay(transcript: &std::path::Path) {
     let policies = ["aggressive", "eino"].map(|name| Policy {
         name: name.to_owned(),
-        settings: settings::load(name).expect("a ready policy"),
+        settings: settings::load(name).expect("a built-in policy"),
     });
     let sources = [Source::File(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.

@@ -56,7 +56,7 @@ pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
 fn unreadable(error: &io::Error) -> Failure {
     Failure::usage(
         format!("stdin can't be read: {error}"),
-        "name a file or a pipe that can be read, and try again",
+        "redirect a readable file or pipe to stdin, and try again",
     )
 }
 
@@ -185,15 +185,15 @@ impl Input {
             while at < length {
                 let block = writer.read(at..length.min(at + CHUNK as u64)).await;
                 let block = block.map_err(|error| {
-                    Failure::new(format!("the input can't be read back: {}", chain(&error))).hint(
-                        "what is missing was in the store's staging file: mend the store, and run the command again",
+                    Failure::new(format!("the input can't be recovered: {}", chain(&error))).hint(
+                        "the missing part is in the store's staging file: fix the store, and run the command again",
                     )
                 })?;
                 if block.is_empty() {
                     return Err(Failure::new(
-                        "the store gave back less of the input than was written to it",
+                        "the store returned less of the input than was written to it",
                     )
-                    .hint("mend the store, and run the command again"));
+                    .hint("fix the store, and run the command again"));
                 }
                 to.write(&block)?;
                 at += block.len() as u64;

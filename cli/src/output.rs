@@ -32,9 +32,9 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     stdout().and_then(|mut out| out.write_all(bytes).and_then(|()| out.flush())).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
-            .hint("nothing is lost: what was stored stays stored; run the command again"),
+            .hint("nothing is lost: stored content is kept; run the command again"),
         _ => Failure::new(format!("stdout can't be written to: {error}"))
-            .hint("what was stored stays stored: make room, or name another file, and run the command again"),
+            .hint("stored content is kept: free some space or name another file, and run the command again"),
     })
 }
 
@@ -81,12 +81,12 @@ pub(crate) fn get_ready() -> Result<(), Failure> {
         let is_met = std::sync::Arc::default();
         if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
             warn(&format!(
-                "the signal for files over their limit can't be caught: {error}"
+                "the signal for files over their size limit can't be caught: {error}"
             ));
         }
         if is_closed() {
-            return Err(Failure::new("stdout is closed, so there is nowhere to write to").hint(
-                "nothing was done; write `> /dev/null` to see nothing. A /dev/null that is open for reading too looks closed: \
+            return Err(Failure::new("stdout is closed, so there is nowhere to write").hint(
+                "nothing was done; to discard the output, write `> /dev/null`. A /dev/null that is open for reading too looks closed: \
                  in Python, give stdout=open(os.devnull, \"w\") in place of DEVNULL, in Node a stream in place of \"ignore\"",
             ));
         }
@@ -117,7 +117,7 @@ fn is_closed() -> bool {
 /// Writes `value` to stdout as JSON, followed by a line feed.
 pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+        .map_err(|error| Failure::new(format!("the output can't be written as JSON: {error}")))?;
     write(&(text + "\n"))
 }
 
@@ -148,7 +148,10 @@ pub(crate) fn usage(error: &clap::Error) {
     if wants_json() {
         let text = error.render().to_string();
         let text = text.trim_start_matches("error: ").trim_end();
-        return report(&Failure::usage(text, "`offcut --help` lists all"));
+        return report(&Failure::usage(
+            text,
+            "`offcut --help` lists all commands and options",
+        ));
     }
     let text = error.render().ansi().to_string();
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
@@ -240,8 +243,8 @@ pub(crate) fn write_stored(text: &str) -> Result<(), Failure> {
 pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         return Err(Failure::usage(
-            "this is no text, and stdout is a terminal",
-            "send it to a file: offcut read … > FILE",
+            "the content is not text, and stdout is a terminal",
+            "redirect it to a file: offcut read … > FILE",
         ));
     }
     write_bytes(bytes)

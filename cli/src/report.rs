@@ -83,8 +83,8 @@ pub(crate) fn html(
             .collect(),
         traces: replayed.iter().map(|one| trace(one, names, card)).collect(),
     };
-    let data =
-        serde_json::to_string(&page).map_err(|error| Failure::new(format!("no JSON: {error}")))?;
+    let data = serde_json::to_string(&page)
+        .map_err(|error| Failure::new(format!("the report can't be written as JSON: {error}")))?;
     // Text of a transcript must not close the element that holds it.
     let data = data.replace('<', "\\u003c");
     Ok(include_str!("report/page.html")
@@ -183,7 +183,7 @@ fn fate(miss: &Miss, changes: &[Change]) -> String {
         .iter()
         .rfind(|change| change.message == miss.result && change.call <= miss.call);
     match last {
-        Some(change) if change.outcome == Outcome::Truncated => "truncated when it came".to_owned(),
+        Some(change) if change.outcome == Outcome::Truncated => "truncated on arrival".to_owned(),
         Some(change) if change.outcome == Outcome::Lost => {
             format!("lost before call {}", change.call + 1)
         }

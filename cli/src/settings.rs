@@ -31,7 +31,7 @@ pub(crate) const HELP: &str =
 /// Advice for wrong settings that are being checked.
 pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
 
-/// Reads a settings file, or the ready policy of that name if there is no such file.
+/// Reads a settings file, or the built-in policy of that name if there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     let is_file = Path::new(name).exists();
     let ready = READY.iter().find(|(ready, _)| *ready == name && !is_file);
@@ -39,7 +39,7 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     if ready.is_none() && !is_file {
         return Err(Failure::usage(
             format!(
-                "there is no ready policy and no file called {name} (ready are {})",
+                "there is no built-in policy and no file called {name} (built in: {})",
                 names()
             ),
             "name one of these, or a .toml or .json file",
@@ -51,7 +51,10 @@ pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
     );
     settings.map_err(|error| {
         let is_unreadable = error.line.is_none() && error.field.is_empty();
-        let ready = format!("name a .toml or .json file, or a ready policy: {}", names());
+        let ready = format!(
+            "name a .toml or .json file, or a built-in policy: {}",
+            names()
+        );
         Failure::usage(error.to_string(), if is_unreadable { &ready } else { HELP })
     })
 }
@@ -80,7 +83,7 @@ pub(crate) fn build_with(
     builder.build().map_err(|error| {
         let hint = match error {
             BuildError::NoBackend { .. } => {
-                "--backend URL names a place to store: a path, or s3://bucket/prefix; or name a settings file by --config"
+                "pass --backend with a path or s3://bucket/prefix, or a settings file with --config"
             }
             _ => HELP,
         };
@@ -121,8 +124,8 @@ pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     let store = home.and_then(|home| home.store().into_os_string().into_string().ok());
     store.map(StoreUrl::from).ok_or_else(|| {
         Failure::usage(
-            "there is no home directory for a store",
-            "--backend URL names a store, or set OFFCUT_HOME to a directory",
+            "there is no home directory to keep a store in",
+            "pass a store with --backend, or set OFFCUT_HOME to a directory",
         )
     })
 }
@@ -133,7 +136,7 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     if stores::named_in(&settings).next().is_none() {
         return Err(Failure::usage(
             "there is no backend to read from",
-            "--backend URL names the store",
+            "pass the store with --backend",
         ));
     }
     for url in stores::named_in(&settings) {
@@ -184,9 +187,7 @@ fn of_session(
         .as_ref()
         .is_some_and(|url| url.as_str().starts_with("memory:"))
     {
-        output::note(
-            "what is stored in memory is gone when this command ends; --backend names a place to keep it",
-        );
+        output::note("content in memory is lost when this command ends; pass --backend to keep it");
     }
     Ok(match &args.session {
         Some(id) => reduction.session(id),
@@ -199,7 +200,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.map_err(|error| Failure::new(format!("the runtime does not start: {error}")))
+    runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ pub(crate) fn open(url: &str) -> Opened {
         return Ok(Arc::new(offcut_object_store::Objects::open(url)?));
     }
     if cfg!(not(feature = "s3")) && url.starts_with("s3://") {
-        return Err("object stores were left out when this program was built: build it with `--features s3`".into());
+        return Err(
+            "this program was built without object stores: rebuild it with `--features s3`".into(),
+        );
     }
     Ok(backend::open(url)?)
 }
@@ -72,8 +74,8 @@ pub(crate) fn named_in(settings: &Settings) -> impl Iterator<Item = &StoreUrl> {
 pub(crate) fn expect(url: &StoreUrl) -> Result<(), Failure> {
     match url.directory() {
         Some(path) if !path.is_dir() => Err(Failure::usage(
-            format!("there is no store in {url}"),
-            "name the directory that the agents' settings name as `backend`, or s3://bucket/prefix",
+            format!("there is no store at {url}"),
+            "pass the `backend` of the agents' settings: a directory, or s3://bucket/prefix",
         )),
         _ => Ok(()),
     }
@@ -105,14 +107,14 @@ pub(crate) fn existing(url: &StoreUrl) -> Result<Arc<dyn Backend>, Failure> {
     expect(url)?;
     if url.as_str().starts_with("memory:") {
         return Err(Failure::usage(
-            format!("there is no store in {url}"),
-            "a store in memory ends with its program",
+            format!("there is no store at {url}"),
+            "a store in memory lasts only as long as its program",
         ));
     }
     open(url.as_str()).map_err(|error| {
         Failure::usage(
-            format!("the store {url} does not open: {}", chain(&*error)),
-            "name it as settings do",
+            format!("the store {url} can't be opened: {}", chain(&*error)),
+            "write the URL as in settings",
         )
     })
 }

@@ -59,7 +59,7 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     found.retain(|source| seen.insert(source.identity()));
     if found.is_empty() {
         return Err(Failure::usage(
-            "there are no transcripts in what was named",
+            "no transcripts were found at the given paths",
             "name files, or folders with files that end in .json, .jsonl or .traj, or - for stdin",
         ));
     }
@@ -126,7 +126,7 @@ impl Source {
         };
         read.map_err(|error| SkipReason::Unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| SkipReason::Unreadable("it must be UTF-8, and is not".to_owned()))?;
+            .map_err(|_| SkipReason::Unreadable("it is not valid UTF-8".to_owned()))?;
         parse(&text)
     }
 }
@@ -157,20 +157,14 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, SkipReason> {
     }
     if called.is_empty() {
         return Err(SkipReason::Unreadable(
-            "it holds no turn of an assistant in a format that is known here".to_owned(),
+            "it has no assistant turn in a known format".to_owned(),
         ));
     }
     let calls: usize = called.iter().flatten().map(calls).sum();
     Err(SkipReason::NoResults(format!(
-        "no tool result is seen in it: {}, {}",
+        "it has no tool result in a known format: {}, {}",
         units::count(count(messages::is_turn), "assistant turn"),
-        match calls {
-            0 => "and none calls a tool".to_owned(),
-            calls => format!(
-                "{}, and no result in a form that is known here",
-                units::count(calls as u64, "tool call")
-            ),
-        }
+        units::count(calls as u64, "tool call"),
     )))
 }
 
@@ -179,7 +173,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(document) => Ok(vec![document]),
         Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::lines(text),
-        Err(error) => Err(format!("it is no JSON: {error}")),
+        Err(error) => Err(format!("it is not JSON: {error}")),
     }
 }
 
@@ -205,15 +199,18 @@ mod tests {
     #[test]
     fn what_is_no_transcript_is_said_to_be_none() {
         for (text, why) in [
-            ("", "no JSON"),
-            ("hello", "no JSON"),
-            ("{\"messages\": [", "no JSON"),
+            ("", "not JSON"),
+            ("hello", "not JSON"),
+            ("{\"messages\": [", "not JSON"),
             ("{}\n{]\n{}", "line 2"),
-            ("[]", "no turn"),
-            ("{\"a\": 1}", "no turn"),
-            ("{\"a\": 1}\n{\"a\": 2}\n", "no turn"),
-            ("[{\"role\": \"user\", \"content\": \"hi\"}]", "no turn"),
-            ("7", "no turn"),
+            ("[]", "no assistant turn"),
+            ("{\"a\": 1}", "no assistant turn"),
+            ("{\"a\": 1}\n{\"a\": 2}\n", "no assistant turn"),
+            (
+                "[{\"role\": \"user\", \"content\": \"hi\"}]",
+                "no assistant turn",
+            ),
+            ("7", "no assistant turn"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.text().contains(why), "{text:?}: {error:?}");

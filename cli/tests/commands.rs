@@ -726,7 +726,7 @@ fn updates_are_merged_into_a_state() {
     let said = fail(&["state", "apply", "--schema", &custom, &one], "", 2);
     assert!(
         said.contains("there is no reducer `glue`")
-            && said.contains("hint: this program has no reducers but"),
+            && said.contains("hint: these are all reducers of this program"),
         "{said}"
     );
 }

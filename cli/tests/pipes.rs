@@ -66,7 +66,7 @@ fn l1_parts_of_which_something_would_get_lost_go_on_as_they_came() {
         ),
         (
             format!(r#"{{"type":"opaque","value":{{"a":1,"a":"{long}"}}}}"#),
-            "stands twice",
+            "has a key twice",
         ),
         (
             format!(r#"{{"type":"text","value":"{long}","name":"x"}}"#),

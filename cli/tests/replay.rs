@@ -287,7 +287,7 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
     let ran = run(&["replay", text(folder.path()), "--policy", "eino"], "");
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(
-        ran.err.contains("broken.json: it is no JSON") && ran.err.contains("other.json: "),
+        ran.err.contains("broken.json: it is not JSON") && ran.err.contains("other.json: "),
         "{}",
         ran.err
     );
@@ -367,7 +367,7 @@ fn a_file_counts_once_whatever_it_is_called() {
 fn a_policy_without_a_name_or_a_file_is_refused() {
     let folder = tempdir().unwrap();
     for (policy, why) in [
-        ("x=", "no file behind"),
+        ("x=", "no file after"),
         ("=gentle", "no name before"),
         ("", "no name before"),
     ] {
@@ -507,7 +507,7 @@ fn money_is_named_with_its_source_and_never_without() {
         format!("{:.2}", bill / 1e6)
     };
     let said = format!(
-        "(USD {} in place of {}, by a \\u{{1b}}[31mlist, 2026-01-31)",
+        "(USD {} instead of {}, by a \\u{{1b}}[31mlist, 2026-01-31)",
         amount(1, "bill_reads"),
         amount(0, "bill")
     );
@@ -528,7 +528,7 @@ fn money_is_named_with_its_source_and_never_without() {
         write(folder.path(), "card.toml", &partly.join("\n"));
         let error = fail(&args, "", 2);
         assert!(
-            error.contains("all of `currency`, `source` and `date`"),
+            error.contains("sets only some of `currency`, `source` and `date`"),
             "{error}"
         );
     }

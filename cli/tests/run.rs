@@ -240,7 +240,7 @@ fn l2_a_command_runs_unchanged_if_offcut_can_not() {
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), seq(9_000));
     assert_eq!(ran.status.code(), Some(5));
     let err = String::from_utf8(ran.stderr).unwrap();
-    assert!(err.contains("the command runs without offcut"), "{err}");
+    assert!(err.contains("running the command without offcut"), "{err}");
     let mut homeless = offcut_run(home.path(), &["seq", "1", "9000"]);
     let ran = homeless
         .env_clear()

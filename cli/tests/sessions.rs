@@ -202,7 +202,7 @@ fn a_file_without_a_tool_result_is_named() {
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
         assert!(
             ran.err
-                .contains("no tool result is seen in it: 1 assistant turn"),
+                .contains("no tool result in a known format: 1 assistant turn"),
             "{}",
             ran.err
         );
@@ -217,7 +217,7 @@ fn a_file_without_a_tool_result_is_named() {
     assert_eq!(json["policies"][0]["traces"].as_array().unwrap().len(), 1);
     let skipped = json["skipped"].as_array().unwrap();
     assert_eq!(skipped.len(), 2);
-    for (one, why) in skipped.iter().zip(["none calls a tool", "1 tool call"]) {
+    for (one, why) in skipped.iter().zip(["0 tool calls", "1 tool call"]) {
         assert!(one["why"].as_str().unwrap().contains(why), "{one}");
         assert!(
             ran.err.contains(one["name"].as_str().unwrap()),
@@ -272,7 +272,7 @@ fn formats_that_are_not_read_are_refused_by_name() {
             ran.err
         );
         assert!(
-            ran.err.contains("read are chat completions"),
+            ran.err.contains("supported are chat completions"),
             "{name}: {}",
             ran.err
         );

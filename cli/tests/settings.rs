@@ -1,4 +1,4 @@
-//! Settings and the stores that they name: ready policies, files, and errors for wrong ones.
+//! Settings and the stores that they name: built-in policies, files, and errors for wrong ones.
 // Helpers are part of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
@@ -45,7 +45,7 @@ fn the_ready_policies_and_the_defaults_are_fine() {
 #[test]
 fn a_name_that_is_neither_ready_nor_a_file_is_told_what_is() {
     let said =
-        "there is no ready policy and no file called recomended (ready are recommended, eino, ";
+        "there is no built-in policy and no file called recomended (built in: recommended, eino, ";
     let store = tempdir().unwrap();
     for args in [
         &["config", "check", "recomended"][..],
@@ -75,7 +75,7 @@ fn a_store_that_is_looked_into_is_not_made() {
         2,
     );
     assert!(
-        error.contains("there is no store in ") && !typo.exists(),
+        error.contains("there is no store at ") && !typo.exists(),
         "{error}"
     );
     let file = folder.path().join("grep.toml");
@@ -86,7 +86,7 @@ fn a_store_that_is_looked_into_is_not_made() {
     std::fs::write(&file, settings).unwrap();
     let error = fail(&["read", "--config", text(&file), "trunc/a"], "", 2);
     assert!(
-        error.contains("there is no store in ") && !typo.exists(),
+        error.contains("there is no store at ") && !typo.exists(),
         "a tool's own: {error}"
     );
     let error = fail(&["read", "--config", "anthropic", "trunc/a"], "", 2);
@@ -138,7 +138,7 @@ fn checking_says_which_directories_are_not_there_and_makes_none() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
         ran.err.contains(&format!(
-            "note: the directory {} is not there yet: it is made",
+            "note: the directory {} does not exist yet: it is made",
             text(&store)
         )),
         "{}",
@@ -237,7 +237,7 @@ fn what_is_kept_nowhere_is_said_once_and_where_it_matters() {
             "{error}"
         );
         assert!(
-            error.contains("hint: --backend URL names a place"),
+            error.contains("hint: pass --backend with a path"),
             "{error}"
         );
     }

@@ -160,7 +160,7 @@ fn a_table_for_people() {
     };
     assert_eq!(line("live"), "live 1 117.0 kB");
     assert_eq!(line("to be moved"), "to be moved aside 1 117.0 kB");
-    assert!(ran.err.contains("--apply does it"), "{}", ran.err);
+    assert!(ran.err.contains("pass --apply to sweep"), "{}", ran.err);
 }
 
 #[test]
@@ -238,14 +238,14 @@ fn w6_a_directory_that_is_no_store_is_not_swept() {
     ];
     let error = fail(&sweep, "", 2);
     assert!(
-        error.contains("is no store: it has no folder `.staging`")
+        error.contains("is not a store: it lacks the `.staging` folder")
             && error.contains("--is-a-store"),
         "{error}"
     );
     assert!(Path::new(&home.path("project/src/clear/screen.rs")).is_file());
     let ran = run(&["store", "ls", &project], "");
     assert!(
-        ran.code == 0 && ran.err.contains("may be no store"),
+        ran.code == 0 && ran.err.contains("may not be a store"),
         "{}",
         ran.err
     );
@@ -271,7 +271,8 @@ fn w6_directories_of_others_are_refused_unread() {
                 2,
             );
             assert!(
-                error.contains(&format!("{directory} is no store")) && error.contains("`backend`"),
+                error.contains(&format!("{directory} is not a store"))
+                    && error.contains("`backend`"),
                 "{error}"
             );
         }
@@ -532,7 +533,7 @@ fn what_is_wrong_says_what_to_do() {
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &home.path("nowhere"), "--live", &live], "", 2);
     assert!(
-        error.contains("there is no store in") && !Path::new(&home.path("nowhere")).exists(),
+        error.contains("there is no store at") && !Path::new(&home.path("nowhere")).exists(),
         "{error}"
     );
     assert!(
@@ -626,7 +627,7 @@ fn one_location_is_described() {
     );
     let said = succeed(&["store", "stat", &store, &location], "");
     assert!(
-        said.contains(", and brought back: the copy there goes with a later sweep\n"),
+        said.contains(", and brought back: a later sweep removes the copy there\n"),
         "{said}"
     );
     fail(

@@ -1,13 +1,12 @@
 //! The command-line options, and the store and model opened from them.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lexopt::{Arg, Parser, ValueExt};
 use offcut::agent::{AgentError, ChatModel};
 use offcut::backend::{Backend, Fs, Memory, StoreUrl};
-use offcut::{BuildError, Language, ToolReduction};
+use offcut::{BuildError, ErrorChain, Language, ToolReduction};
 
 use crate::model::ScriptedModel;
 
@@ -21,7 +20,7 @@ Usage: cargo run --example agent_loop -- [OPTIONS]
                      or, built with `--features s3`, `s3://bucket/prefix`
                      [a temporary directory, removed at the end]
   --max-length N     results over N bytes are truncated, and the preview is a
-                     quarter of that, at most 2000 bytes [what is recommended]
+                     quarter of that, at most 2000 bytes [as in `recommended`]
   --max-tokens N     above N tokens, old results are cleared [12000]
   --keep-rounds N    the newest N rounds are never cleared [1]
   --language LANG    the language of hints, `en` or `zh` [en]
@@ -106,7 +105,7 @@ pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>,
         #[cfg(feature = "s3")]
         Some(url) if url.contains("://") => {
             let store = offcut_object_store::Objects::open(url)
-                .map_err(|error| Failure::usage(chain(&error)))?;
+                .map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
             // Finds a wrong bucket or credentials here, not at the first long result.
             store.check().await?;
             Arc::new(store)
@@ -134,7 +133,7 @@ pub(crate) fn open_model(
         #[cfg(feature = "openai")]
         Some(name) => {
             let model = offcut_async_openai::OpenAiChatModel::named(name);
-            Arc::new(model.map_err(|error| Failure::usage(chain(&error)))?)
+            Arc::new(model.map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?)
         }
         #[cfg(not(feature = "openai"))]
         Some(_) => {
@@ -190,32 +189,21 @@ impl From<lexopt::Error> for Failure {
 
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
-        Self::usage(chain(&error))
+        Self::usage(ErrorChain(&error).to_string())
     }
 }
 
 impl From<offcut::backend::BackendError> for Failure {
     fn from(error: offcut::backend::BackendError) -> Self {
-        Self::usage(chain(&error))
+        Self::usage(ErrorChain(&error).to_string())
     }
 }
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         Self {
-            text: chain(&error),
+            text: ErrorChain(&error).to_string(),
             code: 1,
         }
     }
-}
-
-/// Joins an error's message with those of its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

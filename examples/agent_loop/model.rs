@@ -35,14 +35,14 @@ const SCRIPT: &[fn(&View) -> Option<Turn>] = &[
     |view| read("Where does it begin?", &view.notes.entries(), 0..3),
     definitions,
     contracts,
-    |view| read("Some of middle size.", &view.notes.middling(), 0..3),
-    |view| read("The next large ones.", &view.notes.largest(), 2..4),
+    |view| read("Some medium-sized files.", &view.notes.middling(), 0..3),
+    |view| read("The next largest files.", &view.notes.largest(), 2..4),
     loose_ends,
     tests_in_what_was_cleared,
-    |view| read("More of middle size.", &view.notes.middling(), 3..6),
-    |view| read("More large ones.", &view.notes.largest(), 4..6),
+    |view| read("More medium-sized files.", &view.notes.middling(), 3..6),
+    |view| read("More large files.", &view.notes.largest(), 4..6),
     middle_of_a_truncated_file,
-    |view| read("The last of middle size.", &view.notes.middling(), 6..9),
+    |view| read("The last medium-sized files.", &view.notes.middling(), 6..9),
     back_to_a_cleared_file,
 ];
 
@@ -61,7 +61,7 @@ struct View<'a> {
 
 fn look_around(_: &View) -> Option<Turn> {
     ask(
-        "I look around.",
+        "Let me look around.",
         vec![("list_files", json!({})), run("ls", &["-la"])],
     )
 }
@@ -83,7 +83,7 @@ fn rest_of_the_listing(view: &View) -> Option<Turn> {
 fn history(_: &View) -> Option<Turn> {
     let log = run("git", &["log", "--stat", "--max-count=30", "--", "."]);
     ask(
-        "What happened here lately?",
+        "What changed recently?",
         vec![log, ("read", json!({"path": "docs/overview.txt"}))],
     )
 }
@@ -108,7 +108,7 @@ fn middle_of_a_truncated_file(view: &View) -> Option<Turn> {
         lines => json!(lines / 2),
     };
     ask(
-        "What is in the middle of it?",
+        "What is in the middle?",
         vec![(READER, json!({"path": path, "offset": offset, "limit": 40}))],
     )
 }
@@ -119,7 +119,7 @@ fn definitions(view: &View) -> Option<Turn> {
     if !files.is_empty() {
         calls.push(run("wc", &[&["-l", "--"], files.as_slice()].concat()));
     }
-    ask("What is defined, and how much is it?", calls)
+    ask("What is defined here, and how long is it?", calls)
 }
 
 fn contracts(view: &View) -> Option<Turn> {
@@ -266,10 +266,12 @@ impl Notes {
         let largest: Vec<_> = self.largest().into_iter().take(3).collect();
         let (count, largest) = (self.files.len(), largest.join(", "));
         let mut answer = format!(
-            "Text files that I saw: {count}, of {bytes} bytes in all. The largest: {largest}."
+            "I saw {count} text files of {bytes} bytes in total. The largest are {largest}."
         );
         if !self.found.is_empty() {
-            answer.push_str("\nA result was too long to show; from what is stored of it I read:\n");
+            answer.push_str(
+                "\nOne result was too long to show. I read this part of the stored copy:\n",
+            );
             answer.push_str(&self.found.join("\n"));
         }
         answer

@@ -58,7 +58,7 @@ pub(crate) fn model_call(call: usize, without: Option<u64>, with: u64, reply: &M
     };
     let without = match without {
         Some(tokens) => format!("would be {:>8} tokens,", number(tokens)),
-        None => "would not be needed,".to_owned(),
+        None => "would not be made,".to_owned(),
     };
     say!(
         "\ncall {call:>2}   {without:<25} is {:>7}   {says}",

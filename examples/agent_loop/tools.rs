@@ -172,7 +172,7 @@ impl Tool for Grep {
                 }
             }
             Ok(if out.is_empty() {
-                "no line matches".to_owned()
+                "no lines match".to_owned()
             } else {
                 out
             })

@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(
             (tally.dangling, tally.holds()),
             (2, false),
-            "the report's word and the hint"
+            "counted for the report's location and for the hint's"
         );
     }
 

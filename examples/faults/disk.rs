@@ -54,7 +54,7 @@ impl Trouble {
         Ok(Self::ALL
             .into_iter()
             .find(|trouble| trouble.name() == name)
-            .ok_or("no trouble of this name")?)
+            .ok_or("there is no such trouble")?)
     }
 
     fn begin(self, home: &Path) -> Result<()> {
@@ -63,7 +63,7 @@ impl Trouble {
                 let mut filler = File::create(home.join("filler"))?;
                 match io::copy(&mut io::repeat(0), &mut filler) {
                     Err(error) if error.kind() == ErrorKind::StorageFull => Ok(()),
-                    other => Err(format!("filling the disk came to {other:?}").into()),
+                    other => Err(format!("filling the disk ended with {other:?}").into()),
                 }
             }
             Self::ReadOnly => remount(home, "ro"),
@@ -172,7 +172,9 @@ pub(crate) async fn suffer(arguments: &mut lexopt::Parser) -> Result<()> {
     let trouble = Trouble::named(&arguments.value()?.string()?)?;
     let (results, seed): (u64, u64) = (arguments.value()?.parse()?, arguments.value()?.parse()?);
     let (home, originals) = (
-        PathBuf::from(std::env::var_os(AT).ok_or("there is no disk")?),
+        PathBuf::from(
+            std::env::var_os(AT).ok_or("the variable for the disk's directory is not set")?,
+        ),
         Originals { seed },
     );
     let store = Fs::open(home.join("store"))?;

@@ -123,7 +123,7 @@ mod tests {
                 assert!(originals.has(text.as_bytes()));
                 assert!(
                     !originals.has(&text.as_bytes()[..text.len() - 1]),
-                    "half of one is none"
+                    "half of a result is not a result"
                 );
                 assert!(!originals.has(text.replacen('_', "-", 1).as_bytes()));
                 assert!(!Originals { seed: 8 }.has(text.as_bytes()));

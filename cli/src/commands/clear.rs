@@ -46,9 +46,7 @@ fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Fail
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
     if reduction.settings().backend_url.is_none() {
-        output::warn(
-            "there is no backend, so what is cleared is gone; --backend names a place to keep it",
-        );
+        output::warn("there is no backend, so cleared content is lost; pass --backend to keep it");
     }
     *read = input::read_all()?;
     let text =
@@ -56,7 +54,7 @@ fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Fail
     let mut body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error @ BodyError::KeyTwice { .. }) => {
-            output::warn(&format!("{error}; it goes on as it came"));
+            output::warn(&format!("{error}; it is passed on unchanged"));
             return Ok((text.to_owned(), Report::default()));
         }
         Err(error) => return Err(unusable(&error)),
@@ -80,8 +78,9 @@ fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Fail
     let report = runtime
         .block_on(reduction.clear_turn(&mut turn))
         .map_err(|error| {
-            Failure::new(chain(&error))
-                .hint("the messages go on as they came: mend the store, or set `on_offload_error`")
+            Failure::new(chain(&error)).hint(
+                "the messages are passed on unchanged: fix the store, or set `on_offload_error`",
+            )
         })?;
     note_failures(&report);
     Ok((body.to_string(), report))
@@ -100,9 +99,9 @@ fn check_format(
     match detected.filter(|detected| sees_tools(*detected, messages)) {
         Some(detected) => Err(Failure::usage(
             format!(
-                "as {format}, the messages hold no call and no result: they look like {detected}"
+                "as {format}, the messages have no calls and no results: they look like {detected}"
             ),
-            format!("name that by --format {detected}, or leave --format away"),
+            format!("pass --format {detected}, or omit --format"),
         )),
         None => {
             // Messages of text only may fit several formats, including this one.
@@ -112,7 +111,7 @@ fn check_format(
                 .collect();
             if values.is_ok_and(|values| offcut_testkit::validate(format, &values).is_err()) {
                 output::note(&format!(
-                    "the messages hold no call and no result, and are not what {format} takes"
+                    "the messages have no calls and no results, and do not match {format}"
                 ));
             }
             Ok(())
@@ -140,7 +139,7 @@ fn unusable(problem: &dyn std::fmt::Display) -> Failure {
 fn write_report(file: &Path, report: &Report) -> Result<(), Failure> {
     let unwritable = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the report can't be written to {}: {error}", file.display()))
-            .hint("the messages were written; running the command again over what came is safe, and reports the same")
+            .hint("the messages were written; running the command again on the same input is safe, and gives the same report")
     };
     let text = serde_json::to_string_pretty(report).map_err(|error| unwritable(&error))?;
     std::fs::write(file, text + "\n").map_err(|error| unwritable(&error))

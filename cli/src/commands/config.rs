@@ -31,7 +31,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     for url in urls {
         runtime.block_on(stores::check(url.as_str())).map_err(|error| {
             Failure::new(format!("{file}: {}", chain(&*error))).hint(
-                "the settings are fine: mend the store. Until then nothing is stored, and `on_offload_error` decides what is shown",
+                "the settings are fine: fix the store. Until then nothing is stored, and `on_offload_error` decides what is shown",
             )
         })?;
     }
@@ -45,7 +45,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     }
     for missing in stores::named_in(&settings).filter_map(stores::missing) {
         output::note(&format!(
-            "the directory {} is not there yet: it is made when it is used",
+            "the directory {} does not exist yet: it is made on first use",
             missing.display()
         ));
     }

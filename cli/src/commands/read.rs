@@ -26,8 +26,8 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
             .is_some_and(|offset| offset.starts_with('-'))
     {
         return Err(Failure::usage(
-            "--pattern goes with an --offset from 1",
-            "leave the sign away, or the pattern",
+            "--pattern needs an --offset of 1 or more",
+            "omit the minus sign, or the pattern",
         ));
     }
     let reduction = settings::reader(&args.reduction)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     }
     let output = answer.map_err(|error| {
         Failure::new(chain(&error))
-            .hint("settings, --backend and --session have to be those that stored it")
+            .hint("use the settings, --backend and --session with which it was stored")
     })?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {

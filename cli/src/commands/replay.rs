@@ -94,7 +94,7 @@ fn nothing_read(skipped: &[Skipped]) -> Failure {
         .any(|one| matches!(one.reason, SkipReason::NoResults(_)))
     {
         Failure::partly(
-            "there is nothing to replay: no result of a tool is seen in any of the transcripts",
+            "nothing to replay: none of the transcripts has a tool result",
             transcript::READ,
         )
     } else {
@@ -127,10 +127,10 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
         "the report can't be written to {}: {error}",
         file.display()
     ))
-    .hint("name a file in a folder that is there")
+    .hint("name a file in an existing folder")
 }
 
-/// Loads the policies given as `NAME=FILE`, or the ready ones if none are given. Stores that they
+/// Loads the policies given as `NAME=FILE`, or the built-in ones if none are given. Stores that they
 /// name are ignored, unless `use_stores`.
 fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> {
     let ready: Vec<String> = settings::READY
@@ -150,17 +150,17 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
             let what = if name.is_empty() {
                 "no name before"
             } else {
-                "no file behind"
+                "no file after"
             };
             return Err(Failure::usage(
                 format!("--policy {named:?} has {what} its `=`"),
-                "write NAME=FILE, or the name of a ready policy alone",
+                "write NAME=FILE, or only the name of a built-in policy",
             ));
         }
         if name == NONE || policies.iter().any(|policy| policy.name == name) {
             return Err(Failure::usage(
                 format!("there are two policies called {name}"),
-                "give each a name of its own",
+                "give each its own name",
             ));
         }
         let mut settings = settings::load(file)?;

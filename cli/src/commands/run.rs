@@ -88,13 +88,13 @@ fn command(args: &args::Run) -> Command {
 /// the command does not start either.
 fn run_alone(args: &args::Run, failure: &Failure) -> Failure {
     output::report(failure);
-    output::warn("the command runs without offcut");
+    output::warn("running the command without offcut");
     not_started(args, &child::replace_with(command(args)))
 }
 
 fn not_started(args: &args::Run, error: &io::Error) -> Failure {
     let name = args.command[0].to_string_lossy();
-    let advice = "name a program that can be run; a line for a shell goes to `sh -c`";
+    let advice = "name an executable program; for a shell command line, use `sh -c`";
     Failure::new(format!("{name} does not start: {error}"))
         .hint(advice)
         .with_code(child::start_code(error))
@@ -116,7 +116,7 @@ async fn follow(
     let (code, first, second) = tokio::join!(child.wait(), first, second);
     first.and(second)?;
     let code =
-        code.map_err(|error| Failure::new(format!("the command can't be waited for: {error}")))?;
+        code.map_err(|error| Failure::new(format!("waiting for the command failed: {error}")))?;
     Ok(ExitCode::from(code))
 }
 

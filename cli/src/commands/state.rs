@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use offcut_state::{Reducers, Schema, State};
+use offcut_state::{Reducers, Schema, SchemaErrorKind, State};
 use serde_json::Value;
 
 use super::{name_of, read_text};
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     if inputs.filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::usage(
             "- is given more than once",
-            "stdin can be read once: name files for the others",
+            "stdin can be read only once: name files for the others",
         ));
     }
     let schema = read_schema(&args.schema)?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
         Some(path) => State::restore(&schema, read_json(path)?).map_err(|error| {
             Failure::usage(
                 format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
-                "a state is a JSON map of the fields that the schema declares",
+                "a state is a JSON object of the fields that the schema declares",
             )
         })?,
     };
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
         state.apply(read_json(path)?).map_err(|error| {
             Failure::usage(
                 format!("{}: {}: {}", name_of(path), error.code(), chain(&error)),
-                "no update was applied; mend this one and run the command again",
+                "no update was applied; fix this one, and run the command again",
             )
         })?;
     }
@@ -56,12 +56,12 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
         Schema::from_yaml(&text, &Reducers::new())
     };
     schema.map_err(|error| {
-        let (code, error) = (error.code(), chain(&error));
-        let hint = if error.contains("there is no reducer") {
-            "this program has no reducers but these; one of your own is code, which a program of yours registers"
+        let hint = if error.kind() == SchemaErrorKind::UnknownReducer {
+            "these are all reducers of this program; to use your own, register it in a program of yours"
         } else {
-            "a schema has a list of `fields`, each with a `name`, and a `type`, a `default` and a `reducer` if you like"
+            "a schema has a list of `fields`, each with a `name` and optionally a `type`, a `default` and a `reducer`"
         };
+        let (code, error) = (error.code(), chain(&error));
         Failure::usage(format!("{}: {code}: {error}", name_of(path)), hint)
     })
 }
@@ -70,7 +70,7 @@ fn read_json(path: &Path) -> Result<Value, Failure> {
     exact::from_slice(read_text(path)?.as_bytes()).map_err(|error| {
         Failure::usage(
             format!("{} can't be read as JSON: {error}", name_of(path)),
-            "mend it",
+            "write it as valid JSON",
         )
     })
 }

@@ -52,13 +52,13 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
     let mut entries = listed.map_err(|error| match stores::may_be_store(url) {
         true => failed(&error),
         false => Failure::new(chain(&error)).hint(format!(
-            "{url} may be no store, for it has no folder `.staging`: name the directory that the agents' settings name as `backend`"
+            "{url} may not be a store, because it has no `.staging` folder: pass the directory that is the `backend` of the agents' settings"
         )),
     })?;
     entries.sort_by(|a, b| a.key.cmp(&b.key));
     if !entries.is_empty() && !stores::may_be_store(url) {
         output::note(&format!(
-            "{url} may be no store: where there are files, there is no folder `.staging`"
+            "{url} may not be a store: it has files, but no `.staging` folder"
         ));
     }
     let entries: Vec<_> = entries
@@ -124,8 +124,8 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     let meant = meant.iter().find_map(|meant| store.resolve(meant.as_str()));
     let named = meant.ok_or_else(|| {
         Failure::usage(
-            format!("{location} is no location of this store"),
-            "name it as a hint or `offcut store ls` does, or by its key alone, such as trunc/call_1",
+            format!("{location} is not a location in this store"),
+            "copy it from a hint or from `offcut store ls`, or pass its key alone, such as trunc/call_1",
         )
     })?;
     let key = named.unswept().unwrap_or(named);
@@ -179,7 +179,7 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     );
     if let Some(place) = swept_to {
         text += &if *brought_back {
-            format!("swept to {place}, and brought back: the copy there goes with a later sweep\n")
+            format!("swept to {place}, and brought back: a later sweep removes the copy there\n")
         } else {
             format!("swept to {place}: reading brings it back\n")
         };
@@ -197,7 +197,7 @@ fn what(key: &Key) -> &'static str {
         Some("clear") if name.contains("-args") => "the arguments of a call that was cleared",
         Some("clear") if name.contains("-round") => "a round that was rewritten",
         Some("clear") => "a result that was cleared",
-        _ => "nothing that was offloaded",
+        _ => "not something that was offloaded",
     }
 }
 
@@ -207,7 +207,7 @@ fn seconds(time: SystemTime) -> u64 {
 }
 
 fn failed(error: &BackendError) -> Failure {
-    Failure::new(chain(error)).hint("the store could not be read: mend that, and try again")
+    Failure::new(chain(error)).hint("the store could not be read: fix the cause, and try again")
 }
 
 #[cfg(test)]

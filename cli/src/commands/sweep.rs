@@ -13,8 +13,8 @@ use crate::{args, output, settings, stores, units};
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if args.live.is_empty() && !args.nothing_is_live {
         return Err(Failure::usage(
-            "nobody said what is live, and all that is not named by it may go",
-            "name every folder with transcripts by --live; --nothing-is-live if there is none",
+            "nothing says which conversations are live, so anything could be removed",
+            "pass every folder of transcripts with --live, or --nothing-is-live if there is none",
         ));
     }
     let runtime = settings::runtime()?;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         .map_err(|error| {
             Failure::usage(
                 format!("--root: {}", chain(&error)),
-                "name what the agents' settings name as `root_dir`",
+                "pass the `root_dir` of the agents' settings",
             )
         })?;
 
@@ -62,15 +62,16 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         .iter()
         .try_fold(live, Live::folder)
         .map_err(|error| {
-            let hint =
-                "nothing was swept: name folders that hold transcripts as text, and nothing else";
+            let hint = "nothing was swept: pass only folders of transcripts in text files";
             Failure::usage(chain(&error), hint)
         })?;
     let swept = runtime.block_on(offcut_sweep::sweep(&reduction, &live, &policy(args), now));
     let report = swept.map_err(|error| match error {
-        SweepError::Grace { .. } => Failure::usage(chain(&error), "leave --grace away for 24h"),
+        SweepError::Grace { .. } => {
+            Failure::usage(chain(&error), "omit --grace for the default, 24h")
+        }
         _ => Failure::new(chain(&error))
-            .hint("nothing was swept: mend that, or wait, and sweep again"),
+            .hint("nothing was swept: fix the cause, or wait, and sweep again"),
     })?;
 
     for failure in &report.failed {
@@ -88,20 +89,19 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if tallies(&report).iter().all(|tally| tally.count == 0) {
         output::note(&match part(args) {
             Some(part) => {
-                format!("nothing at all is stored below {part}: name it as the agents do")
+                format!("nothing is stored below {part}: use the names that the agents use")
             }
-            None => "nothing at all is stored there: name the stores as the agents' settings do"
-                .to_owned(),
+            None => "nothing is stored there: use the stores of the agents' settings".to_owned(),
         });
     }
     for note in about_space(&report) {
         output::note(&note);
     }
     if report.dry_run {
-        output::note("nothing was changed: this was a dry run; --apply does it");
+        output::note("nothing was changed: this was a dry run; pass --apply to sweep");
     }
     if report.stopped {
-        output::warn("it ran for half of its grace and stopped there: sweep again to go on");
+        output::warn("the sweep stopped after half of its grace: sweep again to continue");
     }
     Ok(if report.failed.is_empty() && !report.stopped {
         ExitCode::SUCCESS
@@ -117,12 +117,12 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     if stores::may_be_store(url) || stores::is_empty(url) {
         return Ok(());
     }
-    let advice = "name the directory that the agents' settings name as `backend`; --is-a-store if this is the one";
-    let hint =
-        stores::inside(url).map(|store| format!("{} in it is a store; {advice}", store.display()));
+    let advice = "pass the directory that is the `backend` of the agents' settings, or --is-a-store if this is it";
+    let hint = stores::inside(url)
+        .map(|store| format!("{} inside it is a store; {advice}", store.display()));
     Err(Failure::usage(
         format!(
-            "{url} is no store: it has no folder `.staging`, which a store has from its first content on"
+            "{url} is not a store: it lacks the `.staging` folder that every store with content has"
         ),
         hint.unwrap_or_else(|| advice.to_owned()),
     ))
@@ -133,7 +133,7 @@ fn about_space(report: &SweepReport) -> Vec<String> {
     let note = |tally: Tally, what: &str, at: Option<SystemTime>| {
         at.filter(|_| tally.count > 0).map(|at| {
             let (size, time) = (units::size(tally.bytes), units::until(at));
-            format!("{size} {what} and takes its space until a sweep removes it, at the earliest {time} from now")
+            format!("{size} {what} and takes up space until a sweep removes it, {time} from now at the earliest")
         })
     };
     let moved = if report.dry_run {

@@ -81,8 +81,8 @@ fn of_text(
             runtime.block_on(input.pass_on())?;
             if json {
                 return Err(
-                    Failure::new("the result goes on as it came, and not as JSON")
-                        .hint("mend the store, and run the command again"),
+                    Failure::new("the result is passed on unchanged, and not as JSON")
+                        .hint("fix the store, and run the command again"),
                 );
             }
             Ok(ExitCode::SUCCESS)
@@ -103,7 +103,7 @@ fn truncate(
     result: ToolOutput,
 ) -> Result<Truncated, Failure> {
     runtime.block_on(reduction.truncate(call, result)).map_err(|error| {
-        let hint = "nothing was stored, and the input goes on as it came: mend the store, or set `on_offload_error`";
+        let hint = "nothing was stored, and the input is passed on unchanged: fix the store, or set `on_offload_error`";
         Failure::new(chain(&error)).hint(hint)
     })
 }
@@ -122,7 +122,7 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     }
     match &truncated.interrupted {
         Some(error) => {
-            Err(Failure::new(error.to_string()).hint("what came before it is shown and stored"))
+            Err(Failure::new(error.to_string()).hint("everything before it is shown and stored"))
         }
         None => Ok(ExitCode::SUCCESS),
     }
@@ -140,7 +140,7 @@ fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
     };
     let parts = read().map_err(|error| {
         Failure::usage(
-            format!("stdin holds no list of parts: {error}"),
+            format!("stdin is not a list of parts: {error}"),
             "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
         )
     })?;

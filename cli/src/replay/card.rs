@@ -90,8 +90,9 @@ impl Prices {
         } else {
             toml::from_str(&text).map_err(|error| error.to_string())
         };
-        let written = written
-            .map_err(|error| Failure::usage(format!("{name} is no price card: {error}"), HINT))?;
+        let written = written.map_err(|error| {
+            Failure::usage(format!("{name} is not a price card: {error}"), HINT)
+        })?;
         let card = Card {
             cached: written.cached,
             fresh: written.fresh,
@@ -99,7 +100,7 @@ impl Prices {
         let is_price = |price: f64| price.is_finite() && price >= 0.0;
         if !(is_price(card.cached) && is_price(card.fresh) && card.fresh > 0.0) {
             return Err(Failure::usage(
-                format!("the prices of {name} are no prices"),
+                format!("the prices in {name} are invalid"),
                 "set `fresh` above 0 and `cached` to at least 0",
             ));
         }
@@ -112,8 +113,8 @@ impl Prices {
             (None, None, None) => None,
             _ => {
                 return Err(Failure::usage(
-                    format!("{name} names money in part"),
-                    "set all of `currency`, `source` and `date`, so that it can be said whose prices these are and from when; or none of them, for weights",
+                    format!("{name} sets only some of `currency`, `source` and `date`"),
+                    "set all of them, to say whose prices these are and of which date, or none, for plain weights",
                 ));
             }
         };

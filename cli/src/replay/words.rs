@@ -36,7 +36,7 @@ pub(crate) fn sentence(
     };
     let money = prices.money.as_ref().map_or_else(String::new, |money| {
         format!(
-            " ({} {} in place of {}, by {}, {})",
+            " ({} {} instead of {}, by {}, {})",
             output::visible(&money.currency),
             amount(bill),
             amount(was),

@@ -26,18 +26,18 @@ const worst = (policy) => Math.max(...shownTraces().map((trace) => relative(trac
 const columns = [
   ["tokens", "All input tokens that were sent.", (row, base) => relative(row.tokens, base.tokens)],
   ["peak", "The tokens of the largest call.", (row) => kilo(row.peak)],
-  ["bill", `What was sent, at ${data.card.cached} for a token that stood in the previous request and ${data.card.fresh} for one that did not.`,
+  ["bill", `What was sent, at ${data.card.cached} for a token that was in the previous request and ${data.card.fresh} for one that did not.`,
     (row, base) => relative(row.bill, base.bill)],
-  ["with reads", "The bill, and what reading back costs: for each call and each stored result of which something used was gone, one more call and a page of 500 tokens.",
+  ["with reads", "The bill plus the cost of reading back: for each call and each stored result with something that was used but not shown, one more call and a page of 500 tokens.",
     (row, base) => relative(row.bill_reads, base.bill)],
   ["worst", "The highest bill of any transcript, relative to doing nothing on it.", (row, base, policy) => worst(policy)],
   ["reads/100", "Such reads for each 100 calls. Each costs time, and a model may not think of reading back.",
     (row) => (row.model_calls ? (100 * row.reads / row.model_calls).toFixed(1) : "0.0")],
   ["breaks", "Calls that do not begin with the whole previous request, so that the prompt cache misses.", (row) => relative(row.breaks, row.model_calls || 1)],
   ["named", "Of the distinctive strings that the model used from results: those that were shown at that call.", (row) => row.uses ? row.named : "-"],
-  ["shown", "The same, with what stands around them.", (row) => row.uses ? row.shown : "-"],
+  ["shown", "The same, together with the text around them.", (row) => row.uses ? row.shown : "-"],
   ["quoted", "Of the lines that the model repeated from results: those that were shown. Edits need them.", (row) => row.quotes ? row.quoted : "-"],
-  ["reachable", "Strings that were shown, or where a hint leads to.", (row) => row.uses ? row.reachable : "-"],
+  ["reachable", "Strings that were shown, or that a hint leads to.", (row) => row.uses ? row.reachable : "-"],
   ["stored", "Stored results and their bytes.", (row) => `${number(row.stored_objects)} (${(row.stored_bytes / 1e6).toFixed(1)} MB)`],
 ];
 

@@ -22,7 +22,7 @@ pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
             Err(error) if error.is_eof() && rest.peek().is_none() && !documents.is_empty() => {}
             Err(error) => {
                 return Err(format!(
-                    "it is no JSON, and line {} alone is none either: {error}",
+                    "it is neither JSON nor JSON Lines: line {}: {error}",
                     index + 1
                 ));
             }

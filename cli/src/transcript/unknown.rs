@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 /// Formats that are supported, for errors.
-pub(crate) const READ: &str = "read are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
+pub(crate) const READ: &str = "supported are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
 logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI, SWE-agent and ATIF. \
-Convert another log to a JSON list of chat-completions messages, [{\"role\": \"user\", \"content\": \"…\"}, …]: \
-\"Transcripts\" in the README of offcut-cli says how";
+Convert another log to a JSON list of chat-completions messages, [{\"role\": \"user\", \"content\": \"…\"}, …]; \
+see \"Transcripts\" in the README of offcut-cli";
 
 /// Maximum depth at which lists of messages are sought.
 const DEPTH: usize = 3;
@@ -57,7 +57,7 @@ fn message(message: &Value) -> Option<&'static str> {
             && matches!(kind, "human" | "ai" | "tool" | "system" | "function")
             && (message.get("content").is_some() || message.get("data").is_some());
     if is_langchain {
-        return Some("messages of LangChain");
+        return Some("LangChain messages");
     }
     message.get("role")?;
     let blocks = |field: &str| {
@@ -68,16 +68,16 @@ fn message(message: &Value) -> Option<&'static str> {
             .flatten()
     };
     let of_block = |block: &Value| match text(block, "type") {
-        "tool-call" | "tool-result" => Some("ModelMessages of the Vercel AI SDK"),
+        "tool-call" | "tool-result" => Some("Vercel AI SDK ModelMessages"),
         "" if block.get("toolUse").is_some() || block.get("toolResult").is_some() => {
-            Some("messages of Bedrock's Converse")
+            Some("Bedrock Converse messages")
         }
         _ => None,
     };
     let of_part = |part: &Value| match text(part, "type") {
         "" => None,
-        "tool_call" | "tool_call_response" => Some("messages of OpenTelemetry"),
-        _ => Some("UIMessages of the Vercel AI SDK"),
+        "tool_call" | "tool_call_response" => Some("OpenTelemetry messages"),
+        _ => Some("Vercel AI SDK UIMessages"),
     };
     blocks("content")
         .find_map(of_block)
@@ -106,44 +106,35 @@ fn document(document: &Value) -> Option<&'static str> {
     let names = [
         (
             has("resourceSpans") || has("instrumentationScope") || is_span(document),
-            "spans of OpenTelemetry",
+            "OpenTelemetry spans",
         ),
         (
             has("run_type") && (has("trace_id") || has("dotted_order")),
-            "runs of LangSmith",
+            "LangSmith runs",
         ),
         (
             is_list("observations") || has("traceId") && has("startTime"),
-            "a trace of Langfuse",
+            "a Langfuse trace",
         ),
-        (is_event && has("data"), "a session of Copilot CLI"),
+        (is_event && has("data"), "a Copilot CLI session"),
         (
             document.pointer("/conversations/0/from").is_some(),
             "ShareGPT conversations",
         ),
-        (
-            has("mapping") && has("current_node"),
-            "an export of ChatGPT",
-        ),
-        (
-            has("custom_id") && has("params"),
-            "a batch file for Anthropic",
-        ),
-        (
-            has("custom_id"),
-            "the results of a batch, without its requests",
-        ),
+        (has("mapping") && has("current_node"), "a ChatGPT export"),
+        (has("custom_id") && has("params"), "an Anthropic batch file"),
+        (has("custom_id"), "batch results without their requests"),
         (
             text(document, "trajectory_format").starts_with("mini-swe-agent"),
-            "a trajectory of mini-SWE-agent, which has its results in messages of a user",
+            "a mini-SWE-agent trajectory, which has its results in user messages",
         ),
         (
             has("action") && has("source") || has("observation") && has("cause"),
-            "events of OpenHands",
+            "OpenHands events",
         ),
         (
             has("info") && (is_list("parts") || is_list("messages")),
-            "a session of opencode",
+            "an opencode session",
         ),
     ];
     names

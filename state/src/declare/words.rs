@@ -146,7 +146,8 @@ pub(super) fn read(
             "there is no reducer `{word}` in this dialect: use one of {}",
             known.join(", ")
         );
-        return Err(SchemaError::declaration(place, message));
+        let kind = SchemaErrorKind::UnknownReducer;
+        return Err(SchemaError::new(kind, place, message));
     }
     if parameters.is_some() && !takes_parameters {
         let message = format!("`{word}` takes no parameters: write only its name");

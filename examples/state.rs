@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_story_ends_as_told() {
+    fn the_example_ends_as_its_text_says() {
         let mut out = Vec::new();
         let declared = std::fs::read_to_string(DECLARED).unwrap();
         let state = play(&declared, story(), &mut out).unwrap();

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_came_before_an_error_is_kept() {
+    async fn content_before_an_error_is_kept() {
         let chunks = [
             Ok(Chunk::Bytes("ab".into())),
             Err(ToolError::new("pipe broke")),

@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_how_bytes_are_cut(
+        fn chunk_boundaries_do_not_change_the_fingerprint(
             bytes in proptest::collection::vec(any::<u8>(), 0..5_000),
             cuts in proptest::collection::vec(0_usize..5_000, 0..8),
         ) {
@@ -288,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn blocks_are_compressed_as_the_definition_says(bytes in proptest::collection::vec(any::<u8>(), 1..=BLOCK)) {
+        fn blocks_are_compressed_as_the_specification_says(bytes in proptest::collection::vec(any::<u8>(), 1..=BLOCK)) {
             let secret = Secret::new();
             assert_eq!(secret.compress(&bytes), naive_nh(&secret, &bytes));
         }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_not_change_places() {
+    fn the_order_of_blocks_matters() {
         let secret = Secret::new();
         let (one, two) = (vec![1; BLOCK], vec![2; BLOCK]);
         assert_ne!(
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_gives_prints_of_its_own() {
+    fn every_key_gives_different_fingerprints() {
         for len in [10, 100, 3_000] {
             let bytes = vec![7; len];
             assert_ne!(Secret::new().of(&bytes), Secret::new().of(&bytes));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_do_not_run_together() {
+    fn neighbouring_fields_stay_distinct() {
         let secret = Secret::new();
         let two = |a: &[u8], b: &[u8]| {
             let mut record = secret.record();

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_owns_exactly_its_own() {
+    fn a_session_owns_only_its_own_keys() {
         let root = Roots::default().session("agent");
         let session = root.session("s1");
         let own = |roots: &Roots, key: &str| roots.owns(&Key::new(key).unwrap());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn n4_braces() {
+    fn n4_doubled_braces_are_literal() {
         let values = [("a", "{b} }} {{"), ("b", "1"), ("k e.y[0]", "x")];
         assert_eq!(
             render("{a}|{b}|{{a}}|{{{b}}}|}}{{", &values),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn n4_what_is_no_template() {
+    fn n4_wrong_templates_are_refused_with_their_place() {
         for (text, place) in [
             ("a {", 2),
             ("ü{", 2),

@@ -531,7 +531,7 @@ impl Middleware for Cached {
 }
 
 #[tokio::test]
-async fn a_middleware_need_not_call_the_tool() {
+async fn a_middleware_may_answer_without_calling_the_tool() {
     let store = memory();
     let reduction = builder(&store)
         .max_length_for_trunc(1_000)
@@ -631,7 +631,7 @@ async fn t11_a_stream_that_breaks_off_is_text_and_an_error_mark() {
 }
 
 #[tokio::test]
-async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
+async fn t7_output_of_a_broken_stream_is_truncated_like_any_result() {
     let store = memory();
     let reduction = builder(&store)
         .max_length_for_trunc(1_000)
@@ -674,7 +674,7 @@ async fn t7_what_a_broken_stream_says_is_truncated_like_any_result() {
 }
 
 #[tokio::test]
-async fn odd_replies_are_taken_as_they_are() {
+async fn odd_replies_are_accepted() {
     // Text and a call at once, a call without id and name, and a reply with another role.
     let both = Message::Assistant {
         content: vec!["let me see".into()],

@@ -52,7 +52,7 @@ async fn c1_strictly_more_than_the_threshold_triggers() {
 }
 
 #[tokio::test]
-async fn c1_tool_schemas_count_and_the_providers_count_anchors() {
+async fn c1_tool_schemas_count_and_the_providers_count_is_the_anchor() {
     let store = memory();
     let mut messages = three_rounds();
     let total = tokens(&eager(&store).build().unwrap(), &mut messages);
@@ -123,7 +123,7 @@ async fn c2_retention_counts_rounds() {
 }
 
 #[tokio::test]
-async fn c3_what_stays_and_why() {
+async fn c3_every_kept_result_has_its_reason() {
     let store = memory();
     let reduction = eager(&store)
         .clear_exclude_tools(["listed"])
@@ -172,7 +172,7 @@ async fn c3_what_stays_and_why() {
 }
 
 #[tokio::test]
-async fn c4_every_part_has_its_line_and_its_name() {
+async fn c4_every_part_has_its_own_line_and_name() {
     let store = memory();
     let reduction = eager(&store).build().unwrap();
     let parts = vec![
@@ -272,7 +272,7 @@ async fn c4_arguments_go_too_when_asked() {
 }
 
 #[tokio::test]
-async fn c5_a_truncated_result_is_cut_to_a_hint_at_where_it_is() {
+async fn c5_a_truncated_result_becomes_a_hint_that_names_the_same_location() {
     let store = memory();
     let reduction = eager(&store)
         .max_length_for_trunc(2_000)
@@ -307,7 +307,7 @@ async fn c5_a_truncated_result_is_cut_to_a_hint_at_where_it_is() {
 }
 
 #[tokio::test]
-async fn c5_a_page_is_cut_to_a_hint_at_what_it_was_read_from() {
+async fn c5_a_page_becomes_a_hint_that_names_its_original() {
     use offcut::agent::Tool;
     let store = memory();
     let reduction = eager(&store)
@@ -465,7 +465,7 @@ async fn c8_without_a_backend_results_are_gone_and_the_hint_says_so() {
 }
 
 #[tokio::test]
-async fn c9_plain_messages_make_no_later_pass_lose_anything() {
+async fn c9_no_pass_after_plain_messages_loses_anything() {
     let store = memory();
     let reduction = eager(&store).build().unwrap();
     let mut messages = Vec::new();
@@ -630,7 +630,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
 }
 
 #[tokio::test]
-async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
+async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
     for then in [OnStoreFailure::KeepOriginal, OnStoreFailure::PreviewOnly] {
         let (down, other) = (Faulty::new(Memory::named("down").unwrap()), memory());
         down.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
@@ -692,7 +692,7 @@ async fn c16_a_pass_does_not_wait_for_a_store_that_is_down_again_and_again() {
 }
 
 #[tokio::test]
-async fn c16_what_is_stored_is_not_compared_where_the_store_is_down() {
+async fn c16_a_store_that_is_down_is_not_asked_to_compare() {
     let down = Faulty::new(memory());
     let reduction = ToolReduction::builder()
         .backend(down.clone())
@@ -731,7 +731,7 @@ async fn c16_what_is_stored_is_not_compared_where_the_store_is_down() {
 }
 
 #[tokio::test]
-async fn l10_sessions_see_nothing_of_each_other() {
+async fn l10_sessions_share_no_state() {
     let store = memory();
     let reduction = eager(&store)
         .max_length_for_trunc(2_000)
@@ -759,7 +759,7 @@ async fn l10_sessions_see_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn openai_messages_keep_what_is_not_ours() {
+async fn openai_messages_keep_unknown_fields() {
     let store = memory();
     let reduction = eager(&store).language(Language::Chinese).build().unwrap();
     let mut messages = vec![
@@ -785,7 +785,7 @@ async fn openai_messages_keep_what_is_not_ours() {
 
 #[cfg(feature = "tiktoken")]
 #[tokio::test]
-async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
+async fn c1_conversations_with_fewer_bytes_than_threshold_tokens_are_not_counted() {
     let mut messages = three_rounds();
     let counts = async |threshold: u64, messages: &mut Vec<Message>| {
         let builder = ToolReduction::builder()
@@ -816,7 +816,7 @@ async fn c1_no_more_bytes_than_the_threshold_has_tokens_need_no_count() {
 }
 
 #[tokio::test]
-async fn c1_drift_is_what_the_provider_counted_more_than_the_pass_before() {
+async fn c1_drift_is_the_providers_count_minus_ours() {
     let reduction = builder(&memory())
         .max_tokens_for_clear(1_000_000)
         .build()
@@ -880,7 +880,7 @@ async fn c1_drift_counts_what_the_pass_cleared() {
 }
 
 #[test]
-fn l8_large_texts_are_counted_where_blocking_is_fine() {
+fn l8_large_texts_are_counted_on_blocking_threads() {
     use std::sync::{Arc, Mutex};
     let threads = Arc::new(Mutex::new(Vec::new()));
     let counter = {
@@ -916,7 +916,7 @@ fn l8_large_texts_are_counted_where_blocking_is_fine() {
 }
 
 #[tokio::test]
-async fn h3_a_joined_result_says_of_how_many_texts_when_it_is_old() {
+async fn h3_a_cleared_joined_result_still_gives_its_number_of_texts() {
     let reduction = eager(&memory())
         .max_tokens_for_clear(10)
         .max_length_for_trunc(1_000)

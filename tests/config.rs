@@ -65,7 +65,7 @@ fn o2_a_store_in_a_shells_home_does_not_open() {
 }
 
 #[tokio::test]
-async fn o1_what_is_within_a_limit_that_was_set_stays_whole() {
+async fn o1_results_within_a_limit_that_was_set_stay_whole() {
     let result = "src/ship.rs:88: ship(order)\n".repeat(220);
     let limits = [SizeLimit::Bytes(20_000), SizeLimit::tokens(20_000)];
     for limit in limits {
@@ -185,7 +185,7 @@ fn l11_the_defaults_are_the_documented_ones() {
 }
 
 #[test]
-fn o3_presets() {
+fn o3_presets_have_their_documented_values() {
     let mut expected = Settings::default();
     expected.token_counter = TokenCounter::Estimate;
     assert_eq!(Settings::eino(), expected);
@@ -294,7 +294,7 @@ fn settings_survive_json() {
 }
 
 #[test]
-fn o2_what_does_not_build_and_why() {
+fn o2_wrong_configurations_do_not_build() {
     let of = |policy: ToolPolicy| builder(&memory()).tool("grep", policy);
     let priced = |set: fn(&mut CostAware)| {
         let mut rule = CostAware::default();
@@ -396,7 +396,7 @@ fn o2_what_does_not_build_and_why() {
 }
 
 #[test]
-fn o2_what_does_build() {
+fn o2_valid_configurations_build() {
     let store = memory();
     let fine = [
         ToolReduction::builder().skip_truncation(true),
@@ -622,7 +622,7 @@ async fn o1_an_empty_policy_inherits_everything() {
 }
 
 #[tokio::test]
-async fn o1_only_a_backend() {
+async fn o1_a_policy_may_set_only_a_backend() {
     let own = Memory::named("own").unwrap();
     let done = with_policy(ToolPolicy::new().backend(own.clone())).await;
     assert_inherited(&done, &["backend"]);
@@ -646,21 +646,21 @@ async fn o1_only_a_backend() {
 }
 
 #[tokio::test]
-async fn o1_only_skip_truncation() {
+async fn o1_a_policy_may_set_only_skip_truncation() {
     let done = with_policy(ToolPolicy::new().skip_truncation(true)).await;
     assert_inherited(&done, &["truncation"]);
     assert_eq!(done.truncated[0], None);
 }
 
 #[tokio::test]
-async fn o1_only_skip_clear() {
+async fn o1_a_policy_may_set_only_skip_clear() {
     let done = with_policy(ToolPolicy::new().skip_clear(true)).await;
     assert_inherited(&done, &["clear"]);
     assert_eq!(done.cleared[0], (Outcome::Kept(Reason::Excluded), None));
 }
 
 #[tokio::test]
-async fn o1_only_a_limit() {
+async fn o1_a_policy_may_set_only_a_limit() {
     let done = with_policy(ToolPolicy::new().max_length_for_trunc(10_000)).await;
     assert_inherited(&done, &["truncation"]);
     assert_eq!(done.truncated[0], None, "within its own limit");
@@ -677,7 +677,7 @@ async fn o1_only_a_limit() {
 }
 
 #[tokio::test]
-async fn o1_only_a_preview() {
+async fn o1_a_policy_may_set_only_a_preview() {
     assert_inherited(
         &with_policy(ToolPolicy::new().preview(Preview::HeadTail)).await,
         &[],
@@ -685,7 +685,7 @@ async fn o1_only_a_preview() {
 }
 
 #[tokio::test]
-async fn o1_only_a_preview_length() {
+async fn o1_a_policy_may_set_only_a_preview_length() {
     let done = with_policy(ToolPolicy::new().preview_length(100)).await;
     // The preview length also bounds the errors that stay.
     assert_inherited(&done, &["preview_length", "keep_errors"]);
@@ -698,7 +698,7 @@ async fn o1_only_a_preview_length() {
 }
 
 #[tokio::test]
-async fn o1_only_a_stub_length() {
+async fn o1_a_policy_may_set_only_a_stub_length() {
     let done = with_policy(ToolPolicy::new().stub_length(120)).await;
     assert_inherited(&done, &["stub_length"]);
     assert_eq!(
@@ -708,14 +708,14 @@ async fn o1_only_a_stub_length() {
 }
 
 #[tokio::test]
-async fn o1_only_keep_errors() {
+async fn o1_a_policy_may_set_only_keep_errors() {
     let done = with_policy(ToolPolicy::new().keep_errors(false)).await;
     assert_inherited(&done, &["keep_errors"]);
     assert_eq!(done.errors[0], Outcome::Cleared);
 }
 
 #[tokio::test]
-async fn o1_a_policy_turns_on_what_is_off_for_all() {
+async fn o1_a_policy_turns_on_an_option_that_is_off_for_all() {
     let policy = ToolPolicy::new().skip_truncation(false).skip_clear(false);
     let reduction = small(&memory())
         .skip_truncation(true)
@@ -877,7 +877,7 @@ fn later_setters_override_earlier_ones() {
 }
 
 #[tokio::test]
-async fn a_counter_of_ones_own_counts_until_another_is_named() {
+async fn a_custom_counter_counts_until_another_is_set() {
     let count = |_: &str| 1_000_000;
     let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
     let mut counted = async |builder: Builder| {
@@ -1035,7 +1035,7 @@ impl offcut::tokens::CountTokens for Slow {
 }
 
 #[tokio::test]
-async fn a_counter_gets_ready_in_the_background_once_something_is_likely_to_be_counted() {
+async fn a_counter_is_prepared_in_the_background_before_the_first_count() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let slow = |never_exceeds_bytes| {
         builder(&memory()).count_tokens_with(Slow {

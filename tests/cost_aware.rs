@@ -96,7 +96,7 @@ async fn c15_a_whole_result_becomes_a_preview_when_that_is_expected_to_pay() {
 }
 
 #[tokio::test]
-async fn c15_what_does_not_pay_is_said_and_left() {
+async fn c15_a_rewrite_that_does_not_pay_is_reported_and_left() {
     let (store, original) = (memory(), conversation());
     // The preview saves 2 100 of 2 300 tokens. Everything from there on, which must be read again,
     // has 250 tokens, at 1.25 instead of 0.1. Five more calls repay that; no call does not, nor
@@ -191,7 +191,7 @@ async fn c15_a_rewrite_that_saves_little_is_not_made() {
 }
 
 #[tokio::test]
-async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_as() {
+async fn c15_restored_originals_count_as_the_replacements_that_were_sent() {
     let expected_calls = ExpectedCalls {
         at_least: 0.0,
         per_call: 10.0,
@@ -246,7 +246,7 @@ async fn c15_over_originals_what_is_put_there_again_counts_as_what_it_was_sent_a
 }
 
 #[tokio::test]
-async fn c15_a_preview_is_cut_to_the_short_hint_where_it_is() {
+async fn c15_a_preview_is_shortened_to_a_hint_in_place() {
     let (store, mut messages) = (memory(), conversation());
     clear(&whole(&store, rule(100.0)).build().unwrap(), &mut messages).await;
     let reduction = whole(&store, rule(100.0))
@@ -283,7 +283,7 @@ async fn c15_over_the_threshold_old_results_are_cleared_unless_previews_are_enou
 }
 
 #[tokio::test]
-async fn c15_what_is_not_for_it() {
+async fn c15_handlers_exclusions_and_long_stubs_rule_out_previews() {
     let store = memory();
     type Set = fn(Builder) -> Builder;
     let cases: [(&str, Set); 4] = [
@@ -396,7 +396,7 @@ proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(96))]
 
     #[test]
-    fn c15_with_no_calls_expected_no_call_is_dearer_than_without(
+    fn c15_with_no_expected_calls_no_call_costs_more_than_without_the_rule(
         rounds in results(), prices in prices(), above in 0usize..3_000, originals in proptest::prelude::any::<bool>(),
     ) {
         let certain = CostAware { above, at_least_tokens: 0, prices, expected_calls: ExpectedCalls::NONE };
@@ -409,7 +409,7 @@ proptest! {
     }
 
     #[test]
-    fn c15_a_loop_over_originals_costs_what_a_loop_in_place_does(
+    fn c15_a_loop_over_originals_costs_as_much_as_one_in_place(
         rounds in results(), prices in prices(), calls in 0.0f64..40.0,
     ) {
         let rule = CostAware { above: 500, at_least_tokens: 0, prices, ..rule(calls) };
@@ -422,7 +422,7 @@ proptest! {
 }
 
 #[test]
-fn c15_with_no_calls_expected_some_rewrites_are_made_all_the_same() {
+fn c15_with_no_expected_calls_some_rewrites_still_pay() {
     let prices = Prices {
         fresh: 1.0,
         cached: 0.5,

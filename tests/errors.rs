@@ -31,7 +31,7 @@ fn says_each_once(error: &(dyn StdError + 'static)) {
 }
 
 #[tokio::test]
-async fn h3_no_error_says_what_its_source_says() {
+async fn h3_no_error_repeats_its_source() {
     let store = Faulty::new(memory());
     let reduction = ToolReduction::builder()
         .backend(store.clone())
@@ -89,7 +89,7 @@ async fn h3_no_error_says_what_its_source_says() {
 }
 
 #[test]
-fn what_main_prints_of_an_error_is_one_line_with_all_that_caused_it() {
+fn an_error_returned_from_main_prints_its_causes_in_one_line() {
     let returned = |error: &dyn std::fmt::Debug| format!("Error: {error:?}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

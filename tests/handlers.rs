@@ -111,7 +111,7 @@ async fn handlers_may_be_types() {
 }
 
 #[tokio::test]
-async fn t9_keep_keeps_whatever_its_length() {
+async fn t9_keep_keeps_a_result_of_any_length() {
     let store = memory();
     let reduction = small(&store).trunc_handler(later(keep)).build().unwrap();
     let shown = reduction
@@ -127,7 +127,7 @@ async fn t9_keep_keeps_whatever_its_length() {
 }
 
 #[tokio::test]
-async fn t9_a_replacement_is_shown_and_what_it_gives_is_stored_whatever_its_length() {
+async fn t9_a_replacement_is_shown_and_its_content_stored_whatever_its_length() {
     let store = memory();
     let reduction = small(&store)
         .trunc_handler(async |outcome: ToolOutcome| shout(outcome))
@@ -234,7 +234,7 @@ async fn t9_a_stream_is_handled_as_a_whole_and_shown_at_its_end() {
 }
 
 #[tokio::test]
-async fn t9_bytes_that_a_handler_keeps_and_nobody_could_show_are_stored() {
+async fn t9_kept_bytes_that_are_not_text_are_stored() {
     let store = memory();
     let reduction = small(&store).trunc_handler(later(keep)).build().unwrap();
     let shown = reduction
@@ -249,7 +249,7 @@ async fn t9_bytes_that_a_handler_keeps_and_nobody_could_show_are_stored() {
 }
 
 #[tokio::test]
-async fn o1_a_tools_own_handler_comes_before_that_of_all_and_skip_beats_both() {
+async fn o1_a_tools_handler_precedes_the_general_one_and_skip_beats_both() {
     let all = small(&memory())
         .trunc_handler(later(keep))
         .clear_handler(keep);
@@ -307,7 +307,7 @@ async fn o1_a_tools_own_handler_comes_before_that_of_all_and_skip_beats_both() {
 }
 
 #[tokio::test]
-async fn t9_a_handler_that_fails_or_panics_is_as_good_as_none() {
+async fn t9_a_handler_that_fails_or_panics_is_ignored() {
     let plain = small(&memory())
         .build()
         .unwrap()
@@ -460,7 +460,7 @@ async fn t8_the_store_fails_under_a_handler() {
 }
 
 #[tokio::test]
-async fn t9_what_a_handler_drops_without_storing_is_said_to_be_lost() {
+async fn t9_content_that_a_handler_drops_is_reported_as_lost() {
     let drop = |_: ToolOutcome| async { Ok(Action::Replace(Replacement::discarding("gone"))) };
     let store = memory();
     let shown = small(&store)
@@ -598,7 +598,7 @@ fn old(text: impl Into<Part>) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn c14_a_handler_decides_about_old_results_and_is_not_asked_about_its_own_words() {
+async fn c14_a_handler_is_not_asked_about_its_own_replacements() {
     let store = memory();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
@@ -677,7 +677,7 @@ async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
 }
 
 #[tokio::test]
-async fn c14_what_was_changed_meanwhile_keeps_both() {
+async fn c14_edits_to_a_changed_place_are_dropped_together() {
     let shorten = |_: ToolOutcome| {
         Ok(Action::Replace(
             Replacement::discarding("done").arguments("{}"),
@@ -842,7 +842,7 @@ async fn c14_a_handler_that_fails_panics_or_returns_more_harms_no_other_result()
 }
 
 #[tokio::test]
-async fn c14_without_a_backend_what_a_handler_gives_to_be_stored_is_lost_and_said_to_be() {
+async fn c14_without_a_backend_content_that_a_handler_stores_is_reported_as_lost() {
     let reduction = offcut::ToolReduction::builder()
         .token_counter(offcut::TokenCounter::Estimate)
         .skip_truncation(true)
@@ -872,7 +872,7 @@ where
 }
 
 #[tokio::test]
-async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
+async fn c10_the_rewriter_sees_only_old_rounds_and_dropped_messages_are_stored() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let mut messages = [
@@ -942,7 +942,7 @@ async fn c10_the_rewriter_sees_old_rounds_alone_and_what_it_drops_is_stored() {
 }
 
 #[tokio::test]
-async fn c10_what_the_rewriter_returns_is_cleared_as_usual() {
+async fn c10_results_that_the_rewriter_returns_are_cleared() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let mut messages = old(lines(99));
@@ -980,7 +980,7 @@ async fn c10_a_rewriter_that_fails_panics_or_leaves_changes_nothing_by_itself() 
 }
 
 #[tokio::test]
-async fn c10_where_the_round_cant_be_stored_it_is_not_rewritten() {
+async fn c10_a_round_that_cannot_be_stored_is_not_rewritten() {
     let history = || [old(lines(99)), old(lines(98))].concat();
     let run = async |then| {
         let store = Faulty::new(memory());
@@ -1102,7 +1102,7 @@ fn first_lines(of: &PreviewOf<'_>) -> String {
 }
 
 #[tokio::test]
-async fn a_preview_of_ones_own_is_shown_whole_and_streamed_and_cut_further_when_it_is_old() {
+async fn a_custom_preview_is_shown_for_results_and_streams_and_shortened_when_old() {
     let store = memory();
     let reduction = small(&store)
         .preview_with(first_lines)
@@ -1157,7 +1157,7 @@ async fn a_preview_of_ones_own_is_shown_whole_and_streamed_and_cut_further_when_
 }
 
 #[tokio::test]
-async fn a_preview_of_ones_own_that_panics_or_takes_too_much_gives_way_to_the_named_one() {
+async fn a_custom_preview_that_panics_or_is_too_long_is_replaced_by_the_named_one() {
     let plain = small(&memory())
         .build()
         .unwrap()

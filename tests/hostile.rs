@@ -519,7 +519,7 @@ async fn a_root_that_is_a_link_is_resolved_once() {
 }
 
 #[test]
-fn a_root_that_can_not_be_one_is_a_clear_error() {
+fn an_impossible_root_is_a_clear_error() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     std::fs::write(&file, "content").unwrap();
@@ -759,7 +759,7 @@ async fn l7_each_malformed_message_alone() {
 }
 
 #[tokio::test]
-async fn l7_zeros_and_parts_of_nothing() {
+async fn l7_zeros_and_empty_parts_do_not_panic() {
     let store = memory();
     let reduction = eager(&store)
         .preview_length(0)

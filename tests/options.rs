@@ -240,7 +240,7 @@ const ROWS: [(&str, [Global; 2], Own); 13] = [
 ];
 
 #[tokio::test]
-async fn o1_each_row_for_all_for_one_tool_and_both_ways() {
+async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
     let mut seen = String::new();
     for (row, [one, two], own) in ROWS {
         let run = async |tool, set: &dyn Fn(Builder) -> Builder| {
@@ -484,7 +484,7 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
 }
 
 #[tokio::test]
-async fn on_offload_error_says_what_happens_when_the_store_fails() {
+async fn on_offload_error_decides_about_failing_stores() {
     let mut seen = String::new();
     for then in [
         OnStoreFailure::KeepOriginal,

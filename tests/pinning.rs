@@ -108,7 +108,7 @@ async fn pinned(
 }
 
 #[tokio::test]
-async fn c5_no_text_stays_by_looking_like_a_hint() {
+async fn c5_texts_that_look_like_hints_are_cleared() {
     let real = eager(&memory())
         .max_length_for_trunc(3_000)
         .build()
@@ -160,7 +160,7 @@ async fn c5_no_text_stays_by_looking_like_a_hint() {
 }
 
 #[tokio::test]
-async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
+async fn c5_results_of_many_parts_that_look_like_hints_are_cleared() {
     let link = |n: usize| Part::Link {
         mime: None,
         url: format!("https://example.org/{n}/{}", "x".repeat(1_900)),
@@ -206,7 +206,7 @@ async fn c5_no_result_of_many_parts_stays_by_looking_like_hints() {
 }
 
 #[tokio::test]
-async fn c5_no_arguments_stay_by_looking_like_cleared_ones() {
+async fn c5_arguments_that_look_like_cleared_ones_are_cleared() {
     let junk = "what only the imitation says ".repeat(1_380);
     let hint = |prose: &str, preview: &str| {
         let mut hint = Hint::new(Kind::Cleared, 9);
@@ -287,7 +287,7 @@ async fn c5_a_preview_that_was_not_saved_is_cleared() {
 
 /// Old hints are recognized after `stub_length` was lowered, even with another sentence.
 #[tokio::test]
-async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
+async fn l1_hints_are_not_stored_as_originals_after_stub_length_shrinks() {
     for words in [None, Some("{tool} said something once.")] {
         let store = memory();
         let long = eager(&store).stub_length(700);
@@ -361,7 +361,7 @@ async fn l1_a_smaller_stub_length_makes_no_original_of_a_hint() {
 /// More lines than are believed unread: they are compared once and stay.
 /// Conversations hold pages in the sentences of earlier versions.
 #[tokio::test]
-async fn l1_l4_a_page_in_former_sentences_makes_no_original_of_a_hint() {
+async fn l1_l4_pages_with_former_sentences_are_not_stored_as_originals() {
     let changed = [
         (
             json!({"limit": 500}),
@@ -475,7 +475,7 @@ async fn l4_placeholders_stay_without_a_backend() {
 }
 
 #[tokio::test]
-async fn c15_no_text_escapes_a_preview_by_looking_like_a_hint() {
+async fn c15_imitations_of_hints_become_previews() {
     let rule = CostAware {
         at_least_tokens: 0,
         expected_calls: ExpectedCalls {

@@ -44,7 +44,7 @@ fn read(id: &str) -> ToolCall {
 }
 
 #[tokio::test]
-async fn t2_every_preview_shows_the_same_of_a_stream() {
+async fn t2_every_preview_is_the_same_for_a_stream() {
     let content = source(400);
     for preview in ALL {
         let whole = small(&memory())
@@ -125,7 +125,7 @@ async fn a_preview_grows_with_its_text() {
 }
 
 #[tokio::test]
-async fn what_is_within_the_limit_is_previewed_above_a_length() {
+async fn results_within_the_limit_are_previewed_above_a_length() {
     let store = memory();
     let reduction = small(&store)
         .preview(Preview::Mixed)
@@ -194,7 +194,7 @@ fn reduction_with_hints_over(above: usize) -> offcut::ToolReduction {
 }
 
 #[tokio::test]
-async fn what_is_read_from_a_file_is_whole_within_the_limit() {
+async fn file_reads_within_the_limit_stay_whole() {
     let store = memory();
     let content = source(30);
     let keeps = small(&store).preview_above(1_000);
@@ -258,7 +258,7 @@ async fn o1_a_tool_has_a_length_of_its_own_to_be_previewed_above() {
 }
 
 #[tokio::test]
-async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
+async fn c5_a_preview_becomes_a_stub_of_the_stored_content() {
     for preview in ALL {
         let store = memory();
         let stub = PreviewLength::curve(5.0, 0.4, 300);
@@ -291,7 +291,7 @@ async fn c5_a_chosen_preview_is_cut_to_a_stub_of_what_is_stored() {
 }
 
 #[test]
-fn l11_lengths_that_are_none_do_not_build() {
+fn l11_invalid_lengths_do_not_build() {
     let error = |builder: Builder| builder.build().unwrap_err();
     for (scale, exponent) in [
         (0.0, 0.5),

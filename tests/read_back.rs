@@ -113,7 +113,7 @@ async fn wrapped_reader(reduction: &ToolReduction, arguments: &Value) -> Vec<Par
 }
 
 #[tokio::test]
-async fn r1_only_what_this_reduction_stored_is_read() {
+async fn r1_only_content_of_this_reduction_is_read() {
     let store = memory();
     let whole = small(&store).root_dir("agent").build().unwrap();
     let (reduction, other) = (whole.session("one"), whole.session("two"));
@@ -197,7 +197,7 @@ async fn r1_a_store_of_another_configuration_is_not_read() {
 }
 
 #[tokio::test]
-async fn r1_in_a_directory_nothing_else_can_be_read() {
+async fn r1_other_files_of_a_directory_cannot_be_read() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap().join("store");
     std::fs::write(home.path().join("secret"), "secret").unwrap();
@@ -235,7 +235,7 @@ async fn r1_in_a_directory_nothing_else_can_be_read() {
 }
 
 #[tokio::test]
-async fn r1_arguments_that_can_not_be_read_say_what_to_pass() {
+async fn r1_errors_about_arguments_say_what_to_pass() {
     let reduction = small(&memory()).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     let reader = reduction.read_file_tool();
@@ -316,7 +316,7 @@ async fn r2_pages_by_lines_give_the_content_back() {
 }
 
 #[tokio::test]
-async fn r2_a_page_says_what_it_shows_of_how_much() {
+async fn r2_a_page_names_its_lines_and_the_total() {
     let reduction = small(&memory()).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
     let mut shown = String::new();
@@ -392,7 +392,7 @@ async fn r2_a_page_says_what_it_shows_of_how_much() {
 }
 
 #[tokio::test]
-async fn r2_in_chinese() {
+async fn r2_pages_and_errors_are_in_chinese() {
     let reduction = small(&memory())
         .language(Language::Chinese)
         .build()
@@ -475,7 +475,7 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
 }
 
 #[tokio::test]
-async fn r2_a_single_line_of_three_megabytes() {
+async fn r2_a_line_of_three_megabytes_can_be_paged() {
     let store = memory();
     let reduction = builder(&store).build().unwrap();
     let line: String = (0..300_000).map(|n| format!("{n:07}é,")).collect();
@@ -494,7 +494,7 @@ async fn r2_a_single_line_of_three_megabytes() {
 }
 
 #[tokio::test]
-async fn r2_content_that_is_no_utf_8_can_be_paged() {
+async fn r2_content_that_is_not_utf_8_can_be_paged() {
     let reduction = small(&memory()).build().unwrap();
     let bytes: Vec<u8> = (0..6_000_u32).map(|n| (n % 256) as u8).collect();
     let location = store_result(&reduction, "a", ToolOutput::bytes(bytes.clone())).await;
@@ -650,7 +650,7 @@ async fn r3_images_come_back_as_images() {
 }
 
 #[tokio::test]
-async fn r4_matching_lines_go_on_where_the_last_page_ended() {
+async fn r4_matching_lines_continue_where_the_last_page_ended() {
     let reduction = small(&memory()).build().unwrap();
     let text_of: String = (1..=900)
         .map(|n| format!("{n} {}\n", if n % 3 == 0 { "fizz" } else { "plain" }))
@@ -791,7 +791,7 @@ async fn r4_long_matching_lines_under_the_smallest_limit_can_be_read_on() {
 }
 
 #[tokio::test]
-async fn what_is_gone_from_the_store_is_said_to_be_gone() {
+async fn reading_removed_content_says_that_it_is_gone() {
     let store = Fs::temporary().unwrap();
     let reduction = ToolReduction::builder()
         .backend(store)
@@ -824,7 +824,7 @@ async fn what_is_gone_from_the_store_is_said_to_be_gone() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_in_a_read_is_said_to_fail() {
+async fn a_store_that_fails_to_read_is_reported() {
     let store = Faulty::new(memory());
     let reduction = ToolReduction::builder()
         .backend(store.clone())
@@ -868,7 +868,7 @@ async fn a_store_that_fails_in_a_read_is_said_to_fail() {
 }
 
 #[tokio::test]
-async fn a_reader_of_another_name_and_none_at_all() {
+async fn a_reader_can_have_another_name_or_be_absent() {
     let reduction = small(&memory())
         .read_file_tool_name("fetch_output")
         .build()
@@ -893,7 +893,7 @@ async fn a_reader_of_another_name_and_none_at_all() {
 }
 
 #[tokio::test]
-async fn what_reads_is_an_error_or_a_page_and_keeps_the_loop_going() {
+async fn an_error_of_the_reader_is_shown_unchanged() {
     let reduction = small(&memory()).build().unwrap();
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", "read_file", json!({"path": "/etc/passwd"}).to_string());
@@ -939,7 +939,7 @@ impl Backend for Counting {
 }
 
 #[tokio::test]
-async fn r2_reading_on_in_long_content_reads_nothing_of_what_is_before() {
+async fn r2_reading_on_in_long_content_reads_nothing_before_the_page() {
     let store = Counting(memory(), Arc::default());
     let reduction = ToolReduction::builder()
         .backend(store.clone())

@@ -206,7 +206,7 @@ async fn o4_locations_and_reports_hold_no_option() {
 
 /// Every scheme opened here refuses a URL that does not mean the place that it names.
 #[test]
-fn o4_a_url_means_the_place_that_it_says() {
+fn o4_a_url_opens_the_place_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_str().unwrap().to_owned();
     for path in [
@@ -263,7 +263,7 @@ fn o4_a_url_means_the_place_that_it_says() {
 
 /// A scheme without slashes, or a path with options, would name a directory after the secrets.
 #[test]
-fn o4_a_misspelt_url_is_no_directory() {
+fn o4_a_misspelt_url_is_not_taken_as_a_directory() {
     for (url, says) in [
         ("s3:/bucket?token=abc", "write two slashes"),
         ("s3:bucket", "write two slashes"),

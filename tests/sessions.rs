@@ -85,7 +85,7 @@ async fn l6_originals_stay_in_their_session() {
 /// L1: a hint of the session itself is followed, a forged one is refused, and one of another
 /// session is ordinary text.
 #[tokio::test]
-async fn l1_hints_are_no_originals() {
+async fn l1_hints_are_not_stored_as_originals() {
     let whole = eager(memory()).build().unwrap();
     let (one, two) = (whole.session("one"), whole.session("two"));
     let (shown, location) = secret(&one).await;
@@ -114,7 +114,7 @@ async fn originals_need_a_backend() {
 }
 
 #[tokio::test]
-async fn r1_the_hint_of_another_session_is_refused_whether_or_not_something_is_there() {
+async fn r1_locations_of_other_sessions_are_refused_whether_or_not_they_exist() {
     let store = memory();
     let whole = eager(store.clone()).root_dir("agent").build().unwrap();
     let (one, two) = (whole.session("one"), whole.session("two"));
@@ -188,7 +188,7 @@ async fn r1_a_hint_of_another_session_among_the_results_is_text() {
 
 /// Another reader has read the other session's file: its output is not cut to a page of that file.
 #[tokio::test]
-async fn r3_what_another_reader_returns_of_another_session_is_no_page() {
+async fn r3_another_readers_output_from_another_session_is_not_a_page() {
     let whole = eager(memory()).build().unwrap();
     let (one, two) = (whole.session("one"), whole.session("two"));
     let (_, location) = secret(&one).await;
@@ -258,7 +258,7 @@ async fn l6_no_session_gets_the_prefix_of_another() {
 const RESERVED: [&str; 5] = ["trunc", "clear", "swept", "Trunc", "CLEAR"];
 
 #[tokio::test]
-async fn l6_no_call_takes_the_place_of_a_session() {
+async fn l6_no_call_is_stored_at_the_prefix_of_a_session() {
     let home = tempfile::tempdir().unwrap();
     let whole = eager(Fs::open(home.path()).unwrap()).build().unwrap();
     for holder in [

@@ -124,7 +124,7 @@ tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
 }
 
 #[test]
-fn the_names_that_others_use_are_answered_with_ours() {
+fn option_names_of_other_libraries_are_answered_with_ours() {
     for (theirs, ours) in [
         ("clear_threshold = 7", "max_tokens_for_clear"),
         ("trigger = 7", "max_tokens_for_clear"),
@@ -143,7 +143,7 @@ fn the_names_that_others_use_are_answered_with_ours() {
 }
 
 #[test]
-fn an_option_of_all_tools_in_a_table_is_told_where_it_belongs() {
+fn a_general_option_in_a_table_is_answered_with_its_place() {
     for (line, advice) in [
         ("token_counter = \"estimate\"", "is for all tools"),
         ("preset = \"eino\"", "is for all tools"),
@@ -185,7 +185,7 @@ fn an_option_of_all_tools_in_a_table_is_told_where_it_belongs() {
 }
 
 #[test]
-fn of_several_mistakes_the_first_one_by_line_is_said() {
+fn the_first_mistake_by_line_is_reported() {
     let lines = [
         "root_dirr = \"a\"",
         "clear_exclude_tools = 5",
@@ -221,7 +221,7 @@ fn of_several_mistakes_the_first_one_by_line_is_said() {
 }
 
 #[test]
-fn a_name_in_a_map_is_named_with_its_whole_path() {
+fn errors_in_maps_name_the_whole_path() {
     for (toml, field) in [
         (
             "[templates.english]\nreadr = \"x\"",
@@ -258,7 +258,7 @@ fn o3_the_presets_are_files_too() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_place() {
+fn errors_of_a_file_name_their_place() {
     let toml = [
         "max_length = 5",
         "\n[tool_config.grep]\nmax_lenght_for_trunc = 5",
@@ -532,7 +532,7 @@ fn l11_the_table_of_options_has_every_option_with_its_default() {
 }
 
 #[test]
-fn what_the_docs_say_of_eino_is_shown_by_tests_that_are_there() {
+fn every_row_about_eino_names_an_existing_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let tests = read("options.rs") + &read("handlers.rs");
@@ -597,7 +597,7 @@ async fn the_examples_in_the_docs_are_settings() {
 }
 
 #[test]
-fn o4_no_key_stands_twice_in_any_spelling() {
+fn o4_an_option_given_twice_is_refused_in_any_spelling() {
     let json = |text: &str| Settings::from_json(text).unwrap_err().to_string();
     let tool = json(
         r#"{"tool_config": {"grep": {"skip_clear": true}, "gr\u0065p": {"skip_truncation": true}}}"#,

@@ -27,7 +27,7 @@ pub(crate) fn pieces(format: WireFormat, message: &JsonText) -> String {
 
 proptest! {
     #[test]
-    fn l5_a_text_is_json_here_where_serde_json_says_so(text in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn l5_a_text_is_json_if_serde_json_accepts_it(text in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         prop_assert!(is_json(&text));
         prop_assert_eq!(JsonText::parse(text.as_str()).unwrap().into_string(), text.as_str());
         // Once with a byte changed, once with a byte removed.
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn l5_a_string_means_what_serde_json_reads(text in string()) {
+    fn l5_strings_are_read_as_serde_json_reads_them(text in string()) {
         let message = JsonText::parse(format!(r#"{{"role":"user","content":{text}}}"#)).unwrap();
         let mut shown = None;
         Spelled(WireFormat::OpenAiChat).visit(&message, &mut |piece| match piece {
@@ -336,7 +336,7 @@ fn l5_marks_move_as_they_are_spelled() {
 }
 
 #[test]
-fn l12_what_is_no_body_is_said_without_a_piece_of_it() {
+fn l12_errors_about_a_body_quote_none_of_it() {
     for (text, expected) in [
         ("", "not JSON: expected a value at line 1, column 1"),
         (

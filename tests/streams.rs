@@ -226,7 +226,7 @@ async fn t10_the_tail_and_the_hint_come_last() {
 }
 
 #[tokio::test]
-async fn t10_parts_before_the_text_go_out_at_once_and_those_behind_it_wait() {
+async fn t10_parts_before_the_text_go_out_at_once_and_those_after_it_wait() {
     let reduction = small(&memory()).build().unwrap();
     let feed = Feed::default();
     let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
@@ -372,7 +372,7 @@ async fn t11_only_the_text_that_broke_off_says_so() {
 }
 
 #[tokio::test]
-async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
+async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
     for size in [1, 2, 3, 1_000] {
         let store = memory();
         let reduction = small(&store).build().unwrap();

@@ -41,7 +41,7 @@ async fn pass(reduction: &ToolReduction, messages: &mut [Message]) -> (Report, u
 }
 
 #[tokio::test]
-async fn c6_a_pass_that_frees_exactly_so_much_acts() {
+async fn c6_a_pass_that_frees_exactly_the_minimum_acts() {
     let all = builder(memory()).build().unwrap();
     let frees = pass(&all, &mut rounds(51)).await.0.cleared_input_tokens();
     for (at_least, cleared) in [(frees - 1, 50), (frees, 50), (frees + 1, 0)] {
@@ -107,7 +107,7 @@ async fn with_names_taken(count: usize) -> offcut::backend::Memory {
 }
 
 #[tokio::test]
-async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
+async fn c6_names_that_turn_out_to_be_taken_are_accounted_for() {
     let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11))
         .await
         .0
@@ -153,7 +153,7 @@ async fn c6_names_that_turn_out_to_be_taken_are_reckoned_with() {
 }
 
 #[tokio::test]
-async fn c6_a_save_that_fails_in_the_middle_of_a_pass_that_then_frees_too_little_changes_nothing() {
+async fn c6_a_pass_that_frees_too_little_after_a_failed_save_changes_nothing() {
     let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(11))
         .await
         .0
@@ -225,7 +225,7 @@ async fn c6_a_target_that_a_failed_save_missed_is_reached_with_the_next_results(
 }
 
 #[tokio::test]
-async fn c6_what_a_handler_makes_longer_counts_against_the_rest() {
+async fn c6_results_that_a_handler_lengthens_count_against_the_pass() {
     let handler = |outcome: ToolOutcome| {
         let replacement = |text: String| Ok(Action::Replace(Replacement::discarding(text)));
         if outcome.call.id == "call_0" {
@@ -252,7 +252,7 @@ async fn c6_what_a_handler_makes_longer_counts_against_the_rest() {
 }
 
 #[tokio::test]
-async fn c6_repeated_decisions_are_repeated_where_the_rest_is_too_little() {
+async fn c6_old_decisions_are_repeated_even_if_the_rest_frees_too_little() {
     let reduction = builder(memory())
         .clear_at_least_tokens(500)
         .build()
@@ -306,7 +306,7 @@ async fn rewritten(
 }
 
 #[tokio::test]
-async fn c6_a_rewriter_is_not_asked_before_hints_alone_are_enough() {
+async fn c6_a_rewriter_is_asked_only_if_hints_do_not_free_enough() {
     let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
         .await
         .0
@@ -325,7 +325,7 @@ async fn c6_a_rewriter_is_not_asked_before_hints_alone_are_enough() {
 }
 
 #[tokio::test]
-async fn c6_where_a_rewriter_leaves_too_little_nothing_changes() {
+async fn c6_a_pass_whose_rewriter_saves_too_little_changes_nothing() {
     let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
         .await
         .0

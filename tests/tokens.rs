@@ -176,7 +176,7 @@ fn rendered(message: &Value, other: &bpe_openai::Tokenizer) -> u64 {
 }
 
 #[test]
-fn c1_transcripts_cost_what_the_rendered_request_does() {
+fn c1_transcripts_cost_as_much_as_the_rendered_request() {
     let (ours, other) = encodings()[0];
     let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
     let (mut sum, mut sum_rendered) = (0, 0);

@@ -66,7 +66,7 @@ async fn t1_a_limit_in_tokens_counts_tokens() {
 }
 
 #[tokio::test]
-async fn t2_how_a_result_was_cut_into_chunks_changes_nothing() {
+async fn t2_the_chunks_of_a_result_do_not_matter() {
     let content = lines(400);
     let whole = small(&memory())
         .build()
@@ -350,7 +350,7 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
 }
 
 #[tokio::test]
-async fn t6_what_would_not_get_shorter_stays() {
+async fn t6_texts_that_would_not_get_shorter_stay() {
     // These spaces cost fewer tokens than a hint would.
     let count = |text: &str| text.split_whitespace().count() as u64;
     let reduction = small(&memory()).count_tokens_with(count).build().unwrap();
@@ -381,7 +381,7 @@ async fn t7_a_failed_call_is_passed_on_and_an_error_result_keeps_its_mark() {
 }
 
 #[tokio::test]
-async fn t8_a_store_that_fails_costs_nothing_by_default() {
+async fn t8_a_failing_store_leaves_results_unchanged_by_default() {
     let content = lines(400);
     for fault in [Fault::Fail(ErrorKind::Full), Fault::ApplyThenFail] {
         let store = Faulty::new(memory());
@@ -462,7 +462,7 @@ async fn t11_a_stream_that_breaks_off() {
 }
 
 #[tokio::test]
-async fn t14_bytes_that_are_no_utf_8_are_stored_as_they_came() {
+async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let short = b"caf\xe9 au lait".to_vec();
@@ -501,7 +501,7 @@ fn ids_of_one_short_name() -> [String; 2] {
 }
 
 #[tokio::test]
-async fn l1_short_names_that_are_the_same_never_overwrite() {
+async fn l1_equal_short_names_never_overwrite() {
     let store = memory();
     let reduction = small(&store)
         .names(offcut::StoredNames::Short)

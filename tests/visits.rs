@@ -103,7 +103,7 @@ async fn l8_a_pass_visits_each_message_twice_and_each_changed_one_once_more() {
 }
 
 #[tokio::test]
-async fn l8_costs_are_reckoned_within_two_visits() {
+async fn l8_costs_are_estimated_within_two_visits() {
     let rule = CostAware {
         above: 100,
         ..CostAware::default()
@@ -122,7 +122,7 @@ async fn l8_costs_are_reckoned_within_two_visits() {
 }
 
 #[tokio::test]
-async fn l8_many_results_in_one_message_cost_as_many_looks() {
+async fn l8_visits_are_linear_in_the_results_of_a_message() {
     let mut seen = Vec::new();
     for calls in [50, 400] {
         let mut messages = rounds(1, calls);

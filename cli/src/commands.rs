@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h3_what_the_spool_took_is_not_said_to_be_lost() {
+    fn h3_content_in_the_spool_is_not_reported_as_lost() {
         let reduction = ToolReduction::recommended(Memory::new())
             .build()
             .expect("a reduction");

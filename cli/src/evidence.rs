@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_tool_said_first_is_used_and_only_once() {
+    fn only_strings_that_a_tool_said_first_count_once() {
         let messages = [
             Message::user("Fix parse_header, please."),
             call("{}"),

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_writer_has_is_not_held() {
+    fn bytes_that_a_writer_has_are_not_held() {
         let input = Input::default();
         input
             .state()

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_policies_are_the_presets_of_their_names() {
+    fn built_in_policies_equal_the_presets_of_their_names() {
         assert_eq!(load("recommended").unwrap(), Settings::recommended());
         assert_eq!(load("eino").unwrap(), Settings::eino());
         assert_eq!(load("anthropic").unwrap(), Settings::anthropic());

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_transcript_is_said_to_be_none() {
+    fn files_that_are_not_transcripts_are_refused_with_a_reason() {
         for (text, why) in [
             ("", "not JSON"),
             ("hello", "not JSON"),

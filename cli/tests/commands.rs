@@ -74,7 +74,7 @@ fn a_long_result_is_stored_and_read_back() {
 }
 
 #[test]
-fn a_session_has_a_place_of_its_own() {
+fn a_session_has_its_own_prefix() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
     let from = [
@@ -331,7 +331,7 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
 }
 
 #[test]
-fn what_is_not_cleared_leaves_as_it_came() {
+fn messages_that_are_not_cleared_are_printed_byte_for_byte() {
     let folder = tempdir().unwrap();
     let args = [
         "clear",
@@ -348,7 +348,7 @@ fn what_is_not_cleared_leaves_as_it_came() {
 const SPELLINGS: &str = r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
 
 #[test]
-fn l5_what_is_not_replaced_is_sent_as_it_came() {
+fn l5_messages_that_are_not_replaced_keep_their_bytes() {
     let folder = tempdir().unwrap();
     let args = [
         "clear",
@@ -457,7 +457,7 @@ fn l1_json_is_stored_as_it_is_spelled() {
 }
 
 #[test]
-fn l5_a_body_in_which_nothing_can_be_replaced_passes_as_it_came() {
+fn l5_a_body_without_replaceable_texts_passes_unchanged() {
     let folder = tempdir().unwrap();
     let args = [
         "clear",
@@ -528,7 +528,7 @@ fn a_format_that_the_messages_are_not_in_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
+fn errors_of_a_page_name_the_programs_options() {
     let folder = tempdir().unwrap();
     let read = [
         "read",
@@ -578,7 +578,7 @@ fn what_is_wrong_with_a_page_is_said_in_the_words_of_the_program() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do() {
+fn errors_name_the_problem_and_the_remedy() {
     let folder = tempdir().unwrap();
     let store = text(folder.path());
     let clear = ["clear", "--config", "eino", "--backend", store];
@@ -634,7 +634,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_pipe_that_breaks_loses_nothing() {
+fn a_broken_pipe_loses_nothing() {
     let folder = tempdir().unwrap();
     let long = lines(20_000);
     let args = [
@@ -732,7 +732,7 @@ fn updates_are_merged_into_a_state() {
 }
 
 #[test]
-fn stdin_is_called_so_and_read_once() {
+fn stdin_is_named_in_errors_and_read_once() {
     let folder = tempdir().unwrap();
     let schema = folder.path().join("s.yaml");
     std::fs::write(
@@ -765,7 +765,7 @@ fn stdin_is_called_so_and_read_once() {
 }
 
 #[test]
-fn input_that_is_not_there_is_wrong_input() {
+fn missing_input_exits_with_2() {
     let folder = tempdir().unwrap();
     let schema = folder.path().join("s.yaml");
     std::fs::write(

@@ -46,7 +46,7 @@ fn conversation() -> String {
 }
 
 #[test]
-fn l1_parts_of_which_something_would_get_lost_go_on_as_they_came() {
+fn l1_parts_that_would_lose_something_pass_unchanged() {
     let folder = tempdir().unwrap();
     let args = [
         "truncate",
@@ -138,7 +138,7 @@ fn l1_input_passes_whatever_is_wrong_with_the_settings() {
 }
 
 #[test]
-fn l1_input_passes_whatever_it_is() {
+fn l1_any_input_passes() {
     let store = tempdir().unwrap();
     let from = ["--config", "eino", "--backend", text(store.path())];
     for (command, input) in [
@@ -170,9 +170,9 @@ fn l1_input_passes_whatever_it_is() {
 }
 
 #[test]
-fn t8_input_passes_where_the_store_fails() {
+fn t8_input_passes_if_the_store_fails() {
     let Some(at) = in_a_mount(
-        "t8_input_passes_where_the_store_fails",
+        "t8_input_passes_if_the_store_fails",
         "mount -t tmpfs -o size=24m none $AT",
     ) else {
         return;
@@ -309,7 +309,7 @@ fn all_commands(folder: &Path) -> Vec<(Vec<String>, String)> {
 }
 
 #[test]
-fn l12_nothing_claims_success_whose_output_went_nowhere() {
+fn l12_a_command_whose_output_was_lost_does_not_succeed() {
     let folder = tempdir().unwrap();
     for (args, stdin) in all_commands(folder.path()) {
         let quoted: String = args.iter().map(|arg| format!(" '{arg}'")).collect();
@@ -333,7 +333,7 @@ fn l12_nothing_claims_success_whose_output_went_nowhere() {
 }
 
 #[test]
-fn l12_a_limit_of_file_sizes_is_said() {
+fn l12_a_limit_on_file_sizes_is_reported() {
     let folder = tempdir().unwrap();
     let store = folder.path().join("store");
     let at = |name: &str| folder.path().join(name);
@@ -382,7 +382,7 @@ fn l12_a_limit_of_file_sizes_is_said() {
 }
 
 #[test]
-fn l1_messages_are_written_where_their_report_can_not_be() {
+fn l1_messages_are_written_although_their_report_cannot_be() {
     let folder = tempdir().unwrap();
     let chat = conversation();
     let clear = [
@@ -411,7 +411,7 @@ fn l1_messages_are_written_where_their_report_can_not_be() {
 }
 
 #[test]
-fn s4_what_is_wrong_with_a_declaration_has_its_code() {
+fn s4_wrong_declarations_have_their_code() {
     let folder = tempdir().unwrap();
     let schema = folder.path().join("s.yaml");
     for (fields, code) in [

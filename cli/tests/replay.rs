@@ -121,7 +121,7 @@ fn replay(args: &[&str], stdin: &str) -> Value {
 }
 
 #[test]
-fn the_json_has_every_figure_for_all_and_for_each() {
+fn the_json_has_every_figure_in_total_and_per_transcript() {
     let folder = tempdir().unwrap();
     for (name, session) in sessions() {
         write(folder.path(), name, &session);
@@ -224,7 +224,7 @@ fn the_same_session_gives_the_same_figures_in_every_format() {
 }
 
 #[test]
-fn replaying_twice_gives_the_same() {
+fn replaying_twice_gives_the_same_figures() {
     let folder = tempdir().unwrap();
     for (name, session) in sessions() {
         write(folder.path(), name, &session);
@@ -326,7 +326,7 @@ fn a_transcript_that_cannot_be_read_is_named_and_skipped() {
 }
 
 #[test]
-fn the_ready_policies_are_replayed_and_the_one_to_begin_with_first() {
+fn the_built_in_policies_are_replayed_recommended_first() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let json = replay(&[text(&write(folder.path(), name, session))], "");
@@ -380,7 +380,7 @@ fn a_policy_without_a_name_or_a_file_is_refused() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_said_before_anything_is_replayed() {
+fn an_unwritable_report_fails_before_the_replay() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();
@@ -456,7 +456,7 @@ fn prices_change_the_bill_and_nothing_else() {
 }
 
 #[test]
-fn the_overview_says_it_in_one_sentence_and_fits_a_terminal() {
+fn the_overview_is_a_sentence_and_a_table_that_fits_a_terminal() {
     let folder = tempdir().unwrap();
     for (name, session) in sessions() {
         write(folder.path(), name, &session);
@@ -485,7 +485,7 @@ fn the_overview_says_it_in_one_sentence_and_fits_a_terminal() {
 }
 
 #[test]
-fn money_is_named_with_its_source_and_never_without() {
+fn money_is_shown_only_with_its_source() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];
     let trace = text(&write(folder.path(), name, session)).to_owned();

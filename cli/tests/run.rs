@@ -147,7 +147,7 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
-fn stdin_is_the_commands() {
+fn stdin_belongs_to_the_command() {
     let home = tempdir().unwrap();
     let mut run = offcut_run(home.path(), &["--", "tr", "a-z", "A-Z"]);
     let ran = run_command(run.stdin(Stdio::piped()), "some text\n");
@@ -224,7 +224,7 @@ fn a_process_in_the_background_is_not_waited_for() {
 }
 
 #[test]
-fn l2_a_command_runs_unchanged_if_offcut_can_not() {
+fn l2_a_command_runs_unchanged_if_offcut_fails() {
     let home = tempdir().unwrap();
     let ran = output_of(
         &home,

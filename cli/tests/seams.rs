@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const DEEP: &str = "./steps.rs:1234:fn step_1234() -> u64 { 1234 * 7 }";
 
 #[test]
-fn a_loop_in_another_language() {
+fn a_loop_in_python_works_through_the_program() {
     if Command::new("python3")
         .arg("--version")
         .stdout(Stdio::null())

@@ -299,7 +299,7 @@ fn o4_no_credential_of_the_environment_is_shown() {
 
 /// Everything else is shown, so that a person knows which store is meant.
 #[test]
-fn o4_what_is_no_secret_is_shown() {
+fn o4_parts_of_a_url_without_secrets_are_shown() {
     let folder = tempdir().unwrap();
     let said = |args: &[&str]| String::from_utf8(run(folder.path(), args, &[]).stderr).unwrap();
     let error = said(&["store", "ls", "gs://bucket/agents?bearer_token=pLanTeD"]);

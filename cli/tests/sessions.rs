@@ -133,7 +133,7 @@ fn requests_that_grow_are_one_conversation_whatever_wraps_them() {
 }
 
 #[test]
-fn conversations_that_part_are_two() {
+fn conversations_that_diverge_are_two() {
     let requests = requests();
     let mut other = requests[2].0.clone();
     other["messages"][1]["content"] = json!("Find another.");
@@ -154,7 +154,7 @@ fn conversations_that_part_are_two() {
 
 /// The shape that other logs are to be converted to is read as the README shows it.
 #[test]
-fn a_log_that_is_not_known_is_told_what_to_convert_it_to() {
+fn an_unknown_log_is_answered_with_the_format_to_convert_to() {
     let folder = tempdir().unwrap();
     let log = folder.path().join("log.json");
     std::fs::write(&log, "{\"a\": 1}").unwrap();

@@ -20,7 +20,7 @@ const READY: [&str; 6] = [
 ];
 
 #[test]
-fn the_ready_policies_and_the_defaults_are_fine() {
+fn the_built_in_policies_and_the_defaults_are_valid() {
     for ready in READY {
         succeed(&["config", "check", ready], "");
         let file = format!("{}/policies/{ready}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -43,7 +43,7 @@ fn the_ready_policies_and_the_defaults_are_fine() {
 }
 
 #[test]
-fn a_name_that_is_neither_ready_nor_a_file_is_told_what_is() {
+fn an_unknown_policy_is_answered_with_the_built_in_names() {
     let said =
         "there is no built-in policy and no file called recomended (built in: recommended, eino, ";
     let store = tempdir().unwrap();
@@ -59,7 +59,7 @@ fn a_name_that_is_neither_ready_nor_a_file_is_told_what_is() {
 }
 
 #[test]
-fn a_store_that_is_looked_into_is_not_made() {
+fn listing_a_missing_store_does_not_create_it() {
     let folder = tempdir().unwrap();
     let typo = folder.path().join("typo");
     let error = fail(
@@ -97,7 +97,7 @@ fn a_store_that_is_looked_into_is_not_made() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_names_it_whatever_the_command() {
+fn every_command_names_the_settings_file_in_its_errors() {
     let folder = tempdir().unwrap();
     let (file, log) = (
         folder.path().join("mine.toml"),
@@ -127,7 +127,7 @@ fn what_is_wrong_with_a_file_names_it_whatever_the_command() {
 }
 
 #[test]
-fn checking_says_which_directories_are_not_there_and_makes_none() {
+fn checking_names_missing_directories_and_creates_none() {
     let folder = tempdir().unwrap();
     let (file, store) = (
         folder.path().join("offcut.toml"),
@@ -194,7 +194,7 @@ fn a_home_directory_is_for_shells() {
 }
 
 #[test]
-fn what_is_kept_nowhere_is_said_once_and_where_it_matters() {
+fn a_store_in_memory_is_noted_once_when_it_matters() {
     let ran = run(
         &[
             "truncate",
@@ -255,7 +255,7 @@ fn the_usage_says_that_a_store_is_needed() {
 }
 
 #[test]
-fn what_is_printed_leads_back_in_every_spelling() {
+fn printed_locations_can_be_read_in_every_spelling() {
     let folder = tempdir().unwrap();
     let within = |args: &[&str], stdin: &str| {
         let ran = run_command(command(args).current_dir(folder.path()), stdin);

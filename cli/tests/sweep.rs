@@ -88,7 +88,7 @@ impl Home {
 }
 
 #[test]
-fn what_nobody_names_goes_and_is_brought_back_by_reading() {
+fn unreferenced_content_is_swept_and_reading_brings_it_back() {
     let home = Home::new();
     let would = home.sweep(&[]);
     assert_eq!(
@@ -132,7 +132,7 @@ fn what_nobody_names_goes_and_is_brought_back_by_reading() {
 }
 
 #[test]
-fn a_table_for_people() {
+fn the_table_is_readable() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let ran = run(
@@ -196,7 +196,7 @@ fn a_session_is_swept_by_its_id() {
 }
 
 #[test]
-fn a_prefix_with_nothing_below_it_is_said() {
+fn a_prefix_with_no_content_is_reported() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let note = "note: nothing at all is stored below ";
@@ -222,7 +222,7 @@ fn a_prefix_with_nothing_below_it_is_said() {
 }
 
 #[test]
-fn w6_a_directory_that_is_no_store_is_not_swept() {
+fn w6_a_directory_that_is_not_a_store_is_not_swept() {
     let home = Home::new();
     fs::create_dir_all(home.path("project/src/clear")).unwrap();
     fs::write(home.path("project/src/clear/screen.rs"), "fn clear() {}").unwrap();
@@ -256,7 +256,7 @@ fn w6_a_directory_that_is_no_store_is_not_swept() {
 }
 
 #[test]
-fn w6_directories_of_others_are_refused_unread() {
+fn w6_foreign_directories_are_refused_unread() {
     let home = Home::new();
     let live = home.path("transcripts");
     // Refused even without any content: zeros would look as if the sweep had worked.
@@ -325,7 +325,7 @@ fn w5_moving_is_not_called_freeing() {
 }
 
 #[test]
-fn w4_what_waits_is_removed_though_no_lease_can_be_written() {
+fn w4_waiting_content_is_removed_although_no_lease_can_be_written() {
     let home = Home::new();
     home.sweep(&["--apply"]);
     home.age(Path::new(&home.path("store")));
@@ -393,7 +393,7 @@ fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
 
 #[cfg(unix)]
 #[test]
-fn l1_what_a_transcript_names_through_a_link_in_the_store_stays() {
+fn l1_content_named_through_a_link_in_the_store_stays() {
     let home = Home::new();
     fs::rename(home.path("store/s1"), home.path("store/renamed")).unwrap();
     std::os::unix::fs::symlink("renamed", home.path("store/s1")).unwrap();
@@ -418,7 +418,7 @@ fn l1_what_a_transcript_names_through_a_link_in_the_store_stays() {
 }
 
 #[test]
-fn what_is_live_in_one_store_is_named_in_another() {
+fn content_named_by_another_store_stays() {
     let home = Home::new();
     let (store, greps, live) = (
         home.path("store"),
@@ -461,7 +461,7 @@ fn what_is_live_in_one_store_is_named_in_another() {
 }
 
 #[test]
-fn nothing_is_swept_while_nobody_knows_what_is_live() {
+fn a_sweep_without_live_names_is_refused() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &store, "--unreferenced", "--apply"], "", 2);
@@ -528,7 +528,7 @@ fn nothing_is_swept_while_nobody_knows_what_is_live() {
 }
 
 #[test]
-fn what_is_wrong_says_what_to_do() {
+fn errors_say_what_to_do() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
     let error = fail(&["sweep", &home.path("nowhere"), "--live", &live], "", 2);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_stored_is_verified() {
+    async fn stored_originals_are_verified() {
         let text = "a line of a long result\n".repeat(1_000);
         let verdict = verdict(&text, &text).await;
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_byte_that_differs_is_a_loss() {
+    async fn a_differing_byte_counts_as_a_loss() {
         let text = "a line of a long result\n".repeat(1_000);
         let verdict = verdict(&text, &text.replacen("long", "lang", 1)).await;
         assert_eq!((verdict.stored, verdict.verified), (1, 0));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_result_that_is_gone_is_a_loss() {
+    async fn a_missing_result_counts_as_a_loss() {
         assert!(verdict("short", "another").await.lost() > 0);
     }
 }

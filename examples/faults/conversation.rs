@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_as_it_should_be_holds() {
+    async fn an_unharmed_conversation_holds() {
         let tally = harmed(|_, _| ()).await;
         assert!(tally.holds(), "{tally:?}");
         assert_eq!(tally.results, 20);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_lost_is_found() {
+    async fn a_lost_result_is_found() {
         let tally = harmed(|conversation, _| {
             conversation.messages[9]["content"] = json!("result 4 of 5\n");
         })
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_leads_to_nothing_is_found() {
+    async fn a_dangling_location_is_found() {
         let tally = harmed(|_, location| std::fs::remove_file(location).unwrap()).await;
         assert_eq!(
             (tally.dangling, tally.holds()),
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_overwritten_is_found() {
+    async fn overwritten_content_is_found() {
         let other = Originals { seed: 5 }.result(7);
         let tally = harmed(|_, location| std::fs::write(location, other).unwrap()).await;
         assert_eq!(
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_half_written_is_found() {
+    async fn half_written_content_is_found() {
         let half = |_: &mut Conversation, location: &str| {
             let file = std::fs::OpenOptions::new()
                 .write(true)
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_without_a_word_is_found() {
+    async fn an_unreported_failure_is_found() {
         let (store, originals) = (
             offcut_testkit::Faulty::new(Fs::temporary().unwrap()),
             Originals { seed: 5 },

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_original_is_known_by_all_of_its_bytes() {
+    fn an_original_is_identified_by_all_of_its_bytes() {
         let originals = Originals { seed: 7 };
         for number in 0..20 {
             for text in [originals.result(number), originals.arguments(number)] {

@@ -42,7 +42,7 @@ macro_rules! targets {
         )*
 
         #[test]
-        fn no_target_is_left_out() {
+        fn every_target_has_a_corpus() {
             assert_eq!(TARGETS.map(|(name, _)| name), [$(stringify!($target)),*]);
         }
     };

@@ -165,7 +165,7 @@ async fn a_refusal_is_shown() {
 
 /// Lines without the mark don't mention Offcut.
 #[test]
-fn about_ten_lines_are_added() {
+fn the_example_adds_about_ten_lines() {
     let examples = [
         include_str!("../examples/chat_completions.rs"),
         include_str!("../examples/responses.rs"),

@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn c13_a_new_result_like_a_replaced_one_is_new() {
+    fn c13_a_new_result_equal_to_a_replaced_one_is_new() {
         let fixture = Fixture::new(&[(0, "first hint")]);
         assert_eq!(fixture.repeated(&["first hint", "same"]), [None, None]);
     }
 
     #[test]
-    fn what_was_replaced_is_known_and_what_took_its_place_is_not() {
+    fn the_ledger_knows_originals_and_not_their_replacements() {
         let Fixture { meter, ledger } = &Fixture::new(&[(0, "hint")]);
         let fixture = Fixture {
             meter: meter.clone(),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_counts_for_one_count_of_the_provider() {
+    fn saved_tokens_belong_to_one_count_of_the_provider() {
         let mut ledger = Ledger::default();
         let anchor = Anchor {
             usage: 10,

@@ -141,7 +141,7 @@ mod tests {
     use crate::tokens::Estimate;
 
     #[test]
-    fn results_of_other_parts_are_others() {
+    fn results_with_other_parts_have_other_fingerprints() {
         let meter = Meter::new(Arc::new(Estimate));
         let text = serde_json::json!("a");
         let png = |mime| PartRef::Media {

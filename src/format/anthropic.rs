@@ -170,7 +170,7 @@ mod tests {
     use crate::format::odd::{expect_untouched, seen};
 
     #[test]
-    fn several_results_in_one_message_are_slots_and_what_follows_is_the_users() {
+    fn several_results_of_a_message_are_slots_and_the_rest_is_the_users() {
         insta::assert_snapshot!(seen(&Anthropic, &json!({"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "a", "content": "one", "cache_control": {"type": "ephemeral"}},
             {"type": "tool_result", "tool_use_id": "b", "is_error": true, "content": [
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn l5_a_cache_mark_stays_one() {
+    fn l5_a_cache_mark_stays_a_cache_mark() {
         let mark = json!({"type": "ephemeral"});
         let image = json!({"type": "image", "source": {"type": "file", "file_id": "f"}, "cache_control": mark});
         let text = |text: &str| json!({"type": "text", "text": text});
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_messages_are_seen_as_what_they_are() {
+    fn malformed_messages_are_left_untouched() {
         let odd = [
             json!(null),
             json!([]),

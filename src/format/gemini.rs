@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_of_a_turn() {
+    fn a_turn_shows_its_calls_results_and_contents() {
         let contents = [
             json!({"role": "user", "parts": [
                 {"text": "go"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}},
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_response_holds() {
+    fn responses_are_shown_as_their_text_or_json() {
         let texts = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
         for (given, expected) in [
             (json!({"output": "x"}), r#"Text("x")"#),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn l5_a_replacement_stands_where_the_value_stood_and_errors_stay_errors() {
+    fn l5_a_replacement_keeps_its_place_and_the_error_flag() {
         for (before, after) in [
             (json!({"result": "long"}), json!({"result": "hint"})),
             (
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_contents_are_seen_as_what_they_are() {
+    fn malformed_contents_are_left_untouched() {
         let odd = [
             json!(null),
             json!([]),

@@ -217,7 +217,7 @@ mod tests {
     use crate::format::odd::{expect_untouched, seen};
 
     #[test]
-    fn what_is_seen_of_each_kind_of_message() {
+    fn every_kind_of_message_shows_its_pieces() {
         insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "assistant", "content": "Looking.", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}},
             {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_messages_are_seen_as_what_they_are() {
+    fn malformed_messages_are_left_untouched() {
         expect_untouched(
             &OpenAiChat,
             1,

@@ -179,7 +179,7 @@ mod tests {
     use crate::format::odd::{expect_untouched, seen};
 
     #[test]
-    fn what_is_seen_of_each_kind_of_item() {
+    fn every_kind_of_item_shows_its_pieces() {
         let items = [
             json!({"role": "user", "content": "go"}),
             json!({"type": "message", "role": "assistant", "id": "msg_1", "content": [
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_items_are_seen_as_what_they_are() {
+    fn malformed_items_are_left_untouched() {
         expect_untouched(
             &Responses,
             0,

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_each_kind_are_told_apart() {
+    fn every_format_is_detected() {
         let text = json!({"role": "user", "content": "go"});
         for (expected, messages) in [
             (WireFormat::OpenAiChat, json!([text])),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_is_none() {
+    fn json_that_is_not_a_conversation_has_no_format() {
         let ours = json!([{"role": "user", "content": [{"type": "text", "value": "go"}]}]);
         let log = json!([
             {"type": "session_meta", "payload": {}}, {"type": "summary", "summary": "x"},

@@ -349,19 +349,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn h1_what_is_rendered_is_parsed(hint in hints()) {
+        fn h1_parsing_inverts_rendering(hint in hints()) {
             let text = hint.render();
             assert_eq!(Hint::parse(&text), Some(hint));
         }
 
         #[test]
-        fn l3_a_hint_is_as_long_as_the_longer_of_its_sides(hint in hints()) {
+        fn l3_the_longest_form_is_the_longer_of_both_placements(hint in hints()) {
             let (one, other) = (hint.render(), hint.with_other_placement().render());
             assert_eq!(hint.longest(&one), one.len().max(other.len()));
         }
 
         #[test]
-        fn h1_several_hints_are_told_apart(hints in proptest::collection::vec(hints(), 1..4)) {
+        fn h1_adjacent_hints_are_separated(hints in proptest::collection::vec(hints(), 1..4)) {
             let hints: Vec<_> = hints.into_iter().map(|hint| Hint { placement: Placement::First, ..hint }).collect();
             let text = hints.iter().map(Hint::render).collect::<Vec<_>>().join("\n");
             assert_eq!(Hint::parse_all(&text), Some(hints));
@@ -375,7 +375,7 @@ mod tests {
         }
 
         #[test]
-        fn h1_headers_without_end_hide_nothing(hint in hints(), count in 0..300usize) {
+        fn h1_unterminated_headers_hide_nothing(hint in hints(), count in 0..300usize) {
             let many = "[offcut/1 link 0B 0-0 \"[offcut/1 ".repeat(count);
             for hint in [Hint { prose: many.clone(), ..hint.clone() }, Hint { preview: many.clone(), ..hint.clone() }] {
                 assert_eq!(Hint::parse(&hint.render()), Some(hint));
@@ -383,7 +383,7 @@ mod tests {
         }
 
         #[test]
-        fn a_hint_with_anything_around_it_is_none(hint in hints(), more in "[a-z ]{1,9}") {
+        fn a_hint_with_text_around_it_is_not_parsed(hint in hints(), more in "[a-z ]{1,9}") {
             let text = hint.render();
             assert_eq!(Hint::parse(&format!("{text}{more}")), None);
             assert_eq!(Hint::parse_all(&format!("{text}{more}")), None);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn r4_a_match_in_a_huge_line_is_shown_with_what_is_around_it() {
+    fn r4_a_match_in_a_huge_line_is_shown_with_its_surroundings() {
         let line = format!("{}needle{}", "x".repeat(3_000_000), "y".repeat(1_000));
         let hint = find(line.as_bytes(), "needle", 1, None, 1_000);
         assert!(
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn imitations_are_told_apart() {
+    fn imitations_of_matches_are_recognized() {
         let content = b"fn one\nlet a\nfn two";
         let real = find(content, "fn", 1, Some(1), 500);
         assert!(is_genuine(&real, content, &Prose::of(Language::English)));

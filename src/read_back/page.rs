@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn r2_a_page_says_what_it_shows_of_how_much_and_how_to_go_on() {
+    fn r2_a_page_names_its_lines_the_total_and_the_next_offset() {
         let content: String = (1..=9).map(|n| format!("line {n}\n")).collect();
         let page = cut(
             content.as_bytes(),

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn r1_an_argument_that_is_near_one_of_ours_is_told_its_name() {
+    fn r1_a_misspelt_argument_is_answered_with_the_right_name() {
         let error = |arguments: &str| {
             ReadRequest::parse(arguments)
                 .unwrap_err()

@@ -27,7 +27,7 @@ fn result(id: &str, name: &str) -> Message {
 }
 
 #[test]
-fn c2_the_newest_rounds_stay_and_what_is_unanswered_whatever_the_limit() {
+fn c2_the_newest_rounds_and_unanswered_calls_always_stay() {
     let messages = vec![
         Message::user("go"),
         Message::calls(vec![call("a", "f"), call("b", "f")]),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn swept_keys_lead_back() {
+    fn unswept_inverts_swept() {
         for (path, place) in [
             ("trunc/call_1", "swept/trunc/call_1"),
             ("clear/call_1-args", "swept/clear/call_1-args"),

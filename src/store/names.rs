@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_are_of_long_ids() {
+    fn only_long_ids_get_short_names() {
         let short = |id: &str| Id::short_of_call(id).name_of(b"content").file();
         assert_eq!(
             (short("call_12").as_str(), short("toolu_012345").as_str()),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_swept_is_what_a_name_means() {
+    async fn a_swept_key_means_the_swept_content() {
         let store = Memory::new();
         let (call, place) = (key("trunc/call_1"), key("swept/trunc/call_1"));
         store.put(&place, "swept".into()).await.unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_brings_back() {
+    async fn reading_brings_swept_content_back() {
         let store = Memory::new();
         let (call, place) = (key("trunc/call_1"), key("swept/trunc/call_1"));
         store.put(&place, "swept".into()).await.unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_finds_another_name_where_something_else_was_swept() {
+    async fn a_writer_takes_another_name_if_its_own_was_swept_with_other_content() {
         let store = Memory::new();
         store
             .put(&key("swept/trunc/call_1"), "swept".into())

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_kept_and_what_is_not_is_forgotten() {
+    fn counts_in_use_are_kept_and_others_forgotten() {
         let (secret, cache) = (Secret::new(), Cache::default());
         let all = prints(&secret, 0..3_000);
         all.iter().for_each(|print| cache.insert(*print, 7));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_displaces_no_other_and_shares_what_both_hold() {
+    fn conversations_share_counts_and_displace_none() {
         let (secret, one) = (Secret::new(), Cache::default());
         let two = one.sibling();
         let (idle, busy) = (prints(&secret, 0..50), prints(&secret, 50..20_000));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_without_a_session_of_their_own_take_turns() {
+    fn conversations_that_share_a_session_take_turns() {
         let (secret, cache) = (Secret::new(), Cache::default());
         let conversations: Vec<_> = (0..32)
             .map(|i| prints(&secret, i * 100..i * 100 + 100))

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_costs_as_if_unknown() {
+    fn images_without_a_size_cost_as_unknown() {
         for file in [
             &b""[..],
             b"no image at all",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_is_too_large() {
+    fn the_largest_sizes_do_not_overflow() {
         assert_eq!(tokens(u32::MAX, u32::MAX), 1_600);
         assert_eq!(tokens(u32::MAX, 1), 85 + 170 * 4);
         assert_eq!(tokens(1, 1), 255);

@@ -332,7 +332,7 @@ mod tests {
     use crate::tokens::Estimate;
 
     #[test]
-    fn a_document_is_known_by_its_compact_text() {
+    fn a_document_is_identified_by_its_compact_text() {
         let meter = Meter::new(Arc::new(Estimate));
         for value in [
             json!(null),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_reached_and_never_passed() {
+    fn the_bound_is_reached_and_never_exceeded() {
         let call = crate::content::ToolCall::new("a", "grep", r#"{"x":1}"#);
         let link = crate::content::Part::Link {
             mime: None,

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_searched_for() {
+    fn only_new_messages_are_searched() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
         assert_eq!(look(&secret, &mut seen, &["a", "bb"]), 2);
         assert_eq!(look(&secret, &mut seen, &["a", "bb", "ccc"]), 1);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_displaced_is_said() {
+    fn displaced_texts_are_reported() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
         let print = |text: &str| secret.of(text.as_bytes());
         look(&secret, &mut seen, &["a", "bb", "ccc"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_nothing_yet_is_not_known() {
+    fn texts_without_a_count_are_not_remembered() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
         seen.push(TextKind::Other, secret.of(b"a"));
         let mut seen = seen.restart();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_given_where_they_are_all() {
+    fn subjects_are_given_only_if_complete() {
         let (secret, mut seen) = (Secret::new(), Seen::default());
         look(&secret, &mut seen, &["a", "bb"]);
         assert_eq!(seen.subjects(TextKind::Result).count(), 0);

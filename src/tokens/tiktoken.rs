@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_be_one_word_is_cut() {
+    fn only_runs_that_may_be_one_word_are_cut() {
         let long = 5 * MAX_RUN;
         let words = [
             "fn main() {}\n",

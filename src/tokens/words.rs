@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn l3_what_is_said_without_counting_is_so(text in texts(), other in texts(), from in 0usize..300, length in 0usize..300) {
+        fn l3_estimates_without_counting_agree_with_counts(text in texts(), other in texts(), from in 0usize..300, length in 0usize..300) {
             let from = text.floor_char_boundary(from);
             let to = text.floor_char_boundary(from + length);
             let short = format!("12|{}\n{other}", &text[from..to.max(from)]);

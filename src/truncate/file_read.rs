@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_are_told_by_tool_and_command() {
+    fn file_reads_are_recognized_by_tool_and_command() {
         let reads =
             |tool: &str, arguments: &str| reads_a_file(&ToolCall::new("1", tool, arguments));
         assert!(reads("Read", r#"{"file_path":"/a.rs"}"#));

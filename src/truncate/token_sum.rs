@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_are_the_same_whatever_the_chunks(size in 1usize..50_000, length in 0usize..200_000, most in 0u64..60_000) {
+        fn chunks_do_not_change_the_token_sum(size in 1usize..50_000, length in 0usize..200_000, most in 0u64..60_000) {
             let meter = Meter::new(Arc::new(Estimate));
             let text = "abcdefg hijk€".repeat(length / 13);
             let sum = |chunk: usize, counts| {

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_takes_too_long_stops_and_is_counted() {
+    async fn a_sweep_past_its_deadline_stops_and_counts_the_rest() {
         let store = Memory::new();
         let key = Key::new("trunc/a").unwrap();
         store.put(&key, "abc".into()).await.unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_slept_does_not_go_on() {
+    fn a_sweep_does_not_continue_after_the_machine_slept() {
         let hour = Duration::from_secs(3_600);
         let slept = |hours: u32| Deadline {
             begun_at: SystemTime::now() - hour * hours,

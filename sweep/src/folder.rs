@@ -214,7 +214,7 @@ mod tests {
     // On other systems a directory can't be opened as a file.
     #[cfg(unix)]
     #[test]
-    fn l1_a_folder_that_has_just_changed_is_looked_at_again() {
+    fn l1_a_folder_that_has_just_changed_is_read_again() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("one"), "s1/trunc/a").unwrap();
         let changes_at = |time| {

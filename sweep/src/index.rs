@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn w1_what_is_live_is_handed_out_once() {
+    fn w1_live_names_are_given_out_once() {
         let keys = ["s1/trunc/a", "s1/trunc/A", "s2/trunc/a", "trunc/b"]
             .map(|path| Key::new(path).unwrap());
         let mut index = Index::new(keys.iter().enumerate());

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_has_it_at_a_time() {
+    async fn a_lease_has_one_holder() {
         let store = Memory::new();
         let first = take(&store, 100).await.unwrap();
         let error = take(&store, 101).await.unwrap_err().to_string();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dead_one_is_taken_over_by_one() {
+    async fn a_dead_lease_is_taken_over_by_one_sweep() {
         let store = Memory::new();
         take(&store, 100).await.unwrap();
         assert!(take(&store, 123).await.is_err());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_lives_as_long_as_its_own_grace() {
+    async fn a_lease_lives_as_long_as_its_grace() {
         let store = Memory::new();
         let begun = UNIX_EPOCH + GRACE * 100;
         let slow = Lease::take(&store, begun, GRACE * 2).await.unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_ends_late_opens_no_way_past_another() {
+    async fn a_late_sweep_gives_back_only_its_own_lease() {
         let store = Memory::new();
         let late = take(&store, 100).await.unwrap();
         let second = take(&store, 124).await.unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_time_that_nobody_has_harms_nothing() {
+    async fn an_impossible_time_in_a_lease_is_harmless() {
         let store = Memory::new();
         store
             .put(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_can_read_is_left_alone() {
+    async fn an_unreadable_lease_is_left_alone() {
         let store = Memory::new();
         store.put(&key(1).unwrap(), "?".into()).await.unwrap();
         assert!(

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_what_they_hold() {
+    fn messages_name_every_location_in_them() {
         let call = ToolCall::new("call_9", "read_file", r#"{"path":"memory:\/s1\/trunc\/a"}"#);
         let json = serde_json::json!({"nested": [{"where": "memory:/s1/trunc/b"}]});
         let mut messages = vec![
@@ -280,7 +280,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_do_not_go_round() {
+    fn links_are_followed_and_cycles_end() {
         let home = tempfile::tempdir().unwrap();
         let (folder, other) = (home.path().join("a"), home.path().join("b"));
         std::fs::create_dir_all(&folder).unwrap();

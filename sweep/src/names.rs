@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_a_text_names_what_it_may_mean() {
+    fn w1_a_text_names_every_location_that_it_may_mean() {
         for text in [
             "s1/trunc/call_1",
             "[offcut/1 truncated 20000B/1000L 9+0 \"memory://t/s1/trunc/call_1\"]",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_a_text_names_nothing_else() {
+    fn w1_a_text_names_no_other_location() {
         for other in [
             "s2/trunc/call_1",
             "trunc/call_12",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_punctuation_behind_a_name_is_no_name_of_its_own() {
+    fn w1_punctuation_after_a_name_is_not_a_name() {
         let rule = "-".repeat(60_000);
         assert_eq!(
             names(&format!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_parts_and_long_runs_hide_nothing() {
+    fn w1_chunks_and_long_runs_hide_no_name() {
         let text = format!(
             "{}/store/s1%2Ftrunc\\u002Fcall_1 {}",
             "a/".repeat(100_000),
@@ -292,7 +292,7 @@ mod tests {
 
     /// Counted in bytes, not in time: each byte is searched a bounded number of times.
     #[test]
-    fn w1_whatever_is_scanned_takes_linear_time() {
+    fn w1_scanning_takes_linear_time() {
         for part in [
             "-",
             r"\-",

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_or_young_stays() {
+    fn live_and_young_content_stays() {
         let entries = [
             entry("trunc/live", 1, 9_000),
             entry("trunc/young", 2, 23),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_takes_the_oldest_until_it_holds() {
+    fn a_quota_sweeps_the_oldest_until_it_is_met() {
         let entries = [
             entry("trunc/a", 10, 30),
             entry("trunc/b", 10, 50),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn w5_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
+    fn w5_sums_of_sizes_saturate() {
         let entries = [
             "trunc/a",
             "trunc/b",
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_takes_what_is_older() {
+    fn an_age_limit_sweeps_older_content() {
         let entries = [entry("trunc/a", 1, 47), entry("trunc/b", 1, 48)];
         let policy = SweepPolicy::new().max_age(Duration::from_secs(48 * HOUR));
         assert_eq!(
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_swept_is_judged_again() {
+    fn swept_content_is_decided_about_again() {
         let place = |hours| entry("swept/trunc/a", 5, hours);
         let there = |hours| entry("trunc/a", 7, hours);
         let of = |live: &[&str], entries: &[Entry]| {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_below_the_root_is_judged() {
+    fn only_content_below_the_root_is_swept() {
         let mut holdings = Holdings::default();
         for path in [
             "agent/s1/trunc/a",

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_each_spelling_is_read() {
+    fn w1_every_spelling_is_read() {
         for (spelled, means) in [
             (r"\u002f\u002F\\\\u002f\/\\\/", "/////"),
             (r"\u0063all\_1\-2\.3", "call_1-2.3"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_nothing_gets_longer() {
+    fn w1_unescaping_never_lengthens_a_text() {
         for part in [
             "%25", "%", "\\", "&amp;", "&#0", "\\u002f", "&sol;", "&#47;x",
         ] {

@@ -374,7 +374,7 @@ fn verdict(flaw: Flaw) -> Result<(), String> {
 }
 
 #[test]
-fn the_suite_accepts_what_has_no_flaw() {
+fn the_suite_accepts_flawless_stores() {
     assert_eq!(verdict(Flaw::None), Ok(()));
 }
 

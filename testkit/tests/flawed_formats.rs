@@ -154,7 +154,7 @@ fn complaint(of: WireFormat, flaw: Flaw) -> Option<String> {
 }
 
 #[test]
-fn l5_the_suite_finds_what_is_broken() {
+fn l5_the_suite_finds_every_flaw() {
     use WireFormat::{Anthropic, Gemini, OpenAiChat, Responses};
     for (flaw, clause, formats) in [
         (Flaw::BeginsLate, "begins with a role", &WireFormat::ALL[..]),
@@ -266,7 +266,7 @@ fn l5_the_suite_finds_numbers_for_ids() {
 }
 
 #[test]
-fn messages_that_test_nothing_are_refused() {
+fn conformance_refuses_messages_that_test_nothing() {
     let format = WireFormat::OpenAiChat;
     let suite = || {
         offcut_testkit::format::conformance(&format, &[json!({"role": "user", "content": "go"})]);

@@ -207,7 +207,7 @@ fn l5_gemini() {
 }
 
 #[test]
-fn l7_nothing_that_is_no_message_is_taken_and_nothing_panics() {
+fn l7_json_that_is_not_a_message_is_refused_without_panicking() {
     for format in WireFormat::ALL {
         for odd in [
             json!(null),

@@ -107,7 +107,7 @@ fn both_forms_of_a_location_resolve() {
 }
 
 #[test]
-fn where_both_forms_fit_it_is_the_shown_one() {
+fn a_location_that_fits_both_forms_is_the_shown_one() {
     let home = tempfile::tempdir().unwrap();
     let store = Fs::open(home.path().join("store")).unwrap();
     let absolute = store.locate(&key("x"));
@@ -207,7 +207,7 @@ async fn a_process_that_was_killed_leaves_nothing_to_see() {
 
 /// A runtime ends only after its blocking calls. By then, dropped calls must have left no file.
 #[test]
-fn what_is_dropped_leaves_no_staging_file() {
+fn dropped_calls_leave_no_staging_file() {
     let home = tempfile::tempdir().unwrap();
     let store = Fs::open(home.path()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -417,7 +417,7 @@ async fn sweeping_leaves_no_directories_and_no_staging_files() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_not_the_stores_own_is_not_swept() {
+async fn foreign_directories_and_links_are_not_tidied() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let home = tempfile::tempdir().unwrap();

@@ -240,7 +240,7 @@ async fn o2_a_store_opens_without_permission() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn l1_a_directory_that_was_moved_takes_nothing() {
+async fn l1_a_moved_directory_stores_nothing() {
     let home = tempfile::tempdir().unwrap();
     let (path, away) = (home.path().join("store"), home.path().join("away"));
     std::fs::create_dir(&path).unwrap();
@@ -294,7 +294,7 @@ async fn l1_a_directory_that_was_moved_takes_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn l6_a_link_where_the_store_was_to_be_leads_nowhere() {
+async fn l6_a_link_in_place_of_the_store_is_not_followed() {
     let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = Fs::open(home.path().join("deep/store")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), home.path().join("deep")).unwrap();

@@ -68,7 +68,7 @@ async fn o2_without_a_backend_there_is_nothing_to_try_out() {
 }
 
 #[tokio::test]
-async fn o2_whatever_fails_of_storing_and_reading_is_found() {
+async fn o2_any_failure_of_storing_and_reading_is_found() {
     let faults: [(&str, BreakStore); 4] = [
         ("put", |store| {
             store.fault_on_write(1, Fault::Fail(ErrorKind::Denied));
@@ -94,7 +94,7 @@ async fn o2_whatever_fails_of_storing_and_reading_is_found() {
 }
 
 #[tokio::test]
-async fn o2_what_stands_where_the_trial_stores_is_said() {
+async fn o2_other_content_under_the_probes_key_is_named() {
     let store = Memory::named("t").unwrap();
     let probe = super::key(PROBE);
     store.put(&probe, "something else".into()).await.unwrap();
@@ -138,7 +138,7 @@ fn o2_a_directory_that_became_read_only_is_found() {
 
 #[cfg(all(target_os = "linux", feature = "fs"))]
 #[tokio::test]
-async fn o2_a_directory_that_can_t_be_made_is_said_to_be_so() {
+async fn o2_a_directory_that_cannot_be_made_is_named() {
     use offcut::backend::Fs;
 
     // Not by root either.

@@ -33,12 +33,12 @@ async fn files_and_directories_are_private() {
 }
 
 #[tokio::test]
-async fn what_root_makes_belongs_to_the_owner_of_the_store() {
+async fn files_made_by_root_belong_to_the_owner_of_the_store() {
     use std::os::unix::fs::{MetadataExt, chown};
     let home = tempfile::tempdir().unwrap();
     if chown(home.path(), Some(65_534), Some(65_534)).is_err() {
         return eprintln!(
-            "SKIPPED what_root_makes_belongs_to_the_owner_of_the_store: this is not root"
+            "SKIPPED files_made_by_root_belong_to_the_owner_of_the_store: this is not root"
         );
     }
     let store = Fs::open(home.path()).unwrap();
@@ -110,7 +110,7 @@ fn o2_a_root_that_no_hint_can_show_is_refused_and_not_made() {
 }
 
 #[tokio::test]
-async fn l6_links_to_directories_lead_nowhere() {
+async fn l6_links_to_directories_are_not_followed() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("secret"), "secret").unwrap();
@@ -179,7 +179,7 @@ async fn l1_a_link_to_another_directory_of_the_store_is_not_listed_as_nothing() 
 }
 
 #[tokio::test]
-async fn l6_what_is_no_regular_file_is_neither_read_nor_replaced() {
+async fn l6_only_regular_files_are_read_or_replaced() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let secret = elsewhere.path().join("secret");

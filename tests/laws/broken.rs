@@ -65,7 +65,7 @@ fn assert_caught(flaw: Flaw, law: &str, others: &[&str]) {
 }
 
 #[test]
-fn without_a_flaw_nothing_is_found() {
+fn a_flawless_report_has_no_problems() {
     hold(5, simple_conversations, |steps| {
         block_on(try_all(Plain, Flaw::None, &steps))
     });

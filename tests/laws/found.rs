@@ -180,12 +180,12 @@ async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
 }
 
 #[test]
-fn c13_an_error_that_stayed_stays_beside_its_twin() {
+fn c13_a_kept_error_stays_although_an_equal_result_was_replaced() {
     block_on(twins(builder(Memory::new()), call("call_0", "grep"), true));
 }
 
 #[test]
-fn c13_a_result_of_an_excluded_tool_stays_beside_its_twin() {
+fn c13_a_result_of_an_excluded_tool_stays_although_an_equal_one_was_replaced() {
     let builder = builder(Memory::new()).clear_exclude_tools(["cat"]);
     block_on(twins(builder, call("call_0", "cat"), false));
 }
@@ -323,7 +323,7 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
 }
 
 #[test]
-fn l4_what_is_not_verified_counts_for_nothing_in_any_process() {
+fn l4_unverified_hints_free_nothing_in_any_process() {
     block_on(async {
         let store = Memory::named("m").unwrap();
         let build = || {
@@ -512,7 +512,7 @@ fn l4_a_text_that_stayed_whole_beside_hints_is_not_previewed_later() {
 }
 
 #[test]
-fn l1_several_short_hints_that_a_tool_repeats_stand_as_they_were() {
+fn l1_short_hints_that_a_tool_repeats_stay_unchanged() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let texts = vec![lines(400).into(), lines(500).into()];
@@ -540,7 +540,7 @@ fn l1_several_short_hints_that_a_tool_repeats_stand_as_they_were() {
 }
 
 #[test]
-fn l3_a_digest_takes_no_more_tokens_than_were_reckoned_with() {
+fn l3_a_digest_takes_no_more_tokens_than_were_allowed_for() {
     block_on(async {
         let reduction = builder(Memory::new())
             .token_counter(TokenCounter::O200kBase)

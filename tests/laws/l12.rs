@@ -103,7 +103,7 @@ fn l12_every_decision_is_one_event_without_content() {
 }
 
 #[test]
-fn l12_what_fails_is_said_without_content() {
+fn l12_failures_are_reported_without_content() {
     let cases = || (setups(STORE), conversations(), 0_usize..14, 1_u64..4);
     hold(8, cases, |(setup, steps, step, nth)| {
         listen(

@@ -109,7 +109,7 @@ fn l1_to_l5_hold_for_messages_as_text() {
 }
 
 #[test]
-fn l1_what_imitates_a_hint_is_not_lost() {
+fn l1_imitations_of_hints_are_not_lost() {
     let cases = || (setups(STORE), imitations());
     hold(30, cases, |(setup, steps)| {
         drive_twice(

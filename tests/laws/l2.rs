@@ -221,21 +221,21 @@ async fn change_meanwhile<F: Wire>(
 }
 
 #[test]
-fn l2_what_changed_meanwhile_is_left_alone_in_our_own_messages() {
+fn l2_slots_that_changed_are_left_alone_in_our_own_messages() {
     hold(15, interrupted, |case| {
         block_on(change_meanwhile(Plain, case))
     });
 }
 
 #[test]
-fn l2_what_changed_meanwhile_is_left_alone_in_chat_json() {
+fn l2_slots_that_changed_are_left_alone_in_chat_json() {
     hold(15, interrupted, |case| {
         block_on(change_meanwhile(OpenAiChat, case))
     });
 }
 
 #[test]
-fn l2_what_changed_meanwhile_is_left_alone_in_other_wire_formats() {
+fn l2_slots_that_changed_are_left_alone_in_other_wire_formats() {
     hold(5, interrupted, |case| {
         block_on(change_meanwhile(Responses, case))
     });

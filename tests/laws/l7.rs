@@ -401,7 +401,7 @@ fn l7_the_reader_takes_any_arguments() {
 }
 
 #[test]
-fn l4_how_a_stream_is_cut_into_chunks_does_not_matter() {
+fn l4_the_chunks_of_a_stream_do_not_matter() {
     let cases = || {
         (
             setups(STORE),

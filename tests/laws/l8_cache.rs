@@ -145,7 +145,7 @@ fn l8_finds_counts_that_are_remembered_by_address_and_length() {
 /// A loop passes in originals, one of which was edited since: the decision about the old text is
 /// not applied to the new one.
 #[test]
-fn l8_a_decision_is_not_repeated_on_what_was_edited() {
+fn l8_a_decision_is_not_repeated_over_an_edited_text() {
     let cases = || {
         (
             vec(("[ab]{200,3000}", any::<usize>(), any::<bool>()), 2..8),

@@ -72,7 +72,7 @@ async fn count_what_is_new(
 }
 
 #[test]
-fn l8_a_turn_costs_what_it_brought() {
+fn l8_the_cost_of_a_turn_follows_its_new_messages() {
     let cases = || {
         let turns = vec(
             proptest::prop_oneof![3 => 50_usize..900, 1 => 900_usize..9_000],
@@ -91,7 +91,7 @@ fn l8_a_turn_costs_what_it_brought() {
 }
 
 #[test]
-fn l10_two_reductions_do_not_know_of_each_other() {
+fn l10_two_reductions_share_no_state() {
     let cases = || {
         (
             (setups(STORE), conversations()),

@@ -212,7 +212,7 @@ fn stays_valid<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Vi
 }
 
 #[test]
-fn l5_what_providers_accept_they_accept_after_truncation_and_passes() {
+fn l5_messages_that_providers_accept_stay_accepted() {
     let cases = || (setups(STORE), valid_conversations());
     hold(10, cases, |(setup, steps)| {
         stays_valid(OpenAiChat, &setup, &steps)

@@ -47,7 +47,7 @@ fn foreign_readings(content: &str) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn r3_what_another_reader_returns_is_cut_to_a_page() {
+async fn r3_another_readers_output_is_cut_to_a_page() {
     let text_of = "The quick brown fox jumps over the lazy dog, and 狐狸 too.\n";
     let original: String = (0..300).map(|n| format!("{n} {text_of}")).collect();
     let one_line = "0123456789".repeat(2_000);
@@ -86,7 +86,7 @@ async fn r3_what_another_reader_returns_is_cut_to_a_page() {
 }
 
 #[tokio::test]
-async fn r3_a_name_exempts_nothing() {
+async fn r3_a_tools_name_alone_exempts_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
@@ -108,7 +108,7 @@ async fn r3_a_name_exempts_nothing() {
 }
 
 #[tokio::test]
-async fn r3_content_and_more_loses_nothing() {
+async fn r3_content_with_additions_loses_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
@@ -246,7 +246,7 @@ async fn is_stored(content: &str, how: &str, output: String) {
 }
 
 #[tokio::test]
-async fn l1_what_another_tool_picks_from_stored_content_is_kept() {
+async fn l1_lines_that_another_tool_picks_from_stored_content_are_stored() {
     let content: String = (0..2_000)
         .map(|n| format!("{n} GET /page/{} by user{}\n", n * 7, n % 5))
         .collect();
@@ -304,7 +304,7 @@ async fn l1_what_another_tool_picks_from_stored_content_is_kept() {
 }
 
 #[tokio::test]
-async fn l1_line_feeds_are_no_page() {
+async fn l1_line_feeds_are_not_a_page() {
     let content = format!("{}{}\n", "a line\n\n\n".repeat(300), "\n".repeat(30_000));
     is_stored(&content, "awk '{print $9}'", "\n".repeat(20_000)).await;
     let numbered: String = (901..2_000).map(|n| format!("{n}:\n")).collect();
@@ -372,7 +372,7 @@ async fn r3_a_stretch_of_content_that_repeats_itself_is_found_or_gets_shorter() 
 }
 
 #[tokio::test]
-async fn r3_bytes_that_are_no_utf8_are_not_stored_again() {
+async fn r3_bytes_that_are_not_utf8_are_not_stored_again() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let content: Vec<u8> = (0..9_000_u32).map(|n| (n * 7 % 251) as u8).collect();
@@ -387,7 +387,7 @@ async fn r3_bytes_that_are_no_utf8_are_not_stored_again() {
 }
 
 #[tokio::test]
-async fn r3_what_a_reader_says_beside_is_kept() {
+async fn r3_text_that_a_reader_adds_is_kept() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let location = store_result(&reduction, "a", lines(400)).await;
@@ -432,7 +432,7 @@ proptest! {
     /// After any omission, insertion or repetition of stored content, the result can be put
     /// together again from the page.
     #[test]
-    fn l1_a_page_takes_the_place_of_one_stretch_alone(
+    fn l1_only_one_unbroken_stretch_becomes_a_page(
         rows in vec("[ab]{0,3}\\PC{0,30}", 60..200), edits in vec((0_usize..4, proptest::prelude::any::<Index>()), 0..3),
         from in proptest::prelude::any::<Index>(), numbers in proptest::bool::ANY, repeats in 1_usize..4,
     ) {

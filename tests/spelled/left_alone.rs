@@ -16,7 +16,7 @@ fn is_fixed(format: WireFormat, message: &JsonText) -> Vec<bool> {
 }
 
 #[test]
-fn l5_a_message_in_which_a_key_that_counts_stands_twice_is_left_alone() {
+fn l5_a_message_with_a_duplicate_key_is_left_alone() {
     use WireFormat::{Anthropic, Gemini, OpenAiChat, Responses};
     for (format, text, fixed) in [
         (
@@ -161,7 +161,7 @@ fn outcomes(report: &Report) -> Vec<Outcome> {
 }
 
 #[tokio::test]
-async fn l12_a_pass_says_what_it_left_alone() {
+async fn l12_a_pass_reports_results_that_it_left_alone() {
     let mut messages = rounds([r#","content":"2""#, r#","n":1.00"#, ""]);
     let (format, before) = (Spelled(WireFormat::OpenAiChat), messages.clone());
     let mut conversation = Messages::new(&format, &mut messages);

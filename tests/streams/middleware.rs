@@ -29,7 +29,7 @@ async fn wrapped(
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_as_a_stream_and_keeps_its_mark() {
+async fn a_passed_stream_stays_a_stream_and_keeps_its_error_flag() {
     let reduction = small(&memory()).build().unwrap();
     for is_error in [false, true] {
         let streams = move |_: ToolCall| async move {

@@ -125,7 +125,7 @@ async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
 }
 
 #[tokio::test]
-async fn c5_a_hint_at_the_spool_is_cut_to_a_short_one_there() {
+async fn c5_a_hint_that_names_the_spool_is_shortened_and_still_names_it() {
     for way in Way::BOTH {
         let store = broken();
         let reduction = reduction(&store, OnStoreFailure::KeepOriginal);

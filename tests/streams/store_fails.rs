@@ -66,7 +66,7 @@ fn spilled(content: &str, size: usize) -> u64 {
 const SIZE: usize = 97;
 
 #[tokio::test]
-async fn t12_by_default_all_is_kept_that_can_be_had_back() {
+async fn t12_by_default_everything_recoverable_is_kept() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
@@ -94,7 +94,7 @@ async fn t12_by_default_all_is_kept_that_can_be_had_back() {
 }
 
 #[tokio::test]
-async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
+async fn t12_content_that_left_memory_and_cannot_be_read_back_is_lost() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
@@ -116,7 +116,7 @@ async fn t12_what_had_left_memory_and_can_not_be_read_back_is_lost() {
 }
 
 #[tokio::test]
-async fn t12_preview_only_says_that_it_is_lost() {
+async fn t12_preview_only_reports_the_loss() {
     let content = lines(400);
     for way in Way::BOTH {
         for (_, _, store) in places(spilled(&content, SIZE)) {
@@ -146,7 +146,7 @@ fn is_lost(shown: &Shown, content: &str, way: Way) {
 }
 
 #[tokio::test]
-async fn t12_where_it_is_to_fail_the_stream_ends_with_the_error() {
+async fn t12_with_fail_the_stream_ends_with_the_error() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
@@ -221,7 +221,7 @@ async fn t12_a_writer_that_can_not_be_read() {
 
 /// The writer has the only copy after the store has failed, so one failed read must not lose it.
 #[tokio::test]
-async fn l1_what_only_the_writer_has_is_asked_for_again() {
+async fn l1_content_that_only_the_writer_has_is_read_again() {
     let content = lines(400);
     for way in Way::BOTH {
         for (at, fault, store) in places(spilled(&content, SIZE)) {
@@ -252,7 +252,7 @@ fn link() -> Chunk {
 }
 
 #[tokio::test]
-async fn t12_what_was_lost_is_said_to_be_though_all_that_came_later_passes() {
+async fn t12_lost_content_is_reported_although_the_rest_passes() {
     let (first, second) = (lines(300), lines(301));
     for way in Way::BOTH {
         let store = Rigged::new();
@@ -332,7 +332,7 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
 }
 
 #[tokio::test]
-async fn t12_bytes_that_are_no_utf8_go_on_as_they_came() {
+async fn t12_bytes_that_are_not_utf8_pass_unchanged() {
     let content = b"caf\xe9 au lait\n".repeat(300);
     for (at, fault, store) in places(4) {
         let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
@@ -523,7 +523,7 @@ async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
 }
 
 #[tokio::test]
-async fn l1_a_character_that_comes_in_two_pieces_behind_many_texts_is_kept() {
+async fn l1_a_character_split_across_chunks_after_many_texts_is_kept() {
     let texts = (0..300).map(|n| Chunk::Part(Part::Text(format!("part {n} "))));
     let made: Vec<Chunk> = texts
         .chain(

@@ -196,7 +196,7 @@ async fn responses_are_cleared_too_and_everything_else_passes() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_sends_nothing_where_that_is_asked_for() {
+async fn a_failing_store_sends_nothing_if_settings_ask_for_an_error() {
     let server = Server::start(vec![Reply::Json(
         200,
         completion(&json!({"content": "ok"}), 1),

@@ -274,7 +274,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_an_error_that_says_so_without_what_was_said() {
+async fn invalid_answers_are_errors_that_quote_none_of_the_answer() {
     let refused = |status, message: &str, code: &str| {
         Reply::Json(
             status,
@@ -400,7 +400,7 @@ async fn endpoints_that_leave_things_out_are_understood() {
 }
 
 #[tokio::test]
-async fn what_is_asked_is_what_the_api_takes() {
+async fn requests_are_what_the_api_takes() {
     let server = Server::start(vec![Reply::Json(200, completion(&says("."), 1))]).await;
     let [a, b] = ["a", "b"].map(|id| ToolCall::new(id, "look", "{}"));
     let image = Part::Media {

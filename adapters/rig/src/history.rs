@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_is_seen_and_the_newest_message_stays() {
+    fn replacements_are_visible_and_the_newest_message_stays() {
         let result = |text: &str| {
             Message::tool_result(
                 CallId::from_wire("call_1"),

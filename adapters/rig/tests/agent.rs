@@ -407,7 +407,7 @@ async fn one_agent_serves_many_conversations() {
 }
 
 #[tokio::test]
-async fn r3_a_tool_of_the_users_by_the_readers_name_is_his() {
+async fn r3_a_users_tool_with_the_readers_name_is_not_the_reader() {
     struct ReadFile;
 
     impl rig::tool::Tool for ReadFile {
@@ -451,7 +451,7 @@ async fn r3_a_tool_of_the_users_by_the_readers_name_is_his() {
 }
 
 #[tokio::test]
-async fn t8_a_store_that_fails_is_said_or_costs_nothing() {
+async fn t8_a_failing_store_is_an_error_or_leaves_the_result_unchanged() {
     let server = ModelServer::start(|messages| match messages.len() {
         // The preamble and the prompt, then two messages for each round.
         2 | 4 => Reply::Calls(vec![(

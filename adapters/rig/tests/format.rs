@@ -105,7 +105,7 @@ fn calls() -> Message {
 }
 
 #[test]
-fn the_contract_of_formats_holds() {
+fn the_format_keeps_the_contract() {
     let said = [
         Message::system("be kind"),
         Message::user("go"),
@@ -164,7 +164,7 @@ fn l5_a_slot_is_replaced_and_nothing_else() {
 }
 
 #[test]
-fn what_is_written_is_seen() {
+fn replaced_parts_are_visited_as_written() {
     let mut message = results();
     let parts = vec![
         Part::Text("t".into()),
@@ -238,7 +238,7 @@ fn calls_are_seen_with_their_arguments_and_signatures() {
 }
 
 #[test]
-fn other_messages_are_seen_for_the_count() {
+fn other_messages_are_counted() {
     assert_eq!(
         seen(&Message::system("be kind")),
         ["System", "text be kind"]

@@ -240,7 +240,7 @@ async fn read(reduction: &ToolReduction, hint: &Hint) -> String {
 }
 
 #[tokio::test]
-async fn c13_over_originals_as_in_place() {
+async fn c13_a_loop_over_originals_equals_one_in_place() {
     let folder = std::env::var_os("OFFCUT_TRACES");
     let entries = folder
         .and_then(|folder| std::fs::read_dir(folder).ok())
@@ -251,8 +251,7 @@ async fn c13_over_originals_as_in_place() {
     files.sort();
     if files.is_empty() {
         // Not with a macro, whose output the harness would capture.
-        let skipped =
-            "SKIPPED c13_over_originals_as_in_place: OFFCUT_TRACES names no folder with JSON files";
+        let skipped = "SKIPPED c13_a_loop_over_originals_equals_one_in_place: OFFCUT_TRACES names no folder with JSON files";
         return writeln!(std::io::stderr(), "{skipped}").unwrap();
     }
     if cfg!(debug_assertions) {

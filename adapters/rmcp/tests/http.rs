@@ -111,7 +111,7 @@ async fn each_session_reads_its_own_results_alone() {
 }
 
 #[tokio::test]
-async fn without_sessions_whom_a_request_comes_from_decides() {
+async fn without_sessions_the_user_decides() {
     let reduction = reduction();
     let url = serve(move || {
         Reduced::new(Server::default(), reduction.clone()).session_by(|request| {
@@ -204,7 +204,7 @@ async fn a_tool_by_the_readers_name_is_an_error_that_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn t8_a_store_that_fails_costs_nothing() {
+async fn t8_a_failing_store_leaves_results_unchanged() {
     let broken = |on_error| {
         let store = offcut_testkit::Faulty::new(offcut::backend::Memory::new());
         store.fault_on_every_write(offcut_testkit::Fault::Fail(

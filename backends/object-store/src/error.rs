@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart() {
+    fn answers_get_the_right_error_kind() {
         for (status, code, kind) in [
             (404, "NoSuchKey", Kind::NotFound),
             (404, "NoSuchBucket", Kind::NoBucket),

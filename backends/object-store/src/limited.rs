@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_hangs_is_given_up() {
+    async fn a_call_that_hangs_times_out() {
         let hung = limited(
             Duration::from_secs(60),
             std::future::pending::<Result<(), Trouble>>(),

@@ -109,7 +109,7 @@ async fn a_put_survives_every_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_put_that_only_ever_fails_ends() {
+async fn a_put_that_always_fails_terminates() {
     all(
         [Fault::Refuse(503), Fault::Hang, Fault::Disconnect],
         async |fault| {
@@ -138,7 +138,7 @@ async fn a_put_that_only_ever_fails_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_put_whose_answers_are_all_lost_is_known_to_be_there() {
+async fn a_put_whose_answers_are_lost_is_found_to_be_stored() {
     all(
         [
             Fault::ApplyThenRefuse(503),
@@ -160,7 +160,7 @@ async fn a_put_whose_answers_are_all_lost_is_known_to_be_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_the_comparison_fails_nothing_is_claimed() {
+async fn a_failed_comparison_claims_nothing() {
     let server = Server::start().await;
     let store = proven(&server).await;
     let (key, content) = (key("trunc/call_1"), noise(10, 1));
@@ -209,7 +209,7 @@ async fn a_read_survives_every_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_only_ever_fails_ends() {
+async fn a_read_that_always_fails_terminates() {
     all(
         [
             Fault::Refuse(503),
@@ -233,7 +233,7 @@ async fn a_read_that_only_ever_fails_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_that_fails_says_so() {
+async fn a_listing_that_fails_is_an_error() {
     for fault in [Fault::Refuse(403), Fault::Hang] {
         let server = Server::start().await;
         let store = proven(&server).await;

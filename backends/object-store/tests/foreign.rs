@@ -152,7 +152,7 @@ fn flawed(flaw: Flaw) -> (Objects, TempDir) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_waits_for_ever() {
+async fn no_call_waits_forever() {
     let (store, _spool) = flawed(Flaw::Hangs);
     let key = Key::new("trunc/call_1").unwrap();
     let long = Bytes::from(vec![7; 9 << 20]);
@@ -189,7 +189,7 @@ async fn no_call_waits_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_can_not_be_is_an_error() {
+async fn an_impossible_answer_is_an_error() {
     let key = Key::new("trunc/call_1").unwrap();
     let content = Bytes::from(vec![7; 1_000]);
     for flaw in [Flaw::GivesLess, Flaw::GivesMore, Flaw::IgnoresRanges] {

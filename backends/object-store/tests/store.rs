@@ -96,7 +96,7 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_content_under_a_name_that_names_its_content_stays() {
+async fn other_content_under_a_content_addressed_key_stays() {
     let server = Server::start().await;
     let store = server.open("p");
     let content = noise(MAX_SINGLE_PUT + 1, 1);
@@ -124,7 +124,7 @@ async fn other_content_under_a_name_that_names_its_content_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t12_what_can_not_be_uploaded_is_kept() {
+async fn t12_content_that_cannot_be_uploaded_is_kept() {
     let server = Server::start().await;
     let store = server.open_impatient("p");
     store.check().await.unwrap();
@@ -225,7 +225,7 @@ fn walk(path: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn o1_one_tool_has_a_bucket_of_its_own() {
+async fn o1_a_tool_can_have_its_own_bucket() {
     let (server, other) = (Server::start().await, Server::start().await);
     let reduction = ToolReduction::recommended(server.open("agents"))
         .tool("grep", ToolPolicy::new().backend(other.open("greps")))
@@ -328,7 +328,7 @@ async fn said(url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_and_no_secret() {
+async fn errors_name_the_problem_and_show_no_secret() {
     let server = Server::start().await;
     assert_eq!(
         said(&server.url_of("no-such-bucket", "p", SECRET, "")).await,
@@ -374,7 +374,7 @@ async fn without_the_right_to_list_check_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_ours_is_not_listed() {
+async fn foreign_objects_are_not_listed() {
     use futures_util::StreamExt;
     let server = Server::start().await;
     let store = server.open("p");
@@ -471,7 +471,7 @@ fn l7_without_a_runtime_nothing_panics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l1_where_others_hold_both_names_the_result_stays() {
+async fn l1_a_result_stays_if_both_of_its_names_are_taken() {
     let server = Server::start().await;
     let store = server.open("agents");
     store.check().await.unwrap();

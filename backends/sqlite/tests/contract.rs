@@ -81,7 +81,7 @@ async fn tidying_removes_what_a_process_left_behind() {
 
 #[cfg(unix)]
 #[test]
-fn it_is_for_its_user_alone() {
+fn the_database_is_private_to_its_user() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.db");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_default_is_shown_as_it_is_written() {
+    fn options_without_a_default_are_valid_examples() {
         let examples = DEFAULT.lines().filter_map(|line| line.strip_prefix("# "));
         let is_setting = |line: &&str| line.starts_with('[') || line.split(' ').nth(1) == Some("=");
         let text: String = examples

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l7_sizes_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
+    fn l7_sums_of_sizes_saturate() {
         let entry = |swept| Listed {
             location: String::new(),
             bytes: u64::MAX,

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_lines_are_no_quotations() {
+    fn short_lines_are_not_quotations() {
         assert!(quotable("nineteen characters\n   nineteen characters   ").is_empty());
         assert_eq!(
             quotable("  twenty characters it\n"),
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_diff_marks_stand_aside() {
+    fn line_numbers_and_diff_marks_are_ignored() {
         for line in [
             "   12→let total = sum(values);",
             "12: let total = sum(values);",

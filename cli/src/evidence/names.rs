@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_path_are_found_by_themselves() {
+    fn parts_of_a_path_count_as_strings() {
         assert_eq!(
             sorted("see lib/make_index.rs"),
             ["lib/make_index.rs", "make_index"]
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_known_by_stretches() {
+    fn scripts_without_spaces_yield_overlapping_runs() {
         assert_eq!(sorted("配送费用为五元。"), ["送费用为五元", "配送费用为五"]);
         assert_eq!(sorted("短い文。"), [""; 0]);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_of_a_string_are_bounded() {
+    fn the_places_recorded_for_a_string_are_bounded() {
         let text = "file_name ".repeat(100);
         assert_eq!(names(&text)["file_name"].len(), MAX_PLACES);
     }

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_stay_the_same_ones() {
+    fn equal_ids_stay_equal() {
         let one = id("toolu_01");
         assert_eq!(
             (one.len(), ".offcut/trunc/".len() + one.len()),

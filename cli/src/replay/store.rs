@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_lead_back() {
+    fn locations_resolve_to_their_keys() {
         let (store, key) = (Scratch::default(), Key::new("trunc/a").unwrap());
         let location = store.locate(&key);
         assert_eq!(

@@ -166,7 +166,7 @@ fn clearing_is_worked_out_by_hand() {
 }
 
 #[test]
-fn what_is_seen_is_worked_out_by_hand() {
+fn visibility_equals_the_figures_by_hand() {
     let filler = "nothing to see\n".repeat(150);
     let quote = "let answer = compute(middle_one);";
     let results = [
@@ -210,7 +210,7 @@ fn what_is_seen_is_worked_out_by_hand() {
 }
 
 #[test]
-fn what_is_gone_for_good_is_not_reachable() {
+fn content_that_was_not_stored_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
     let reduction = settings::build(&policy, "a test", None).unwrap();
     let done = run(&by_hand(), Some(&reduction));
@@ -338,7 +338,7 @@ fn tight() -> [Settings; 3] {
 }
 
 #[test]
-fn a_naive_loop_finds_the_same() {
+fn a_naive_loop_gives_the_same_figures() {
     let mut messages = vec![Message::user("go")];
     for round in 0..40_usize {
         // Repeating ids, several calls in a round, results of all lengths.
@@ -368,12 +368,12 @@ fn a_naive_loop_finds_the_same() {
 }
 
 #[test]
-fn a_naive_loop_finds_the_same_on_real_transcripts() {
+fn a_naive_loop_gives_the_same_figures_on_real_transcripts() {
     let Some(folder) = std::env::var_os("OFFCUT_TRACES")
         .map(PathBuf::from)
         .filter(|folder| folder.is_dir())
     else {
-        let skipped = "SKIPPED a_naive_loop_finds_the_same_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
+        let skipped = "SKIPPED a_naive_loop_gives_the_same_figures_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
         writeln!(std::io::stderr(), "{skipped}").unwrap();
         return;
     };

@@ -67,7 +67,7 @@ fn all_that_is_said(language: Language) -> String {
 }
 
 #[test]
-fn h2_what_is_said_in_english() {
+fn h2_all_sentences_in_english() {
     insta::assert_snapshot!(all_that_is_said(Language::English), @"
     Stored in full. Read it with read_file.
     Stored in full.
@@ -93,7 +93,7 @@ fn h2_what_is_said_in_english() {
 }
 
 #[test]
-fn h2_what_is_said_in_chinese() {
+fn h2_all_sentences_in_chinese() {
     insta::assert_snapshot!(all_that_is_said(Language::Chinese), @"
     已完整存储。可用 read_file 读取。
     已完整存储。
@@ -164,7 +164,7 @@ fn h2_former_sentences_are_templates_and_are_recognized() {
 }
 
 #[test]
-fn o2_what_is_no_template_of_a_sentence() {
+fn o2_wrong_templates_of_sentences_are_refused() {
     let cases = [
         (Sentence::Cleared, "Gone."),
         (Sentence::Cleared, "{tool} {tool}"),
@@ -202,7 +202,7 @@ fn o2_what_is_no_template_of_a_sentence() {
 }
 
 #[test]
-fn h1_names_in_a_hint_are_short_whoever_wrote_them() {
+fn h1_long_names_are_cut_in_hints() {
     let long = "é".repeat(10_000);
     for language in Language::ALL {
         for facts in [
@@ -228,7 +228,7 @@ fn h1_names_in_a_hint_are_short_whoever_wrote_them() {
 }
 
 #[test]
-fn h1_what_is_filled_in_is_not_filled_in_again() {
+fn h1_values_with_placeholders_are_not_filled_in_again() {
     let templates = [(Sentence::Cleared, "{{{tool}}} in {location}".to_owned())].into();
     let prose = Prose::with(Language::English, &templates).unwrap();
     let mut hint = Hint::new(Kind::Cleared, 5);

@@ -76,7 +76,7 @@ fn s5_sherma_with_a_reducer() {
 
 /// sherma's plan: "Non-list fields ignore the reducer setting" — with a warning here.
 #[test]
-fn s5_sherma_ignores_a_reducer_on_a_field_that_is_no_list() {
+fn s5_sherma_ignores_a_reducer_on_a_field_that_is_not_a_list() {
     let schema = yaml(&one("sherma", "str", "append"));
     assert_eq!(
         after(&schema, &[json!({"x": "a"}), json!({"x": "b"})]),
@@ -560,7 +560,7 @@ fn s5_registered_reducers() {
 
 /// The same declaration in YAML, in JSON and in Rust gives the same state.
 #[test]
-fn s5_one_state_however_it_is_declared() {
+fn s5_rust_json_and_yaml_declare_the_same_state() {
     let in_yaml = yaml(
         "dialect: openarmature\nfields:\n  - name: log\n    type: list\n    default: [0]\n    reducer: append\n  - name: last\n",
     );

@@ -140,7 +140,7 @@ fn s1_missing_and_null_keys() {
 
 /// S1: on a match keep or replace; duplicates within the update collapse or not.
 #[test]
-fn s1_every_setting_of_the_knobs() {
+fn s1_every_combination_of_options() {
     let existing = || vec![(1, 'a'), (1, 'b')];
     let update = || vec![(1, 'c'), (2, 'd'), (1, 'e'), (2, 'f')];
     let of = |on_match, duplicates| {

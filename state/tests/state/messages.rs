@@ -268,7 +268,7 @@ fn s7_a_key_function_instead_of_ids() {
 
 /// LangGraph's and Agentflow's rules over a custom message type.
 #[test]
-fn typed_messages() {
+fn custom_message_types_follow_the_same_rules() {
     #[derive(Clone, Debug, PartialEq)]
     struct Note {
         id: Option<String>,
@@ -339,7 +339,7 @@ fn typed_messages() {
 /// Agentflow: `add_messages([msg1], [msg2, msg1])` is `[msg1, msg2]`. Its document promises unique
 /// messages; its code keeps duplicates within the update.
 #[test]
-fn agentflow_keeps_the_ones_that_are_there() {
+fn agentflow_keeps_existing_messages() {
     let add = AddMessages::agentflow_json();
     let message = |id: u8, text: &str| json!({"message_id": id, "role": "user", "content": text});
     let update = json!([message(2, "b"), message(1, "changed"), message(2, "twin")]);

@@ -241,7 +241,7 @@ proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 512, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn keyed_lists_are_one_behaviour(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
+    fn typed_and_dynamic_keyed_lists_agree(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
         let on_match = if knobs[0] { OnMatch::Keep } else { OnMatch::Replace };
         let duplicates = if knobs[1] { DuplicatesInUpdate::Collapse } else { DuplicatesInUpdate::AddAll };
         let expected = naive_keyed(&list, &update, on_match, duplicates);
@@ -253,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn add_messages_is_one_behaviour(list in items(10), update in operations()) {
+    fn typed_and_dynamic_add_messages_agree(list in items(10), update in operations()) {
         let expected = naive_messages(&list, &update);
         let typed = typed_add().reduce(list.clone(), update.clone());
         let as_json: Value = update.iter().map(operation_json).collect();
@@ -304,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn agentflow_adds_what_dedupe_append_appends(list in items(10), update in items(10)) {
+    fn agentflow_add_equals_dedupe_append(list in items(10), update in items(10)) {
         let add = AddMessages::agentflow(|(id, _): &Item| IDS.get(usize::from(*id)).copied());
         let puts = update.iter().copied().map(MessageUpdate::Put).collect();
         let expected = naive_keyed(&list, &update, OnMatch::Keep, DuplicatesInUpdate::Collapse);
@@ -313,7 +313,7 @@ proptest! {
 
     /// The promise: one update or several with the same items give the same list.
     #[test]
-    fn splits_do_not_matter(list in items(8), update in items(12), at in 0..12_usize, max in 1..8_usize) {
+    fn splitting_an_update_does_not_matter(list in items(8), update in items(12), at in 0..12_usize, max in 1..8_usize) {
         let max = NonZeroUsize::new(max).unwrap();
         let (first, second) = update.split_at(at.min(update.len()));
         let bare = |items: &[Item]| items.iter().map(|(id, _)| json!({"role": "user", "content": id})).collect::<Value>();
@@ -342,7 +342,7 @@ proptest! {
     }
 
     #[test]
-    fn merges_of_maps_are_one_behaviour(map in items(8), updates in vec(items(6), 0..4)) {
+    fn typed_and_dynamic_merges_of_maps_agree(map in items(8), updates in vec(items(6), 0..4)) {
         use std::collections::BTreeMap;
         let typed = |items: &[Item]| items.iter().map(|(id, n)| (id.to_string(), json!(n))).collect::<BTreeMap<_, _>>();
         let dynamic = |items: &[Item]| json!(typed(items));
@@ -362,7 +362,7 @@ proptest! {
 
     /// Existing items keep their order, before the new ones. After an error the list is unchanged.
     #[test]
-    fn order_and_errors(list in items(12), update in items(12), bad in 0..14_usize, keep in any::<bool>()) {
+    fn order_is_kept_and_errors_change_nothing(list in items(12), update in items(12), bad in 0..14_usize, keep in any::<bool>()) {
         let on_match = if keep { OnMatch::Keep } else { OnMatch::Replace };
         let keyed = KeyedList::merge_by_key(offcut_state::by(|(id, _): &Item| *id)).on_match(on_match);
         let out = keyed.reduce(list.clone(), update.clone()).unwrap();
@@ -404,7 +404,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pair_safe_bound_parts_no_pair(words in conversations(), at in 0..24_usize, max in 1..10_usize) {
+    fn the_pair_safe_bound_separates_no_pair(words in conversations(), at in 0..24_usize, max in 1..10_usize) {
         let (all, shapes) = messages(&words);
         let (list, update) = all.split_at(at.min(all.len()));
         let reducer = BoundedMessages::new(OpenAiChat, NonZeroUsize::new(max).unwrap());

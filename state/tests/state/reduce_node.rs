@@ -303,7 +303,7 @@ async fn n2_other_errors_are_not_retried() {
 
 /// N3: the input keys other than the output key are deleted; a missing one is not an error.
 #[tokio::test]
-async fn n3_what_is_deleted() {
+async fn n3_inputs_other_than_the_output_are_deleted() {
     let model = Model::answers("new a");
     let mut state = notes();
     let builder = ReduceNode::builder(model, "{a}")
@@ -379,7 +379,7 @@ async fn n5_inputs_are_stored_and_the_output_says_where() {
 
 /// N5 and L6: a key of the state may be anything.
 #[tokio::test]
-async fn l6_hostile_keys_are_no_paths() {
+async fn l6_hostile_keys_never_become_paths() {
     let store = memory();
     for key in ["../../etc/passwd", "a/b", "呼叫", "con", &"x".repeat(300)] {
         let mut state = Map::from_iter([(key.to_owned(), json!("content"))]);
@@ -417,7 +417,7 @@ async fn n5_a_store_that_fails() {
 
 /// N5: trying again is advised only while the store is temporarily unavailable.
 #[tokio::test]
-async fn n5_only_a_store_that_is_away_is_worth_another_try() {
+async fn n5_only_an_unavailable_store_is_retryable() {
     let without = ToolReduction::builder().skip_truncation(true);
     let full = Faulty::new(memory());
     full.fault_on_every_write(Fault::Fail(ErrorKind::Full));
@@ -468,7 +468,7 @@ fn declared() -> offcut_state::State {
 
 /// Over a declared state: the output is an update, and deleted fields are back at their defaults.
 #[tokio::test]
-async fn over_a_declared_state() {
+async fn a_declared_state_is_updated_and_deleted_fields_are_reset() {
     let model = Model::says(["s", "t"].map(|text| Ok(Message::assistant(text))));
     let mut state = declared();
     let node_ = node(&model).output_key("synthesis").build().unwrap();
@@ -491,7 +491,7 @@ async fn over_a_declared_state() {
 
 /// An output that the state can't hold is rejected before the model is asked, or changes nothing.
 #[tokio::test]
-async fn an_output_that_the_state_refuses() {
+async fn an_output_that_the_state_refuses_is_an_error() {
     for (key, calls) in [("nowhere", 0), ("n", 0), ("log", 1)] {
         let model = Model::answers("s");
         let mut state = declared();

@@ -18,7 +18,7 @@ fn bounded(max_len: usize) -> BoundedAppend {
 /// OpenArmature §2 "replace the existing value with the new value", Agentflow's
 /// `replace_value(1, 2)` and `replace_messages`.
 #[test]
-fn last_write_wins_is_the_update_as_it_is() {
+fn last_write_wins_returns_the_update() {
     assert_eq!(LastWriteWins.reduce(1, 2).unwrap(), 2);
     assert_eq!(
         reduce(&LastWriteWins, json!(["msg1"]), json!(["msg2"])),
@@ -33,7 +33,7 @@ fn last_write_wins_is_the_update_as_it_is() {
 
 /// OpenArmature §2: "Both existing and update values MUST be lists".
 #[test]
-fn append_is_list_and_list() {
+fn append_takes_two_lists() {
     assert_eq!(Append.reduce(vec![1, 1], vec![1, 2]).unwrap(), [1, 1, 1, 2]);
     assert_eq!(
         reduce(&Append, json!([1]), json!([[1], null])),

@@ -58,7 +58,7 @@ fn left(conversation: &str) -> String {
 
 /// Agentflow's three examples: complete, no result yet, no answer yet.
 #[test]
-fn agentflow_examples() {
+fn agentflows_examples_hold() {
     assert_eq!(left("u c1 r1 a"), "u a");
     assert_eq!(left("u c1"), "u c1");
     assert_eq!(left("u c1 r1"), "u c1 r1");
@@ -89,7 +89,7 @@ fn chains() {
 
 /// Agentflow: "Consecutive tool sequences: Each evaluated independently".
 #[test]
-fn sequences_are_judged_one_by_one() {
+fn every_sequence_is_decided_by_itself() {
     assert_eq!(left("u c1 r1 a u c2 r2"), "u a u c2 r2");
     assert_eq!(left("u c1 a u c2 r2 a"), "u c1 a u a");
     assert_eq!(left("c1 r1 a c2 r2 a"), "a a");
@@ -98,7 +98,7 @@ fn sequences_are_judged_one_by_one() {
 
 /// Anything in between makes a sequence incomplete.
 #[test]
-fn what_is_between_keeps_a_sequence() {
+fn messages_in_between_keep_a_sequence() {
     for kept in [
         "u c1 u r1 a",
         "u c1 r1 u a",
@@ -187,7 +187,7 @@ fn a_message_that_holds_more_than_results_stays() {
 /// Used as a reducer: the update is appended first, and a sequence may begin in the list and end in
 /// the update.
 #[test]
-fn as_a_reducer() {
+fn as_a_reducer_it_removes_over_list_and_update() {
     let reducer = RemoveToolMessages::<OpenAiChat>::default();
     let all = script("u c1 r1 c2 r2 a u");
     for at in 0..all.len() {

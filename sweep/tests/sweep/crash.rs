@@ -186,7 +186,7 @@ fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_sweep_can_not_list_it_does_not_touch() {
+async fn a_store_that_cannot_be_listed_is_not_touched() {
     // If an entry can't be listed, it may hold content that is live.
     let store = Clocked::new(Memory::new(), &Clock::new());
     store

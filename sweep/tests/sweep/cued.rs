@@ -16,7 +16,7 @@ async fn sweep(store: &Faulty<Memory>, live: &Live) -> SweepReport {
 }
 
 #[tokio::test]
-async fn what_is_not_brought_back_is_counted_once() {
+async fn content_that_could_not_be_brought_back_is_counted_once() {
     let store = Faulty::new(Memory::new());
     let inner = store.inner();
     inner

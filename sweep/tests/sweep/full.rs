@@ -31,7 +31,7 @@ async fn store_of(paths: &[&str]) -> Clocked<Memory> {
 }
 
 #[tokio::test]
-async fn w4_what_waits_is_removed_where_no_lease_can_be_written() {
+async fn w4_waiting_content_is_removed_if_no_lease_can_be_written() {
     let store = store_of(&[
         "trunc/old",
         "swept/trunc/gone",
@@ -223,7 +223,7 @@ impl Backend for Endless {
 }
 
 #[tokio::test]
-async fn w5_lengths_beyond_all_sums_are_counted_as_the_most_there_is() {
+async fn w5_sums_of_lengths_saturate() {
     let store = Endless(Memory::new());
     for path in [
         "trunc/a",
@@ -261,7 +261,7 @@ async fn w5_lengths_beyond_all_sums_are_counted_as_the_most_there_is() {
 }
 
 #[tokio::test]
-async fn w5_a_quota_holds_however_much_there_is() {
+async fn w5_a_quota_holds_for_any_amount() {
     let store = Endless(Memory::new());
     for path in ["trunc/a", "trunc/b", "trunc/c"] {
         store.put(&key(path), path.to_owned().into()).await.unwrap();

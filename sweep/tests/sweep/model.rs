@@ -342,7 +342,7 @@ impl World {
 }
 
 #[test]
-fn nothing_that_is_named_is_ever_lost() {
+fn named_content_is_never_lost() {
     let cases: u64 = std::env::var("OFFCUT_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())

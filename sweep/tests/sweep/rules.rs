@@ -55,7 +55,7 @@ async fn reads(reduction: &ToolReduction, location: &str) -> Result<String, Stri
 }
 
 #[tokio::test]
-async fn what_nobody_names_goes_in_two_steps() {
+async fn unreferenced_content_is_removed_in_two_steps() {
     let store = store();
     let session = quick(store.clone()).session("s1");
     let kept = offload(&session, "call_1", 500).await;
@@ -90,7 +90,7 @@ async fn what_nobody_names_goes_in_two_steps() {
 }
 
 #[tokio::test]
-async fn what_a_trial_has_stored_is_nobodys_content() {
+async fn the_probe_of_a_check_is_not_counted_as_content() {
     let store = store();
     let session = quick(store.clone()).session("s1");
     session.check_stores().await.unwrap();
@@ -150,7 +150,7 @@ async fn reading_brings_back_what_was_swept() {
 }
 
 #[tokio::test]
-async fn what_is_named_again_comes_back_by_itself() {
+async fn swept_content_that_is_named_again_is_brought_back() {
     let store = store();
     let location = offload(&quick(store.clone()), "call_1", 500).await;
     store.clock.turn(2 * DAY);
@@ -208,7 +208,7 @@ async fn a_swept_name_is_taken_for_other_content() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_be_and_changes_nothing() {
+async fn a_dry_run_reports_and_changes_nothing() {
     let store = store();
     let reduction = quick(store.clone());
     for id in ["call_1", "call_2", "call_3"] {
@@ -237,7 +237,7 @@ async fn a_dry_run_says_what_would_be_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_live_content_names_is_live() {
+async fn content_named_by_live_content_is_live() {
     let store = store();
     let put = async |path: &str, content: &str| {
         store
@@ -273,7 +273,7 @@ async fn what_live_content_names_is_live() {
 }
 
 #[tokio::test]
-async fn what_live_content_elsewhere_names_is_live_too() {
+async fn content_named_by_live_content_of_another_session_is_live() {
     let store = store();
     // A sub-agent's result, named in arguments of another session that were cleared since.
     store
@@ -309,7 +309,7 @@ async fn what_live_content_elsewhere_names_is_live_too() {
 }
 
 #[tokio::test]
-async fn sessions_in_sessions_have_keys_however_deep_they_are() {
+async fn nested_sessions_have_keys_at_any_depth() {
     let store = store();
     let mut session = quick(store.clone());
     let mut stored = BTreeSet::new();
@@ -324,7 +324,7 @@ async fn sessions_in_sessions_have_keys_however_deep_they_are() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_shown_in_two_ways_is_swept_once() {
+async fn a_store_with_two_shown_names_is_swept_once() {
     use offcut::backend::Fs;
     let home = tempfile::tempdir().unwrap();
     let open = || Fs::open(home.path()).unwrap();
@@ -376,7 +376,7 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
 }
 
 #[tokio::test]
-async fn what_is_no_stored_content_is_left_alone() {
+async fn foreign_keys_are_left_alone() {
     let store = store();
     let others = [
         "notes",
@@ -424,7 +424,7 @@ async fn a_session_or_a_root_is_swept_by_itself() {
 }
 
 #[tokio::test]
-async fn a_session_is_kept_under_the_names_that_it_has_and_had() {
+async fn a_session_is_kept_under_its_current_and_former_names() {
     let store = store();
     let whole = quick(store.clone()).session("agent");
     for path in [
@@ -534,7 +534,7 @@ async fn all_stores_of_a_configuration_are_swept() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_before_anything_is_done() {
+async fn wrong_policies_are_refused_before_anything_is_swept() {
     let store = store();
     let sweep = async |reduction: ToolReduction, policy: SweepPolicy| {
         offcut_sweep::sweep(&reduction, &Live::new(), &policy, SystemTime::now())
@@ -573,7 +573,7 @@ async fn what_is_wrong_is_said_before_anything_is_done() {
 /// The removal that is tried before a sweep begins uses a name that nobody has seen and that says
 /// nothing about the problem.
 #[tokio::test]
-async fn w4_a_store_that_can_not_remove_is_told_in_few_words() {
+async fn w4_a_store_that_cannot_remove_is_reported_briefly() {
     let apply = SweepPolicy::new().unreferenced().apply();
     let reduction = quick(Plain::Unable).session(&"s".repeat(64));
     let error = offcut_sweep::sweep(&reduction, &Live::new(), &apply, SystemTime::now())

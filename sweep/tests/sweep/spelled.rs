@@ -56,7 +56,7 @@ fn html(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn w1_what_is_spelled_as_documented_stays() {
+async fn w1_documented_spellings_keep_content() {
     let mut spelled = vec![
         // JSON, and JSON in JSON.
         with("/", r"\u002d", r"\u005f"),
@@ -129,7 +129,7 @@ async fn w1_what_is_spelled_as_documented_stays() {
 }
 
 #[tokio::test]
-async fn w1_what_may_be_meant_as_it_stands_stays_too() {
+async fn w1_names_that_may_be_meant_literally_stay_too() {
     for text in [
         // Windows has backslashes between the directories above a store.
         r"C:\s-1/trunc/call_1",
@@ -159,7 +159,7 @@ async fn w1_what_may_be_meant_as_it_stands_stays_too() {
 
 /// Spellings that docs/sweeping.md says are not read.
 #[tokio::test]
-async fn w1_what_is_not_promised_is_as_documented() {
+async fn w1_spellings_that_are_not_promised_are_as_documented() {
     for text in [
         "L3N0b3JlL3MtMS90cnVuYy9jYWxsXzE=",
         "2f73746f72652f732d312f7472756e632f63616c6c5f31",

@@ -144,7 +144,7 @@ async fn a_failing_store_loses_nothing_in_silence(
 }
 
 #[test]
-fn l1_a_store_that_fails_while_a_stream_runs_loses_nothing_in_silence() {
+fn l1_a_store_that_fails_during_a_stream_loses_nothing_silently() {
     let cases = || (cases(), failures());
     hold(100, cases, |(case, failure)| {
         block_on(a_failing_store_loses_nothing_in_silence(case, failure))

@@ -383,7 +383,7 @@ pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
 }
 
 #[test]
-fn t2_how_a_result_was_cut_into_chunks_changes_nothing() {
+fn t2_the_chunks_of_a_result_do_not_matter() {
     hold(100, cases, |case| block_on(chunks_change_nothing(case)));
 }
 

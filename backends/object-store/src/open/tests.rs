@@ -180,7 +180,7 @@ fn l11_wrong_urls_do_not_open() {
 
 /// The URL parser changes these into another place, and the store would silently be opened there.
 #[test]
-fn o4_a_url_means_the_place_that_it_says() {
+fn o4_a_url_opens_the_place_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_str().unwrap();
     let roots = [
@@ -230,7 +230,7 @@ proptest::proptest! {
 
     /// The parser does not change a path that counts as plain.
     #[test]
-    fn o4_a_plain_path_is_what_the_parser_makes_of_it(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
+    fn o4_the_parser_leaves_a_plain_path_unchanged(path in "(/|\\.|%2e|%2F|%5c|\\\\|a|b|\t| ){0,8}") {
         for scheme in ["s3://bucket/m/", "memory:/m/", "file:///m/"] {
             let text = format!("{scheme}{path}");
             if StoreUrl::from(&*text).has_plain_path() {

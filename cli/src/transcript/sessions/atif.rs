@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_that_were_copied_are_no_calls_and_subagents_are_transcripts() {
+    fn copied_steps_are_not_calls_and_subagents_are_transcripts() {
         let observation = json!({"results": [{"source_call_id": "1", "content": "a.py"}]});
         let calls = json!([{"tool_call_id": "1", "function_name": "ls", "arguments": {}}]);
         let agent = json!({"source": "agent", "message": "I look.", "tool_calls": calls, "observation": observation});

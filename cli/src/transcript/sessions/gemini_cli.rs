@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_change_what_came_before() {
+    fn later_records_change_earlier_ones() {
         let user = |id: &str, text: &str| json!({"id": id, "type": "user", "content": text});
         let log = [
             json!({"sessionId": "s", "projectHash": "p"}),

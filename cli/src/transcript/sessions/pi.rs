@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_parents_ends() {
+    fn a_cycle_of_parents_terminates() {
         let log = [
             json!({"type": "session", "cwd": "/"}),
             entry("1", "2", &json!({"role": "user", "content": "a"})),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_begins_another_transcript_and_counts_no_turn_twice() {
+    fn a_compaction_begins_a_new_transcript_without_repeating_turns() {
         let turn =
             |text: &str| json!({"role": "assistant", "content": [{"type": "text", "text": text}]});
         let log = [

@@ -189,7 +189,7 @@ pub enum Outcome {
     Paged,
     /// Old: stored, and replaced by a hint.
     Cleared,
-    /// Old, and already stored: replaced by a hint at where it is.
+    /// Old, and already stored: replaced by a hint that names where it is.
     Shortened,
     /// Whole, with a preview that is expected to pay: stored, and replaced by a hint with a
     /// preview.

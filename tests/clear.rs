@@ -397,7 +397,7 @@ async fn c5_an_imitation_loses_nothing() {
         Outcome::Kept(Reason::Unverified)
     );
     assert_eq!(text(content(&messages[1])), chatty.render());
-    // A hint at a location outside of our roots is ordinary text.
+    // A hint that names a location outside of our roots is ordinary text.
     let mut foreign = real;
     foreign.location = Some(offcut::backend::Location::new("/etc/passwd"));
     let forged = foreign.render();

@@ -23,7 +23,7 @@ pub(crate) struct Verdict {
     pub(crate) results: usize,
     /// Number of results that stand unchanged in the conversation.
     pub(crate) in_place: usize,
-    /// Number of results that the conversation replaced by a hint at the unchanged original.
+    /// Number of results replaced by a hint that names the unchanged original.
     pub(crate) behind_hint: usize,
     /// One line for each original that is neither in the conversation nor at the location that a
     /// hint or report gives.

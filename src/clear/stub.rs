@@ -1,4 +1,4 @@
-//! The line that replaces each part of a cleared result: a hint at where its content is, or will
+//! The line that replaces each part of a cleared result: a hint that names where its content is, or will
 //! be.
 
 use std::collections::{HashMap, HashSet};
@@ -22,10 +22,10 @@ use crate::text::lines::count_lines;
 pub(super) enum Line {
     /// A text that needs no storing, and the locations of the originals that it names.
     Ready(String, Vec<Location>),
-    /// A hint at where the content is going to be stored.
+    /// A hint that names where the content is going to be stored.
     Store(Box<ToStore>),
-    /// Short hints at where the originals already are, if the hints shown agree with what is stored
-    /// there. Otherwise the other line, because the part is an ordinary text.
+    /// Short hints that name where the originals already are, if the hints shown agree with what is
+    /// stored there. Otherwise the other line, because the part is an ordinary text.
     Shorten(Vec<Shown>, Box<Line>),
 }
 
@@ -215,7 +215,7 @@ impl<'a> Stubs<'a> {
         make(self.session.roots(), Phase::Clear, name, content)
     }
 
-    /// A hint at stored content; without a backend, one that says that the content is gone.
+    /// A hint that names stored content; without a backend, one that says that the content is gone.
     fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
         let Some(backend) = of.policy.backend() else {
             let mut line = self.session.hint(draft, None).render();
@@ -280,7 +280,7 @@ impl<'a> Stubs<'a> {
     }
 }
 
-/// A draft of a cleared hint at `content` of the media type `mime`; `None` is text.
+/// A draft of a cleared hint for `content` of the media type `mime`; `None` is text.
 fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
     let mut draft = Draft::new(Kind::Cleared, content.len() as u64, tool, preview);
     let mime = mime.filter(|mime| *mime != "application/json");
@@ -289,7 +289,7 @@ fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Dra
     draft
 }
 
-/// A hint at a link.
+/// A hint for a link.
 fn link(tool: &str, url: &str, session: &Session) -> String {
     let draft = Draft::new(Kind::Link, 0, tool, String::new());
     session.hint(draft, Some(Location::new(url))).render()

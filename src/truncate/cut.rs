@@ -16,13 +16,13 @@ pub(super) struct Cut {
     /// after each text.
     pub(super) manifest: Option<String>,
     pub(super) draft: Draft,
-    /// The hint at each location that it may get, the longest of each kind.
+    /// The hint for each location that it may get, the longest of each kind.
     pub(super) forms: Vec<Form>,
     /// The error of a user's preview.
     pub(super) problem: Option<String>,
 }
 
-/// A hint at one location.
+/// A hint that names one location.
 #[derive(Debug)]
 pub(super) struct Form {
     hint: Hint,

@@ -1,6 +1,6 @@
 //! Runs a command and shows its output as a model would see it: live up to the head, then, once the
-//! command has ended, the tail and a hint that leads to all of it. Memory does not depend on the length
-//! of the output.
+//! command has ended, the tail and a hint that leads to all of it. Memory does not depend on the
+//! length of the output.
 //!
 //! ```sh
 //! cargo run --example stream_command                      # counts to a million

@@ -3,7 +3,7 @@
 //! A hint is a header, a sentence and perhaps a preview:
 //!
 //! ```text
-//! [offcut/1 truncated 51200B/812L 64+7998 "/home/me/.offcut/trunc/call_1"] The full result is stored there; …
+//! [offcut/1 truncated 51200B/812L 39+7998 "/home/me/.offcut/trunc/call_1"] Stored in full. Read it with read_file.
 //! first lines
 //! [… 47000B, L40-790 …]
 //! last lines

@@ -21,7 +21,7 @@ pub use tool::ReadFileTool;
 
 /// Minimum room for a page's content, in bytes.
 pub(crate) const MIN_PAGE: usize = 200;
-/// The lines of content longer than this, in bytes, are not counted for each page.
+/// Content longer than this, in bytes, does not have its lines counted for each page.
 const MAX_COUNTED: u64 = 8 << 20;
 
 /// Returns true if a hint shows only stored content, so that it can be cut or removed without loss.

@@ -166,8 +166,8 @@ impl ToolReduction {
     /// Plans a clear pass. Nothing is stored or changed.
     ///
     /// New texts are counted on this thread, at about a millisecond per 20 kB.
-    /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts where blocking
-    /// is fine.
+    /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts on a thread
+    /// that may block.
     ///
     /// ```
     /// # use offcut::{Turn, ToolReduction, backend::Memory};
@@ -277,7 +277,7 @@ impl ToolReduction {
     ///
     /// If the text consists of hints or pages of this session, it is not stored again, and the
     /// locations of its originals are returned, one or more. `None` means that it looks like such
-    /// hints but shows something other than what is stored. Any text may look so: keep it.
+    /// hints but shows something else than what is stored. Any text may look like that, so keep it.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};

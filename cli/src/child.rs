@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
 /// they include all of the command's own.
 const MAX_AFTER_END: usize = 1 << 20;
-/// Time that the command has to end after a signal that ends it. The sender of the signal is likely
+/// Time for the command to end after a signal that asks it to. The sender of the signal is likely
 /// to kill this program soon too, so the output so far has to be shown and stored before that.
 const GRACE: Duration = Duration::from_millis(1_500);
 

@@ -1,5 +1,5 @@
-//! The line that replaces each part of a cleared result: a hint that names where its content is, or will
-//! be.
+//! The line that replaces each part of a cleared result: a hint that names where its content is, or
+//! will be.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -51,7 +51,7 @@ impl State {
         self.schema.find(field).map(|at| self.value(at))
     }
 
-    /// Returns whether the field exists and was set.
+    /// Returns true if the field exists and was set.
     #[must_use]
     pub fn is_set(&self, field: &str) -> bool {
         self.schema

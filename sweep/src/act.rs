@@ -162,7 +162,7 @@ fn refused(key: &Key, why: &str) -> BackendError {
     BackendError::new(ErrorKind::Other, format!("`{key}` was left alone: {why}"))
 }
 
-/// Time at which a sweep ends itself: long before another one takes it for dead.
+/// Time at which a sweep ends itself, long before another one considers it dead.
 ///
 /// It is measured by two clocks: one stands still while the machine sleeps, the other may be set
 /// back.

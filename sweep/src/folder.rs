@@ -10,8 +10,8 @@ use super::file;
 use super::live_error::{LiveError, Problem};
 use super::names::Names;
 
-/// Number of times that a changing folder is walked. An agent that is still writing after that
-/// writes what is new.
+/// Maximum number of walks over a folder that keeps changing. Whatever an agent writes after that
+/// is new.
 const WALKS: usize = 16;
 /// Coarsest time stamp of any file system. Two changes within this span may have the same time.
 const COARSEST: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ struct Folder {
     files: BTreeMap<PathBuf, Version>,
 }
 
-/// Metadata that tells two states of a file or folder apart.
+/// Metadata that distinguishes two states of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     modified: Option<SystemTime>,
@@ -72,7 +72,7 @@ impl Version {
 
 impl Folder {
     /// Reads every file below `path` that is new or has changed since it was last read. Returns
-    /// whether anything has changed in the meantime.
+    /// true if anything has changed in the meantime.
     fn walk(&mut self, path: &Path, names: &mut Names) -> Result<bool, LiveError> {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);

@@ -20,7 +20,7 @@ use offcut::backend::Backend;
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// use offcut::backend::Memory;
 ///
-/// // In `#[tokio::test(flavor = "multi_thread")]`, so that what races really does:
+/// // In `#[tokio::test(flavor = "multi_thread")]`, so that racing calls really run in parallel:
 /// offcut_testkit::backend::conformance(async || Memory::new()).await;
 /// # });
 /// # Ok::<(), std::io::Error>(())

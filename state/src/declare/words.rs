@@ -93,7 +93,7 @@ pub(super) fn is_known(name: &str) -> bool {
     WORDS.contains(&name)
 }
 
-/// Returns whether a dialect has the word. Reducers with parameters belong to no dialect, so every
+/// Returns true if a dialect has the word. Reducers with parameters belong to no dialect, so every
 /// dialect takes them.
 fn dialect_has(dialect: Dialect, word: &str) -> bool {
     match dialect {

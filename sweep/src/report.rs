@@ -173,7 +173,7 @@ pub enum SweepError {
     /// The store could not list its content, read live content that may name more, or tell whether
     /// another sweep is running.
     #[error(
-        "nothing was swept: the store failed, so it can't be told what is live; try again later"
+        "nothing was swept: the store failed, so live content could not be determined; try again later"
     )]
     Store(#[source] BackendError),
 }

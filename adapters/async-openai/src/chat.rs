@@ -161,7 +161,7 @@ impl Format for TypedChat {
 
     #[expect(
         deprecated,
-        reason = "`function_call` stands in conversations that are old"
+        reason = "old conversations contain `function_call`"
     )]
     fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
         let Message::Assistant(message) = message else {
@@ -188,7 +188,7 @@ impl Format for TypedChat {
 
 #[expect(
     deprecated,
-    reason = "`function_call` stands in conversations that are old"
+    reason = "old conversations contain `function_call`"
 )]
 fn visit_assistant<'m>(message: &'m AssistantMessage, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Assistant));

@@ -921,7 +921,7 @@ async fn reports_are_handed_to_the_observer() {
 
 /// Zeros and the largest numbers in every field fail the build or give a working reduction.
 #[tokio::test]
-async fn l7_no_number_is_too_odd() {
+async fn l7_no_number_panics() {
     let fields = [
         "max_length_for_trunc",
         "preview_above",
@@ -997,7 +997,7 @@ async fn l7_no_number_is_too_odd() {
 }
 
 #[tokio::test]
-async fn l7_no_usage_that_a_provider_reports_is_too_odd() {
+async fn l7_no_reported_usage_panics() {
     let reduction = small(&memory()).build().unwrap();
     for usage in [0, 1, u64::MAX - 1, u64::MAX] {
         let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();

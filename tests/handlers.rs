@@ -367,7 +367,7 @@ async fn t9_a_handler_that_fails_or_panics_is_ignored() {
 }
 
 #[tokio::test]
-async fn t9_a_slow_handler_holds_up_its_own_call_and_no_other() {
+async fn t9_a_slow_handler_delays_only_its_own_call() {
     let (open, gate) = tokio::sync::oneshot::channel::<()>();
     let gate = Arc::new(tokio::sync::Mutex::new(Some(gate)));
     let handler = move |_: ToolOutcome| {
@@ -643,7 +643,7 @@ async fn c14_a_handler_is_not_asked_about_its_own_replacements() {
 }
 
 #[tokio::test]
-async fn c10_reasoning_that_nobody_can_read_goes_with_its_round() {
+async fn c10_encrypted_reasoning_is_replaced_with_its_round() {
     let item = |n: usize| {
         [
             json!({"type": "reasoning", "id": format!("rs_{n}"), "summary": [], "encrypted_content": "gAAA"}),
@@ -797,7 +797,7 @@ async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn c14_a_handler_that_fails_panics_or_returns_more_harms_no_other_result() {
+async fn c14_a_handler_that_fails_panics_or_returns_more_affects_no_other_result() {
     let bloat = |outcome: ToolOutcome| {
         let longer = outcome.text().repeat(3);
         Ok(Action::Replace(Replacement::discarding(longer)))
@@ -964,7 +964,7 @@ async fn c10_results_that_the_rewriter_returns_are_cleared() {
 }
 
 #[tokio::test]
-async fn c10_a_rewriter_that_fails_panics_or_leaves_changes_nothing_by_itself() {
+async fn c10_a_rewriter_that_fails_panics_or_declines_changes_nothing() {
     for rewriter in [
         (|_| Ok(None)) as fn(&[Message]) -> Result<Option<Vec<Message>>, HandlerError>,
         |_| Err("no".into()),

@@ -229,7 +229,7 @@ async fn file_reads_within_the_limit_stay_whole() {
 }
 
 #[tokio::test]
-async fn o1_a_tool_has_a_length_of_its_own_to_be_previewed_above() {
+async fn o1_a_tool_can_have_its_own_preview_above() {
     let policy = ToolPolicy::new()
         .preview_above(3_000)
         .preview(Preview::Index);

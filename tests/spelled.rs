@@ -272,7 +272,7 @@ impl Round {
 }
 
 #[test]
-fn l7_any_depth_is_read_and_left_as_it_came() {
+fn l7_any_depth_is_read_and_left_unchanged() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let deeper = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
     for deep in [deep, deeper] {

@@ -588,7 +588,7 @@ fn a_store_is_listed() {
 }
 
 #[test]
-fn one_location_is_described() {
+fn stat_describes_one_location() {
     let home = Home::new();
     let store = home.path("store");
     home.sweep(&["--apply"]);

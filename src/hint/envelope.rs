@@ -368,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn l7_no_text_is_too_odd(text in "(\\[offcut/1 |truncated|cleared|page@|[0-9]|B|/|L| |\"|-|\\+|\\]|\n|.){0,30}") {
+        fn l7_no_text_panics(text in "(\\[offcut/1 |truncated|cleared|page@|[0-9]|B|/|L| |\"|-|\\+|\\]|\n|.){0,30}") {
             if let Some(hint) = Hint::parse(&text) {
                 assert_eq!(hint.render(), text);
             }

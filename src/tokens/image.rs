@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_own_examples() {
+    fn the_providers_examples_have_their_documented_costs() {
         // OpenAI's guide: 1024 × 1024 and 2048 × 4096.
         assert_eq!(
             [openai(1024, 1024), openai(2048, 4096), openai(100, 100)],
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn l7_no_bytes_are_too_odd(mut bytes in proptest::collection::vec(any::<u8>(), 0..80), start in 0_usize..5) {
+        fn l7_no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..80), start in 0_usize..5) {
             let starts: [&[u8]; 5] = [b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xFF\xD8\xFF", b"RIFF\0\0\0\0WEBPVP8 ", b""];
             bytes.splice(..0, starts[start].iter().copied());
             let base64 = STANDARD.encode(&bytes);

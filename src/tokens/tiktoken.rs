@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn l7_no_text_is_too_much() {
+    fn l7_no_length_of_text_panics() {
         let counter = Tiktoken::cl100k_base();
         for text in [
             " ".repeat(1_500_000),

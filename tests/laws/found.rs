@@ -84,7 +84,7 @@ fn l4_hints_of_json_are_not_truncated_again() {
 }
 
 #[test]
-fn l4_a_hint_that_is_not_verified_has_nothing_stored_beside_it() {
+fn l4_nothing_is_stored_next_to_an_unverified_hint() {
     block_on(async {
         let store = Faulty::new(Memory::named("m").unwrap());
         let reduction = builder(store.clone()).build().unwrap();

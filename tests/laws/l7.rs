@@ -231,7 +231,7 @@ fn malformed_parts() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn l7_no_message_is_too_odd() {
+fn l7_no_message_panics() {
     let cases = || (setups(STORE), vec(malformed(), 1..8));
     hold(60, cases, |(setup, messages)| {
         block_on(pass_over(OpenAiChat, setup, messages))
@@ -239,7 +239,7 @@ fn l7_no_message_is_too_odd() {
 }
 
 #[test]
-fn l7_no_item_is_too_odd() {
+fn l7_no_item_panics() {
     let cases = || (setups(STORE), vec(malformed_items(), 1..8));
     hold(15, cases, |(setup, items)| {
         block_on(pass_over(Responses, setup, items))
@@ -247,7 +247,7 @@ fn l7_no_item_is_too_odd() {
 }
 
 #[test]
-fn l7_no_block_is_too_odd() {
+fn l7_no_block_panics() {
     let cases = || (setups(STORE), vec(malformed_blocks(), 1..6));
     hold(15, cases, |(setup, messages)| {
         block_on(pass_over(Anthropic, setup, messages))
@@ -255,7 +255,7 @@ fn l7_no_block_is_too_odd() {
 }
 
 #[test]
-fn l7_no_part_is_too_odd() {
+fn l7_no_part_panics() {
     let cases = || (setups(STORE), vec(malformed_parts(), 1..6));
     hold(15, cases, |(setup, contents)| {
         block_on(pass_over(Gemini, setup, contents))
@@ -276,7 +276,7 @@ fn extremes() -> impl Strategy<Value = u64> {
 }
 
 #[test]
-fn l7_no_setting_is_too_odd() {
+fn l7_no_setting_panics() {
     let cases = || {
         (
             vec(extremes(), 8),
@@ -478,7 +478,7 @@ fn l7_megabytes_of_one_character_are_counted() {
 }
 
 #[test]
-fn l7_malformed_messages_are_only_looked_at() {
+fn l7_malformed_messages_are_only_read() {
     hold(20, malformed, |message| {
         let mut pieces = 0;
         OpenAiChat.visit(&message, &mut |_| pieces += 1);

@@ -186,7 +186,7 @@ async fn r3_reading_every_hint_with_a_shell_ends() {
 }
 
 #[tokio::test]
-async fn r3_reading_every_hint_with_a_reader_that_writes_numbers_its_own_way_ends() {
+async fn r3_reading_every_hint_with_a_numbering_reader_ends() {
     let numbered = |content: &str| {
         content
             .lines()

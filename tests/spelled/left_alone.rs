@@ -107,7 +107,7 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
 }
 
 #[test]
-fn l5_a_result_that_is_not_valid_unicode_is_left_alone_and_its_neighbours_are_not() {
+fn l5_only_results_of_invalid_unicode_are_left_alone() {
     let text = r#"{"role":"user","content":[
         {"type":"tool_result","tool_use_id":"a","content":"\ud83d"},
         {"type":"tool_result","tool_use_id":"b","content":"\ud83d\ude00"},

@@ -171,7 +171,7 @@ async fn c5_a_hint_that_names_the_spool_is_shortened_and_still_names_it() {
 
 /// Each of several spilled texts is kept in the spool separately.
 #[tokio::test]
-async fn t12_several_texts_are_kept_each_by_itself() {
+async fn t12_several_texts_are_kept_one_by_one() {
     for way in Way::BOTH {
         let store = broken();
         let reduction = reduction(&store, OnStoreFailure::KeepOriginal);

@@ -159,10 +159,7 @@ impl Format for TypedChat {
         }
     }
 
-    #[expect(
-        deprecated,
-        reason = "old conversations contain `function_call`"
-    )]
+    #[expect(deprecated, reason = "old conversations contain `function_call`")]
     fn replace_arguments(&self, message: &mut Message, call: usize, arguments: String) {
         let Message::Assistant(message) = message else {
             return;
@@ -186,10 +183,7 @@ impl Format for TypedChat {
     }
 }
 
-#[expect(
-    deprecated,
-    reason = "old conversations contain `function_call`"
-)]
+#[expect(deprecated, reason = "old conversations contain `function_call`")]
 fn visit_assistant<'m>(message: &'m AssistantMessage, see: &mut dyn FnMut(Piece<'m>)) {
     see(Piece::Role(Role::Assistant));
     let calls = message.tool_calls.as_deref().unwrap_or_default();

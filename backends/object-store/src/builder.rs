@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn two_stores_that_are_shown_alike_are_told_apart() {
+    fn two_stores_with_the_same_shown_name_are_distinguished() {
         use offcut::backend::Backend;
         let (one, _home) = builder();
         let (two, _other) = builder();

@@ -109,7 +109,7 @@ async fn long_content_is_moved_and_brought_back() {
 
 /// Each request of a sweep meets each fault, and the next sweep does the rest.
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_the_network_harm_nothing() {
+async fn faults_of_the_network_lose_nothing() {
     for fault in [
         Fault::Refuse(403),
         Fault::Refuse(503),

@@ -23,7 +23,7 @@ async fn keeps_the_contract() {
 
 /// Two connections see each other's content as two processes would.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_connections_stores() {
+async fn only_one_of_two_connections_stores() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.db");
     let (one, two) = (Sqlite::open(&path).unwrap(), Sqlite::open(&path).unwrap());
@@ -63,7 +63,7 @@ async fn results_are_read_back_by_the_next_process() {
 }
 
 #[tokio::test]
-async fn tidying_removes_what_a_process_left_behind() {
+async fn tidying_removes_leftovers_of_processes() {
     let home = tempfile::tempdir().unwrap();
     let store = Sqlite::open(home.path().join("store.db")).unwrap();
     let mut writer = store.writer().await.unwrap();

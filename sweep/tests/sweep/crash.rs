@@ -133,12 +133,12 @@ async fn fail_everywhere<B: Backend + Clone>(make: impl Fn() -> B) {
 }
 
 #[tokio::test]
-async fn a_sweep_that_fails_anywhere_harms_nothing() {
+async fn a_sweep_that_fails_anywhere_loses_nothing() {
     fail_everywhere(Memory::new).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_that_fails_anywhere_harms_nothing_on_files() {
+async fn a_sweep_that_fails_anywhere_loses_nothing_on_files() {
     let home = tempfile::tempdir().unwrap();
     let made = std::cell::Cell::new(0);
     fail_everywhere(|| {
@@ -152,7 +152,7 @@ async fn a_sweep_that_fails_anywhere_harms_nothing_on_files() {
 
 /// The future of a sweep is dropped at every point where it waits, before and after each call.
 #[tokio::test]
-async fn a_sweep_that_is_dropped_anywhere_harms_nothing() {
+async fn a_sweep_that_is_dropped_anywhere_loses_nothing() {
     for polls in 0.. {
         let store = Clocked::new(Memory::new(), &Clock::new());
         let means = every_state(&store).await;

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_branch_that_the_last_entry_is_on_counts() {
+    fn only_the_branch_of_the_last_entry_counts() {
         let log = [
             json!({"type": "session", "version": 3, "id": "s", "cwd": "/"}),
             entry("1", "", &json!({"role": "user", "content": "go"})),

@@ -467,7 +467,7 @@ fn the_overview_is_a_sentence_and_a_table_that_fits_a_terminal() {
     assert!(
         sentence.starts_with("Under recommended, these 6 transcripts would have cost ")
             && sentence.contains(" % of what they did, reading back included; the model would")
-            && sentence.contains(" of the strings that it took"),
+            && sentence.contains(" of the strings that it used"),
         "{sentence}"
     );
     for line in out.lines() {

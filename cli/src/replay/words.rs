@@ -10,12 +10,12 @@ const WIDTH: usize = 80;
 /// Meaning of the tables' columns.
 pub(crate) const LEGEND: &str = "\
 tokens      input tokens of all calls, in % of doing nothing (none)
-bill        their cost: by default 0.1 where a prompt cache has them, else 1
-with reads  the same, had the model read back whatever it used and lacked
-reads/100   such reads for each 100 calls     peak    tokens of the largest call
-named       of the strings that the model took from results: still in sight
-shown       the same, with what surrounds it  quoted  the same of whole lines
-reachable   in sight, or where a hint leads   breaks  calls that miss the cache
+bill        their cost: by default 0.1 for a token in the prompt cache, else 1
+with reads  the bill, if the model read back all that it used but no longer saw
+reads/100   such reads per 100 calls          peak    tokens of the largest call
+named       share of the strings that it used from results and could still see
+shown       the same, with their surroundings quoted  the same for whole lines
+reachable   visible, or stored behind a hint  breaks  calls that miss the cache
 ";
 
 /// Describes the outcome under the first policy, the main one.
@@ -54,10 +54,10 @@ pub(crate) fn sentence(
     .map(|(part, whole, what)| format!("{} of the {what}", percent(share(part, whole))))
     .collect();
     let seen = if seen.is_empty() {
-        "the model took nothing from a tool result that could be missing".to_owned()
+        "the model used nothing from tool results that could have been hidden".to_owned()
     } else {
         format!(
-            "the model would still have seen {} that it took from tool results",
+            "the model would still have seen {} that it used from tool results",
             seen.join(" and ")
         )
     };

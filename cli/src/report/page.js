@@ -249,7 +249,7 @@ function draw() {
 
 byId("sentence").textContent = data.sentence;
 byId("summary").textContent = `${data.traces.length} transcripts, ${number(none.model_calls)} model calls, ${number(none.tokens)} tokens sent; `
-  + `${number(none.uses)} strings and ${number(none.quotes)} lines that the model took from results.`;
+  + `${number(none.uses)} strings and ${number(none.quotes)} lines that the model used from results.`;
 byId("columns").append(...columns.flatMap(([name, meaning]) => [element("dt", {}, name), element("dd", {}, meaning)]));
 byId("trace").append(element("option", { value: "-1" }, "all of them"), ...data.traces.map((trace, index) => element("option", { value: index }, trace.name)));
 byId("policy").append(...data.policies.map((name, index) => element("option", { value: index }, name)));

@@ -91,7 +91,7 @@ fn listing_a_missing_store_does_not_create_it() {
     );
     let error = fail(&["read", "--config", "anthropic", "trunc/a"], "", 2);
     assert!(
-        error.contains("no backend to read from") && error.contains("--backend URL"),
+        error.contains("no backend to read from") && error.contains("--backend"),
         "{error}"
     );
 }
@@ -223,7 +223,7 @@ fn a_store_in_memory_is_noted_once_when_it_matters() {
     assert!(
         ran.code == 0
             && ran.err.contains("warning: ")
-            && ran.err.contains("what is cleared is gone"),
+            && ran.err.contains("cleared content is lost"),
         "{}",
         ran.err
     );

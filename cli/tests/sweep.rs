@@ -199,7 +199,7 @@ fn a_session_is_swept_by_its_id() {
 fn a_prefix_with_no_content_is_reported() {
     let home = Home::new();
     let (store, live) = (home.path("store"), home.path("transcripts"));
-    let note = "note: nothing at all is stored below ";
+    let note = "note: nothing is stored below ";
     for (part, said) in [
         (&["--root", "s2"][..], "--root s2: "),
         (&["--session", "s2"], "--session s2: "),
@@ -279,14 +279,14 @@ fn w6_foreign_directories_are_refused_unread() {
     }
     let error = fail(&["sweep", &home.path(""), "--live", &live], "", 2);
     assert!(
-        error.contains(&format!("{} in it is a store", home.path("store"))),
+        error.contains(&format!("{} inside it is a store", home.path("store"))),
         "{error}"
     );
     // A store without content.
     fs::create_dir(home.path("new")).unwrap();
     let ran = run(&["sweep", &home.path("new"), "--live", &live], "");
     assert!(
-        ran.code == 0 && ran.err.contains("nothing at all is stored there"),
+        ran.code == 0 && ran.err.contains("nothing is stored there"),
         "{}",
         ran.err
     );
@@ -306,19 +306,19 @@ fn w5_moving_is_not_called_freeing() {
     let said = sweep(&[]);
     assert!(
         said.contains(
-            "117.0 kB would be moved aside and takes its space until a sweep removes it, at the earliest 24h"
+            "117.0 kB would be moved aside; it takes up space until a sweep removes it, in 24h at the earliest"
         ),
         "{said}"
     );
     let said = sweep(&["--apply"]);
     assert!(
-        said.contains("117.0 kB was moved aside and takes its space until a sweep removes it, at the earliest 24h"),
+        said.contains("117.0 kB was moved aside; it takes up space until a sweep removes it, in 24h at the earliest"),
         "{said}"
     );
     let said = sweep(&["--apply"]);
     assert!(
         said.contains(
-            "117.0 kB waits aside and takes its space until a sweep removes it, at the earliest 24h"
+            "117.0 kB waits aside; it takes up space until a sweep removes it, in 24h at the earliest"
         ),
         "{said}"
     );

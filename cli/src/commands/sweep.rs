@@ -133,7 +133,7 @@ fn about_space(report: &SweepReport) -> Vec<String> {
     let note = |tally: Tally, what: &str, at: Option<SystemTime>| {
         at.filter(|_| tally.count > 0).map(|at| {
             let (size, time) = (units::size(tally.bytes), units::until(at));
-            format!("{size} {what} and takes up space until a sweep removes it, {time} from now at the earliest")
+            format!("{size} {what}; it takes up space until a sweep removes it, in {time} at the earliest")
         })
     };
     let moved = if report.dry_run {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
+use offcut_store::ErrorChain;
 use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
-use crate::error_chain::ErrorChain;
 use crate::format::{Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
 use crate::middleware::{Middleware, Next, ToolHandler, Turn};

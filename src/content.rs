@@ -5,10 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use offcut_store::ErrorChain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::error_chain::ErrorChain;
 
 /// One piece of a tool result or of a user's message.
 ///

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use offcut_store::ErrorChain;
+
 use crate::backend::BackendError;
 use crate::content::ToolError;
-use crate::error_chain::ErrorChain;
 
 /// A result could not be stored, and `on_offload_error` is set to fail.
 ///

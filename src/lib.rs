@@ -51,7 +51,6 @@ pub mod clear;
 pub mod config;
 mod content;
 mod error;
-mod error_chain;
 mod fingerprint;
 pub mod format;
 mod guard;
@@ -78,9 +77,10 @@ pub use config::{
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
-pub use error_chain::ErrorChain;
 pub use hint::Language;
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
+#[doc(inline)]
+pub use offcut_store::ErrorChain;
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use offcut_store::layout::Phase;
+
 use crate::backend::{Backend, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
@@ -14,7 +16,7 @@ use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
 use crate::hint::{Draft, Hint, Language, Prose};
 use crate::report::{ErrorSource, Failure, Report};
-use crate::store::{Id, Phase, Roots, Stored, longest_key};
+use crate::store::{Id, Roots, Stored, longest_key};
 use crate::tokens::Meter;
 
 pub(crate) use page_ends::{PageEnd, PageEnds, Place};

@@ -1,26 +1,22 @@
 //! The place of a result in a backend: prefixes, taken names, and reading stored content.
 
 mod blocks;
-mod layout;
 mod names;
-mod phase;
 mod swept;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
+use offcut_store::names::digest;
 
 use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer, digest,
+    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-use layout::{former_session_segment, session_segment};
-
 pub(crate) use blocks::{BLOCK, Blocks, Ranges};
-pub(crate) use layout::{is_reserved, longest_session};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
-pub(crate) use phase::Phase;
 pub(crate) use swept::{By, name, put, read};
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
@@ -51,7 +47,7 @@ impl Roots {
 
     /// The roots of the session `id` within this one.
     pub(crate) fn session(&self, id: &str) -> Self {
-        let (segment, former) = (session_segment(id), former_session_segment(id));
+        let [segment, former] = Key::session_segments(id);
         let has_moved = self.former.is_some() || former != segment;
         let before = self.former.as_deref().unwrap_or(&self.prefix);
         Self {
@@ -319,7 +315,7 @@ mod tests {
     fn the_longest_name_fits_a_key() {
         let roots =
             Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
-                .session(&longest_session());
+                .session(&offcut_store::layout::longest_session());
         assert!(
             longest_key(&roots, false).as_str().len() > 400 + 2 * 64,
             "a session and an id"

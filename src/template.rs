@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error_chain::ErrorChain;
+use offcut_store::ErrorChain;
 
 /// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. Placeholders
 /// inside values are not replaced.

@@ -14,7 +14,8 @@ struct Counter;
 
 impl Subscriber for Counter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() == &Level::WARN && metadata.target().starts_with("offcut::")
+        let from_library = |name| metadata.target().starts_with(name);
+        metadata.level() == &Level::WARN && ["offcut::", "offcut_store::"].iter().any(from_library)
     }
 
     fn event(&self, event: &Event<'_>) {

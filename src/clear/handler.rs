@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use offcut_store::layout::Phase;
+
 use super::edit::{Content, Edit, Given};
 use super::ledger::Substitute;
 use super::part::{owned, part_bytes};
@@ -12,7 +14,6 @@ use crate::content::Part;
 use crate::guard::guard;
 use crate::handler::{Action, ClearHandler, HandlerError, ToolOutcome};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
-use crate::store::Phase;
 use crate::tokens::Meter;
 
 /// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use offcut_store::layout::Phase;
+
 use super::edit::{Content, Edit};
 use super::items::{Item, Items};
 use super::ledger::{Ledger, Substitute};
@@ -16,7 +18,6 @@ use crate::format::PartRef;
 use crate::report::{Failure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
-use crate::store::Phase;
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
 
 use super::choice::frees_too_little;
 use super::part::{part_bytes, transcribed};
@@ -18,7 +19,7 @@ use crate::middleware::Turn;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report, Subject, saved};
 use crate::rounds::{Outline, Turns};
 use crate::session::Session;
-use crate::store::{Phase, Target};
+use crate::store::Target;
 use crate::tokens::Text;
 
 /// Hands the rounds that `plan` clears to the rewriter, and plans again over what it leaves. Both

@@ -5,16 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
+use offcut_store::names::digest;
 
 use super::part::{decode, raw};
-use crate::backend::{Backend, Location, digest};
+use crate::backend::{Backend, Location};
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Draft, Kind, Placement};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
-use crate::store::{Id, Name, Phase, Target};
+use crate::store::{Id, Name, Target};
 use crate::text::lines::count_lines;
 
 /// The line that replaces one part of a result.

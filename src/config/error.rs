@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use offcut_store::ErrorChain;
+
 use crate::backend::{KeyError, StoreUrl};
-use crate::error_chain::ErrorChain;
 use crate::hint::{Language, Sentence, WrongTemplate};
 
 /// A configuration that does not build.

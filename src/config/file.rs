@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use offcut_store::ErrorChain;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 #[cfg(feature = "toml")]
@@ -14,7 +15,6 @@ use super::Settings;
 use super::advice::advise;
 use super::preset::Options;
 use crate::backend::StoreUrl;
-use crate::error_chain::ErrorChain;
 
 /// Settings can't be read. The error names the file, the line and the field. For an unknown name it
 /// suggests the nearest known one.

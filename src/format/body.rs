@@ -3,12 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
+use offcut_store::ErrorChain;
 use serde_json::Value;
 
 use super::WireFormat;
 use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
-use crate::error_chain::ErrorChain;
 
 /// A request's original body, in which only the messages can be changed. It is a JSON list of
 /// messages, or an object with one in `messages`, `input` or `contents`.

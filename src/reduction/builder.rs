@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use offcut_store::layout::Phase;
 
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};
@@ -20,7 +21,6 @@ use crate::hint::{Language, Prose, Sentence};
 use crate::preview::{Custom, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, PageEnds, Session, Shared};
-use crate::store::Phase;
 use crate::tokens::{CountTokens, Meter};
 
 /// Sets up a [`ToolReduction`]. Every setter overrides earlier ones; [`build`](Self::build) checks

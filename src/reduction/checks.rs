@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use offcut_store::layout::{is_reserved, longest_session};
+
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
 use crate::hint::{Facts, Flags, Hint, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
-use crate::store::{Roots, is_reserved, longest_key, longest_session};
+use crate::store::{Roots, longest_key};
 
 /// Bounds of `root_dir`, which a session, a phase and a name follow.
 const MAX_ROOT_SEGMENTS: usize = 8;

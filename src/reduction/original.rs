@@ -1,12 +1,14 @@
 //! Stores content that other code takes out of a conversation, as a clear pass would.
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
+use offcut_store::names::digest;
 
-use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, digest};
+use crate::backend::{BackendError, ErrorKind, Location, PutOutcome};
 use crate::hint::Hint;
 use crate::read_back::{HintContext, shows_only};
 use crate::session::Session;
-use crate::store::{Id, Name, Phase, key, put};
+use crate::store::{Id, Name, key, put};
 
 /// A text, classified by its relation to the store.
 enum Classified {

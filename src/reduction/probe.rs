@@ -1,8 +1,9 @@
 //! A trial of the stores, which finds one that can't be written to before there is anything to store.
 
 use bytes::Bytes;
+use offcut_store::names::digest;
 
-use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, digest};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::session::Session;
 use crate::store::{By, name, probe_key, put, read};
 

@@ -1,10 +1,11 @@
 //! Names for stored content, made from the ids of calls, sessions and users: safe ids unchanged,
 //! digests for the others.
 
+use offcut_store::layout::{MAX_ID, is_reserved};
+use offcut_store::names::{digest, is_safe_segment};
 use sha2::{Digest, Sha256};
 
-use super::layout::{MAX_ID, is_reserved};
-use crate::backend::{Key, digest, is_safe_segment};
+use crate::backend::Key;
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;

@@ -11,11 +11,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use offcut_store::range::indexes_within;
 
 use super::blocks::BLOCK;
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer, indexes_within,
-};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer};
 
 /// The way in which a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
+use offcut_store::layout::Phase;
 
 use super::job::{Job, report, text_bytes};
 use super::stream::{Truncated, truncate_by_limit};
@@ -14,7 +15,7 @@ use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
-use crate::store::{Phase, Target};
+use crate::store::Target;
 
 /// The user's handler for the tool's results, if there is one.
 pub(super) fn handler(job: &Arc<Job>) -> Option<(&Arc<Job>, Arc<dyn TruncHandler>)> {

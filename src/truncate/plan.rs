@@ -4,6 +4,8 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
+use offcut_store::layout::Phase;
+
 use super::cut::{Cut, Form};
 use super::file_read::reads_a_file;
 use super::held::Held;
@@ -12,7 +14,7 @@ use super::text::Text;
 use crate::backend::Location;
 use crate::hint::{Draft, Kind};
 use crate::preview::longest_marks;
-use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Phase, Target};
+use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 
 /// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
 
 use super::cut::Cut;
 use super::held::Held;
@@ -17,7 +18,7 @@ use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
-use crate::store::{Id, MAX_WHOLE, Phase};
+use crate::store::{Id, MAX_WHOLE};
 use crate::text::utf8::bytes_shown_as;
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_store::layout::Phase;
+use offcut_store::names::digest_from_sha256;
+use offcut_store::range::within;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::{
-    BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer, hex, within,
-};
-use crate::store::{self, Blocks, By, Id, Name, Phase, Ranges, Target};
+use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
+use crate::store::{self, Blocks, By, Id, Name, Ranges, Target};
 
 /// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
@@ -177,7 +178,7 @@ async fn name(
     while let Some(block) = blocks.next().await? {
         sha256.update(&block.bytes);
     }
-    let digest = hex(&sha256.finalize().into());
+    let digest = digest_from_sha256(&sha256.finalize().into());
     let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(number));
     let mut target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
     if is_taken {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::root::{self, Root};
-use crate::backend::BackendError;
-use crate::backend::home::refuse_home;
+use crate::BackendError;
+use crate::home::refuse_home;
 
 /// A store with one file per content in a directory, which people and programs can read too.
 ///

@@ -22,8 +22,9 @@ use self::root::Found;
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
-use super::{
-    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer, within,
+use crate::range::within;
+use crate::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
 #[async_trait]

@@ -12,7 +12,7 @@ use cap_std::fs::{Dir, DirBuilder, File};
 
 use super::error::{Doing, failed, moved, unmade};
 use super::place::{self, sync};
-use crate::backend::{BackendError, ErrorKind, Key, Location};
+use crate::{BackendError, ErrorKind, Key, Location};
 
 /// A directory, opened once it exists and kept open. All paths are relative to the open directory.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{BackendError, ErrorKind};
+use crate::{BackendError, ErrorKind};
 
 /// Refuses paths that begin with `~`, which would make a directory of that name.
-pub(super) fn refuse_home(path: &Path) -> Result<(), BackendError> {
+pub(crate) fn refuse_home(path: &Path) -> Result<(), BackendError> {
     if !path.as_os_str().as_encoded_bytes().starts_with(b"~") {
         return Ok(());
     }

@@ -9,7 +9,8 @@ use cap_std::fs::{DirEntry, File, OpenOptions};
 use super::Fs;
 use super::error::link_refused;
 use super::root::{Found, Made, random};
-use crate::backend::{Key, PutOutcome, within};
+use crate::range::within;
+use crate::{Key, PutOutcome};
 
 /// Directory for files without their final name. Segments of keys don't begin with a dot, so
 /// nothing in it can be listed or read.

@@ -11,9 +11,8 @@ use tokio::task::JoinHandle;
 use super::Fs;
 use super::error::{Doing, blocking, failed, runtime};
 use super::stage::Stage;
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, Writer, indexes_within, within,
-};
+use crate::range::{indexes_within, within};
+use crate::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome, Writer};
 
 /// Number of bytes to collect before a blocking thread writes them, since each write costs two
 /// thread switches.

@@ -2,7 +2,7 @@
 
 /// A reason for storing content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// It was too long: `<root>/trunc/<id>`.
     Truncate,
     /// It was too old: `<root>/clear/<id>`.
@@ -10,7 +10,9 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    pub(super) const fn folder(self) -> &'static str {
+    /// The name of its folder.
+    #[must_use]
+    pub const fn folder(self) -> &'static str {
         match self {
             Self::Truncate => "trunc",
             Self::Clear => "clear",

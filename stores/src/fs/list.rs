@@ -8,7 +8,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use super::Fs;
 use super::error::{Doing, blocking, failed};
 use super::stage::STAGING;
-use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
+use crate::{BackendError, Entry, ErrorKind, Key, Location};
 
 /// Number of entries that one blocking call collects.
 const BATCH: usize = 256;

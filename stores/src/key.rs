@@ -23,7 +23,7 @@ use crate::error_chain::ErrorChain;
 pub struct Key(String);
 
 /// The length, in bytes, of the digests in names.
-pub(crate) const DIGEST: usize = 16;
+pub const DIGEST_LENGTH: usize = 16;
 
 const MAX_KEY: usize = 900;
 
@@ -66,7 +66,7 @@ impl Key {
         let name = self.0.rsplit('/').next().unwrap_or_default();
         // An id may contain a dot.
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        let digest = hex(sha256);
+        let digest = digest_from_sha256(sha256);
         let ends_in_it = |name: &str| {
             name.strip_suffix(&digest)
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('-'))
@@ -106,7 +106,7 @@ impl fmt::Debug for KeyError {
 }
 
 /// Returns true if `name` can be a segment of a [`Key`].
-pub(crate) fn is_safe_segment(name: &str) -> bool {
+pub fn is_safe_segment(name: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let stem = name
         .split('.')
@@ -130,13 +130,13 @@ pub(crate) fn is_safe_segment(name: &str) -> bool {
 }
 
 /// Digest of `content` in 16 hexadecimal digits: the first 64 bits of its SHA-256.
-pub(crate) fn digest(content: &[u8]) -> String {
-    hex(&Sha256::digest(content).into())
+pub fn digest(content: &[u8]) -> String {
+    digest_from_sha256(&Sha256::digest(content).into())
 }
 
-/// Digest of content with a known SHA-256.
-pub(crate) fn hex(sha256: &[u8; 32]) -> String {
-    sha256[..DIGEST / 2]
+/// Digest of the content with this SHA-256, as [`digest`] gives it.
+pub fn digest_from_sha256(sha256: &[u8; 32]) -> String {
+    sha256[..DIGEST_LENGTH / 2]
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
@@ -198,6 +198,6 @@ mod tests {
     #[test]
     fn digests_are_the_head_of_sha_256() {
         assert_eq!(digest(b""), "e3b0c44298fc1c14");
-        assert_eq!(digest(b"").len(), DIGEST);
+        assert_eq!(digest(b"").len(), DIGEST_LENGTH);
     }
 }

@@ -10,9 +10,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
-use super::{
-    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, PutOutcome, ReadRange,
-    Writer, indexes_within, is_safe_segment,
+use crate::key::is_safe_segment;
+use crate::range::indexes_within;
+use crate::{
+    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, PutOutcome, ReadRange, Writer,
 };
 
 /// A store in this process's memory, for tests and for conversations that end with the process.

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::runtime::Handle;
 
-use crate::backend::{BackendError, ErrorKind, Location};
+use crate::{BackendError, ErrorKind, Location};
 
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The layout of the keys of stored content.
 
-use super::phase::Phase;
-use crate::backend::{DIGEST, Key, digest, is_safe_segment};
+use crate::key::{DIGEST_LENGTH, Key, digest, is_safe_segment};
+
+pub use crate::phase::Phase;
 
 /// The layout of the keys of stored content.
 ///
@@ -47,10 +48,9 @@ impl Key {
         Self::new(format!("{prefix}{rest}")).ok()
     }
 
-    /// The prefix segments of the session that
-    /// [`ToolReduction::session`](crate::ToolReduction::session) makes of `id`. The first is where
-    /// it stores; the second is where it stored while fewer ids were reserved, and is still read.
-    /// They are nearly always equal: the id if that is a safe name, else its digest.
+    /// The prefix segments of the session that `ToolReduction::session` makes of `id`. The first is
+    /// where it stores; the second is where it stored while fewer ids were reserved, and is still
+    /// read. They are nearly always equal: the id if that is a safe name, else its digest.
     ///
     /// ```
     /// use offcut::backend::Key;
@@ -65,17 +65,17 @@ impl Key {
 }
 
 /// Maximum length, in bytes, of a call's or session's id that is used as a name.
-pub(crate) const MAX_ID: usize = 64;
+pub const MAX_ID: usize = 64;
 
 /// Returns true if `segment` marks swept keys. Ignores case, as some file systems do.
-pub(crate) fn is_swept_segment(segment: &str) -> bool {
+pub fn is_swept_segment(segment: &str) -> bool {
     segment.eq_ignore_ascii_case(Key::SWEPT)
 }
 
 /// Returns true if the store itself uses `segment`. No session, id or part of a root may then have
 /// this name: such a file would stand where another session needs a folder. Ignores case, as some
 /// file systems do.
-pub(crate) fn is_reserved(segment: &str) -> bool {
+pub fn is_reserved(segment: &str) -> bool {
     is_swept_segment(segment)
         || Key::FOLDERS
             .iter()
@@ -100,13 +100,13 @@ fn is_swept(prefix: &str) -> bool {
 }
 
 /// A segment as long as any session's.
-pub(crate) fn longest_session() -> String {
+pub fn longest_session() -> String {
     "x".repeat(MAX_ID)
 }
 
 /// A segment for the session `id`: the id if it is safe, else its digest. An id that looks like a
 /// digest is not safe: it could be the digest of another session's id, whose content it would read.
-pub(crate) fn session_segment(id: &str) -> String {
+fn session_segment(id: &str) -> String {
     if is_reserved(id) {
         digest(id.as_bytes())
     } else {
@@ -116,8 +116,9 @@ pub(crate) fn session_segment(id: &str) -> String {
 
 /// The segment that the session `id` had while only `swept` was reserved. Content below it is still
 /// read and kept.
-pub(crate) fn former_session_segment(id: &str) -> String {
-    let is_like_a_digest = id.len() == DIGEST && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+fn former_session_segment(id: &str) -> String {
+    let is_like_a_digest =
+        id.len() == DIGEST_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_name =
         id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
     if is_name {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use pieces::{has_options, is_plain, split_scheme};
 
-use super::home::refuse_home;
-use super::{Backend, BackendError, ErrorKind, Memory};
+use crate::home::refuse_home;
+use crate::{Backend, BackendError, ErrorKind, Memory};
 
 /// URL of a store in settings: `memory:NAME`, a directory as a path or as `file:///path`,
 /// `s3://bucket/prefix`.
@@ -161,7 +161,7 @@ impl From<String> for StoreUrl {
 /// Opens the store at `url`: `memory:` or `memory:NAME`, or a directory as a path or as
 /// `file:///path`.
 ///
-/// Pass it to [`Builder::settings`](crate::Builder::settings) if the settings name no other kinds
+/// Pass it to `offcut::Builder::settings` if the settings name no other kinds
 /// of stores. The crate `offcut-object-store` opens object stores.
 ///
 /// ```
@@ -175,7 +175,7 @@ impl From<String> for StoreUrl {
 /// # Errors
 ///
 /// This crate has no store for the URL, its path is [not plain](StoreUrl::has_plain_path), or the
-/// directory can't be used; see [`Fs::open`](super::Fs::open). The error hides secrets as
+/// directory can't be used; see [`Fs::open`](crate::Fs::open). The error hides secrets as
 /// [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let url = StoreUrl::from(url);
@@ -196,7 +196,7 @@ pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
 
 #[cfg(feature = "fs")]
 fn directory(path: &str) -> Result<Arc<dyn Backend>, BackendError> {
-    Ok(Arc::new(super::Fs::open(path)?))
+    Ok(Arc::new(crate::Fs::open(path)?))
 }
 
 #[cfg(not(feature = "fs"))]

@@ -60,7 +60,7 @@ impl BackendError {
 
     /// Puts `doing`, the step in which the error was met, before the message.
     #[must_use]
-    pub(crate) fn while_doing(self, doing: impl fmt::Display) -> Self {
+    pub fn while_doing(self, doing: impl fmt::Display) -> Self {
         Self {
             message: format!("{doing}: {}", self.message),
             ..self

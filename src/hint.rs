@@ -30,7 +30,8 @@ pub(crate) use draft::Draft;
 pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
 pub use sentence::Sentence;
 
-pub use crate::text::lines::Position;
+#[doc(inline)]
+pub use offcut_preview::text::lines::Position;
 
 /// Language of the sentences in hints. Set for each instance, never for the process.
 #[derive(

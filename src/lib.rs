@@ -66,7 +66,6 @@ pub mod rounds;
 mod session;
 mod store;
 pub mod template;
-mod text;
 pub mod tokens;
 mod tool;
 mod truncate;

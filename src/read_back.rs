@@ -9,12 +9,13 @@ mod stretch;
 mod tool;
 mod words;
 
+use offcut_preview::holds_only;
+use offcut_preview::text::lines::{count_lines, first_line};
+
 use crate::backend::{BackendError, Location};
 use crate::hint::{Facts, Hint, Kind, Position, Prose};
-use crate::preview::holds_only;
 use crate::session::{PageEnd, Place, Session};
 use crate::store::{BLOCK, Stored};
-use crate::text::lines::{count_lines, first_line};
 
 pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_preview::text::lines::count_lines;
 use offcut_store::layout::Phase;
 use offcut_store::names::digest;
 
@@ -17,7 +18,6 @@ use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::{Id, Name, Target};
-use crate::text::lines::count_lines;
 
 /// The line that replaces one part of a result.
 #[derive(Debug)]

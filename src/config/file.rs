@@ -249,7 +249,7 @@ fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
 
 #[cfg(feature = "toml")]
 fn line_at(text: &str, byte: usize) -> usize {
-    use crate::text::lines::count_feeds;
+    use offcut_preview::text::lines::count_feeds;
 
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
     1 + count_feeds(before) as usize

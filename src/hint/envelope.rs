@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use offcut_preview::text::lines::number;
+
 use super::{Flags, Hint, Kind, Placement, Position};
 use crate::backend::Location;
-use crate::text::lines::number;
 
 /// Start of every header. The number is the version of the envelope.
 const OPENING: &str = "[offcut/1 ";

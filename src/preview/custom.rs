@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Preview;
+use offcut_preview::Preview;
+
 use crate::guard::guard;
 
 /// A text to preview, with everything that the preview may depend on.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use offcut_preview::text::lines::count_lines;
 use regex::bytes::Regex;
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};
-use crate::text::lines::count_lines;
 
 /// Longer lines are searched in windows of this many bytes, so that memory stays bounded.
 const MAX_LINE: usize = 64 << 10;

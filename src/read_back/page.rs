@@ -1,10 +1,11 @@
 //! Pages: stretches of content that end with a line, or inside a line that is too long for a page.
 
+use offcut_preview::text::lines::{count_lines, first_line};
+use offcut_preview::text::utf8::{bytes_shown_as, char_end};
+
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position, Prose};
 use crate::session::{Place, Session};
-use crate::text::lines::{count_lines, first_line};
-use crate::text::utf8::{bytes_shown_as, char_end};
 
 /// The longest page, in bytes, including its hint. The truncation limit also bounds it.
 const MAX_PAGE: usize = 16 * 1024;

@@ -2,12 +2,12 @@
 //! number of its first line.
 
 use memchr::memmem::Finder;
+use offcut_preview::text::lines::begins;
 
 use super::stretch::{MAX_READER_TEXT, Start, number_at};
 use crate::backend::BackendError;
 use crate::hint::Position;
 use crate::store::{MAX_WHOLE, Stored};
-use crate::text::lines::begins;
 
 /// Number of starts of each kind that are compared, at most. If a text repeats, its first places
 /// have the longest continuations.

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use offcut_preview::text::lines::first_line;
+
 use crate::backend::BackendError;
 use crate::hint::Position;
 use crate::store::{Blocks, Stored};
-use crate::text::lines::first_line;
 
 /// Maximum number of bytes that a reader may add to the content: a header and a footer together.
 pub(super) const MAX_READER_TEXT: usize = 256;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use offcut_preview::{Sketch, longest_marks};
+
 use super::text::Text;
 use crate::backend::{Backend, BackendError};
 use crate::config::{OnStoreFailure, Policy, SizeLimit};
 use crate::content::{Part, ToolCall};
 use crate::error::OffloadError;
-use crate::preview::{Sketch, longest_marks};
 use crate::report::{self, Change, Decision, ErrorSource, Failure, Outcome, Report, Subject};
 use crate::session::Session;
 
@@ -98,7 +99,7 @@ impl Job {
     /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         let length = self.policy.preview_length.at_most();
-        self.policy.preview.sketch(length)
+        offcut_preview::sketch(self.policy.preview, length)
     }
 
     /// Number of bytes of the head that every preview of the first text begins with; `None` if it

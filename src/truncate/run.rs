@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_preview::text::utf8::bytes_shown_as;
 use offcut_store::layout::Phase;
 
 use super::cut::Cut;
@@ -19,7 +20,6 @@ use crate::hint::Placement;
 use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
 use crate::store::{Id, MAX_WHOLE};
-use crate::text::utf8::bytes_shown_as;
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.

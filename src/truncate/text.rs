@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use offcut_preview::Sketch;
+use offcut_preview::text::utf8::{Decoder, bytes_shown_as};
 use serde_json::Value;
 
 use super::token_sum::{Counts, TokenSum};
 use crate::content::Part;
-use crate::preview::Sketch;
-use crate::text::utf8::{Decoder, bytes_shown_as};
 use crate::tokens::Meter;
 
 /// The part of a text that has arrived so far: its known properties, and the place of its bytes.

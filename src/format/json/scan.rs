@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::text::lines::Position;
+use offcut_preview::text::lines::Position;
 
 /// A value or a key, and its place in the text.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
 //! Bytes as text: characters split across chunks, lines, and positions.
 
-pub(crate) mod lines;
-pub(crate) mod utf8;
+pub mod lines;
+pub mod utf8;

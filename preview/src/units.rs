@@ -11,25 +11,25 @@ const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
 
 /// A line, or a piece of a long one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unit<'t> {
-    pub(super) text: &'t str,
-    pub(super) place: Place,
+pub(crate) struct Unit<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) place: Place,
 }
 
 /// The position of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The line, counted from 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// The byte in the line, counted from 0.
-    pub(super) byte: u64,
+    pub(crate) byte: u64,
     /// True if the unit ends its line.
-    pub(super) ends_line: bool,
+    pub(crate) ends_line: bool,
 }
 
 /// Cuts a text into units, which don't depend on the chunks in which it arrives.
 #[derive(Clone, Debug)]
-pub(super) struct Cutter {
+pub(crate) struct Cutter {
     /// The part of the current line that is not cut yet.
     open: String,
     line: u64,
@@ -38,7 +38,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             open: String::new(),
             line: 1,
@@ -47,7 +47,7 @@ impl Cutter {
     }
 
     /// Appends `text`.
-    pub(super) fn push(&mut self, text: &str, see: &mut impl FnMut(Unit<'_>)) {
+    pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Unit<'_>)) {
         let mut rest = text;
         while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
             let (line, tail) = rest.split_at(feed);
@@ -59,22 +59,22 @@ impl Cutter {
     }
 
     /// Ends the text, or its line before a line feed.
-    pub(super) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
+    pub(crate) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
         self.go_on("", true, see);
     }
 
     /// The position reached: the line, and the bytes in it.
-    pub(super) fn position(&self) -> (u64, u64) {
+    pub(crate) fn position(&self) -> (u64, u64) {
         (self.line, self.byte + self.open.len() as u64)
     }
 
     /// Returns true if all text so far has been cut.
-    pub(super) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Continues at a position after units that were seen elsewhere.
-    pub(super) fn skip_to(&mut self, (line, byte): (u64, u64)) {
+    pub(crate) fn skip_to(&mut self, (line, byte): (u64, u64)) {
         (self.line, self.byte) = (line, byte);
     }
 
@@ -144,7 +144,7 @@ fn piece_length(text: &str) -> usize {
 
 /// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
 /// `12<tab>text`; with the length of this prefix in bytes.
-pub(super) fn own_number(line: &str) -> Option<(u64, usize)> {
+pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
     /// Maximum number of digits; no file has more lines.
     const MAX_DIGITS: usize = 9;
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();

@@ -24,7 +24,7 @@ pub(crate) struct Sketch {
 
 impl Sketch {
     /// An empty sketch for previews of at most `budget` bytes.
-    pub(super) fn new(budget: usize) -> Self {
+    pub(crate) fn new(budget: usize) -> Self {
         Self {
             budget,
             head: String::new(),
@@ -88,7 +88,7 @@ impl Sketch {
     }
 
     /// Number of line feeds so far.
-    pub(super) fn feeds(&self) -> u64 {
+    pub(crate) fn feeds(&self) -> u64 {
         self.end.feeds()
     }
 
@@ -132,8 +132,10 @@ impl Sketch {
     }
 }
 
-/// Upper bound in bytes for the parts of a preview other than head and tail.
-pub(crate) fn longest_marks() -> usize {
+/// Upper bound in bytes for the parts of a [`Preview::HeadTail`](crate::Preview::HeadTail) other
+/// than head and tail.
+#[must_use]
+pub fn longest_marks() -> usize {
     marks(u64::MAX, u64::MAX)
 }
 
@@ -144,11 +146,11 @@ fn marks(bytes: u64, lines: u64) -> usize {
 }
 
 #[cfg(test)]
-pub(super) fn show(text: &str, budget: usize) -> String {
+pub(crate) fn show(text: &str, budget: usize) -> String {
     Sketch::of(text, budget).show(budget / 2, budget)
 }
 
-pub(super) fn holds_only(preview: &str, text: &str) -> bool {
+pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     // A mark's byte count fits at one position only. So few marks need a close look, even if an
     // imitation has many.
     let opening = "[… ";
@@ -290,7 +292,7 @@ mod tests {
         fn budgets_are_kept_and_previews_known_again(text in "([a-z€字 ]{0,30}\n?){0,60}", budget in 0usize..400) {
             let shown = show(&text, budget);
             prop_assert!(shown.len() <= budget || shown == text && text.len() <= budget);
-            prop_assert!(crate::preview::holds_only(&shown, &text), "{shown:?}");
+            prop_assert!(crate::holds_only(&shown, &text), "{shown:?}");
         }
 
         #[test]

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::choice::{Wanted, choose, worth};
-use super::excerpt::Length;
-use super::failures::is_failure;
-use super::head_tail;
-use super::names::each_name;
-use super::units::{Cutter, Place, Unit};
+use crate::choice::{Wanted, choose, worth};
+use crate::excerpt::Length;
+use crate::failures::is_failure;
+use crate::head_tail;
+use crate::names::each_name;
+use crate::units::{Cutter, Place, Unit};
 
 /// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
@@ -51,7 +51,7 @@ struct KeptUnit {
 }
 
 impl Gathered {
-    pub(super) fn new(budget: usize) -> Self {
+    pub(crate) fn new(budget: usize) -> Self {
         Self {
             ends: head_tail::Sketch::new(budget),
             cutter: Cutter::new(),
@@ -59,13 +59,13 @@ impl Gathered {
         }
     }
 
-    pub(super) fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         self.ends.push(text);
         self.cutter.push(text, &mut |unit| self.kept.add(unit));
     }
 
     /// Appends another text. A line feed must come next.
-    pub(super) fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: &Self) {
         self.ends.append(&other.ends);
         let (before, _) = self.cutter.position();
         let mut other = other.clone();
@@ -83,13 +83,13 @@ impl Gathered {
         self.cutter.skip_to((before - 1 + line, byte));
     }
 
-    pub(super) fn ends(&self) -> &head_tail::Sketch {
+    pub(crate) fn ends(&self) -> &head_tail::Sketch {
         &self.ends
     }
 
     /// Returns a preview of at most `budget` bytes. If there is too little to choose from, shows
     /// head and tail, with `head` bytes for the head.
-    pub(super) fn show(&self, wanted: Wanted, head: usize, budget: usize) -> String {
+    pub(crate) fn show(&self, wanted: Wanted, head: usize, budget: usize) -> String {
         let bytes = self.ends.bytes();
         let mut kept = &self.kept;
         let mut whole;

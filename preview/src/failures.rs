@@ -13,7 +13,7 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns true if `line` reports a failure.
-pub(super) fn is_failure(line: &str) -> bool {
+pub(crate) fn is_failure(line: &str) -> bool {
     SIGNS.is_match(line)
 }
 

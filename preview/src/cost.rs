@@ -1,7 +1,7 @@
 //! Estimate of a text's tokens: quick, and accurate enough for choosing.
 
 /// Estimated tokens of `text` in current encodings.
-pub(super) fn about_tokens(text: &str) -> f32 {
+pub(crate) fn about_tokens(text: &str) -> f32 {
     let bytes = text.as_bytes();
     let mut tokens = 0.0;
     let mut at = 0;

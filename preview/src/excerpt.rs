@@ -16,26 +16,26 @@
 
 use std::fmt::Write;
 
-use super::names::each_name;
-use super::units::{Cutter, Place, Unit, own_number};
+use crate::names::each_name;
 use crate::text::lines::count_feeds;
+use crate::units::{Cutter, Place, Unit, own_number};
 
 const NAMES: &str = "names:";
 const CUT: &str = "…";
 
 /// The shown parts of a text, in text order.
 #[derive(Debug, Default)]
-pub(super) struct Excerpt<'t> {
-    pub(super) units: Vec<Unit<'t>>,
+pub(crate) struct Excerpt<'t> {
+    pub(crate) units: Vec<Unit<'t>>,
     /// Each with the number of a line that has it.
-    pub(super) names: Vec<(u64, &'t str)>,
+    pub(crate) names: Vec<(u64, &'t str)>,
 }
 
 /// The length of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Length {
-    pub(super) bytes: u64,
-    pub(super) feeds: u64,
+pub(crate) struct Length {
+    pub(crate) bytes: u64,
+    pub(crate) feeds: u64,
 }
 
 impl Unit<'_> {
@@ -51,7 +51,7 @@ impl Unit<'_> {
     }
 
     /// Returns true if it needs no mark when it is shown after `before`.
-    pub(super) fn continues(&self, before: &Self) -> bool {
+    pub(crate) fn continues(&self, before: &Self) -> bool {
         self.follows(before) || self.is_next_line(before)
     }
 
@@ -73,13 +73,13 @@ impl Unit<'_> {
     }
 
     /// Returns true if the line begins with its own, correct number.
-    pub(super) fn is_numbered_right(&self) -> bool {
+    pub(crate) fn is_numbered_right(&self) -> bool {
         self.number()
             .is_some_and(|(number, _)| number == self.place.line)
     }
 
     /// Length in bytes of the mark before it, if no shown unit comes right before.
-    pub(super) fn mark_length(&self) -> usize {
+    pub(crate) fn mark_length(&self) -> usize {
         match self.place {
             Place { byte: 0, .. } if self.is_numbered_right() => 0,
             Place { line, byte: 0, .. } => digits(line) + "|".len(),
@@ -89,7 +89,7 @@ impl Unit<'_> {
 }
 
 /// Upper bound in bytes for the parts of an excerpt other than units and names.
-pub(super) fn most_overhead(length: Length, has_names: bool) -> usize {
+pub(crate) fn most_overhead(length: Length, has_names: bool) -> usize {
     mark(length.bytes).len()
         + if has_names {
             NAMES.len() + "\n".len()
@@ -99,12 +99,12 @@ pub(super) fn most_overhead(length: Length, has_names: bool) -> usize {
 }
 
 /// Upper bound in bytes for a unit without its mark.
-pub(super) fn most_of_unit(unit: &Unit<'_>) -> usize {
+pub(crate) fn most_of_unit(unit: &Unit<'_>) -> usize {
     unit.text.len() + CUT.len() + "\n".len()
 }
 
 /// Upper bound in bytes for a name.
-pub(super) fn most_of_name(line: u64, name: &str) -> usize {
+pub(crate) fn most_of_name(line: u64, name: &str) -> usize {
     " ".len() + digits(line) + " ".len() + name.len()
 }
 
@@ -117,7 +117,7 @@ fn mark(bytes: u64) -> String {
 }
 
 impl Excerpt<'_> {
-    pub(super) fn render(&self, length: Length) -> String {
+    pub(crate) fn render(&self, length: Length) -> String {
         let mut out = String::new();
         let mut before: Option<(&Unit<'_>, Option<u64>)> = None;
         let mut shown = 0;
@@ -181,7 +181,7 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
 
 /// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text;
 /// keeps no more than the preview in memory.
-pub(super) fn holds_only(preview: &str, text: &str) -> bool {
+pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
     };
@@ -212,7 +212,7 @@ fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
 }
 
 /// Returns true if a name would be read as a line number.
-pub(super) fn is_number(name: &str) -> bool {
+pub(crate) fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -28,7 +28,7 @@ impl Position {
     }
 
     /// The position after `bytes`, which begin at this position.
-    pub(crate) fn after(self, bytes: &[u8]) -> Self {
+    pub fn after(self, bytes: &[u8]) -> Self {
         let last_line = memchr::memrchr(b'\n', bytes).map_or(0, |feed| feed + 1);
         self.join(Self {
             line: 1 + count_feeds(&bytes[..last_line]),
@@ -38,7 +38,7 @@ impl Position {
 
     /// The position in two texts joined, of which this is the end of the first and `next` a
     /// position in the second.
-    pub(crate) fn join(self, next: Self) -> Self {
+    pub fn join(self, next: Self) -> Self {
         match next.line {
             1 => Self {
                 line: self.line,
@@ -52,12 +52,12 @@ impl Position {
     }
 
     /// Number of line feeds before the position.
-    pub(crate) fn feeds(self) -> u64 {
+    pub fn feeds(self) -> u64 {
         self.line - 1
     }
 
     /// Number of lines of a text that ends here. A last line without a line feed counts too.
-    pub(crate) fn lines(self) -> u64 {
+    pub fn lines(self) -> u64 {
         self.feeds() + u64::from(self.byte > 0)
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Position {
 }
 
 /// Parses a number in its only spelling: digits, no sign, no leading zero.
-pub(crate) fn number(digits: &str) -> Option<u64> {
+pub fn number(digits: &str) -> Option<u64> {
     let is_canonical = digits == "0" || !digits.starts_with('0');
     if is_canonical && digits.bytes().all(|b| b.is_ascii_digit()) {
         digits.parse().ok()
@@ -82,22 +82,22 @@ pub(crate) fn number(digits: &str) -> Option<u64> {
 }
 
 /// Number of line feeds in `text`.
-pub(crate) fn count_feeds(text: &[u8]) -> u64 {
+pub fn count_feeds(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 /// Number of lines of `text`. A last line without a line feed counts too.
-pub(crate) fn count_lines(text: &[u8]) -> u64 {
+pub fn count_lines(text: &[u8]) -> u64 {
     Position::START.after(text).lines()
 }
 
 /// The first line of `text`, with its line feed if it has one.
-pub(crate) fn first_line(text: &[u8]) -> &[u8] {
+pub fn first_line(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(b'\n', text).map_or(text.len(), |feed| feed + 1)]
 }
 
 /// Offsets in `text` right after each line feed: the beginnings of all lines but the first.
-pub(crate) fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
+pub fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
     memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
 }
 

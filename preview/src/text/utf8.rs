@@ -3,7 +3,7 @@
 /// Decodes chunks of bytes into text. Their boundaries make no difference: the result equals
 /// [`String::from_utf8_lossy`] of all bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     /// The first `length` bytes of a character that is not complete yet.
     begun: [u8; char::MAX_LEN_UTF8],
     length: usize,
@@ -11,7 +11,8 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
+    /// Decodes `bytes`, which follow the earlier ones, and calls `see` with each piece of their text.
+    pub fn feed(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
         // Byte by byte up to the end of the character, so that a long chunk is not copied.
         while self.length > 0
             && let Some((byte, rest)) = bytes.split_first()
@@ -48,19 +49,19 @@ impl Decoder {
     }
 
     /// Ends the text. An incomplete character becomes a replacement character.
-    pub(crate) fn end(&mut self, see: &mut impl FnMut(&str)) {
+    pub fn end(&mut self, see: &mut impl FnMut(&str)) {
         if std::mem::take(&mut self.length) > 0 {
             self.invalid(see);
         }
     }
 
     /// Number of bytes at the end that begin a character and were not passed on yet.
-    pub(crate) fn pending(&self) -> usize {
+    pub fn pending(&self) -> usize {
         self.length
     }
 
     /// Returns true if everything decoded so far is UTF-8.
-    pub(crate) fn is_utf8(&self) -> bool {
+    pub fn is_utf8(&self) -> bool {
         !self.has_invalid
     }
 }
@@ -74,7 +75,7 @@ fn is_begun(bytes: &[u8]) -> bool {
 
 /// Number of `bytes` that the first `shown` bytes of their text stand for. Invalid UTF-8 is shown
 /// as replacement characters.
-pub(crate) fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
+pub fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
     let (mut at, mut seen) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let (valid, invalid) = (chunk.valid().len(), chunk.invalid().len());
@@ -92,7 +93,7 @@ pub(crate) fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
 
 /// The last boundary between characters up to `at`. If none is near, as in bytes that are not
 /// UTF-8, it is `at` itself. Never 0 unless `at` is, so that callers make progress.
-pub(crate) fn char_end(bytes: &[u8], at: usize) -> usize {
+pub fn char_end(bytes: &[u8], at: usize) -> usize {
     let is_boundary = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let first = at.saturating_sub(char::MAX_LEN_UTF8 - 1).max(1);
     (first..=at).rev().find(is_boundary).unwrap_or(at)

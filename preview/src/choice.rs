@@ -11,11 +11,11 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use super::cost::about_tokens;
-use super::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
-use super::failures::is_failure;
-use super::names::each_name;
-use super::units::{Unit, own_number};
+use crate::cost::about_tokens;
+use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
+use crate::failures::is_failure;
+use crate::names::each_name;
+use crate::units::{Unit, own_number};
 
 /// Extra worth of showing a name in a line, as a factor of its worth in the index.
 const SHOWN: f32 = 2.0;
@@ -45,7 +45,7 @@ pub(crate) enum Wanted {
 
 /// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
 /// nothing is worth showing.
-pub(super) fn choose<'t>(
+pub(crate) fn choose<'t>(
     units: &[Unit<'t>],
     wanted: Wanted,
     length: Length,
@@ -58,7 +58,7 @@ pub(super) fn choose<'t>(
 }
 
 /// Worth of a name.
-pub(super) fn worth(name: &str) -> f32 {
+pub(crate) fn worth(name: &str) -> f32 {
     (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt()
 }
 

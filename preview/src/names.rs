@@ -11,10 +11,10 @@ const MAX_NAME: usize = 99;
 
 /// An occurrence of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name<'t> {
-    pub(super) text: &'t str,
+pub(crate) struct Name<'t> {
+    pub(crate) text: &'t str,
     /// Index of the name that contains it, among those seen in this text.
-    pub(super) within: Option<usize>,
+    pub(crate) within: Option<usize>,
 }
 
 const WORD: u8 = 1;
@@ -50,7 +50,7 @@ fn class(byte: u8) -> u8 {
 }
 
 /// Passes every distinctive name to `see`, a joined name before its parts. Linear.
-pub(super) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
+pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
     let bytes = text.as_bytes();
     let mut seen = 0;
     let mut at = 0;

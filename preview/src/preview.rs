@@ -1,0 +1,263 @@
+//! The methods of previewing texts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::Wanted;
+use crate::gathered::Gathered;
+use crate::sketch::{Kept, Sketch};
+use crate::{excerpt, head_tail};
+
+/// A method of previewing texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Preview {
+    /// The beginning and the end, half of the budget each. A mark between them tells what is left
+    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    #[default]
+    HeadTail,
+    /// The lines with the most names, verbatim and numbered. In logs and test runs, lines that
+    /// report failures take precedence.
+    Lines,
+    /// Names in the text, each after the number of a line that has it, so that this line can be
+    /// read back.
+    Index,
+    /// Lines and names together.
+    Mixed,
+}
+
+impl Preview {
+    /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
+    /// shown whole. If the budget is too small to be useful, the preview is empty.
+    ///
+    /// ```
+    /// use offcut::preview::Preview;
+    /// let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
+    /// let shown = Preview::HeadTail.show(&text, 100);
+    /// assert!(shown.starts_with("line 1\nline 2\n") && shown.ends_with("line 999\nline 1000\n"));
+    /// assert!(shown.contains("[… 8825 B, L8-998 …]"), "{shown}");
+    /// ```
+    #[must_use]
+    pub fn show(self, text: &str, budget: usize) -> String {
+        let mut sketch = sketch(self, budget);
+        sketch.push(text);
+        sketch.show(budget / 2, budget)
+    }
+
+    /// Returns true if the preview starts with the beginning of the text, so that a stream can show
+    /// it before its end is known.
+    #[must_use]
+    pub fn begins_with_head(self) -> bool {
+        matches!(self, Self::HeadTail)
+    }
+}
+
+/// A sketch that previews a text arriving in chunks by `method`, in at most `budget` bytes.
+#[must_use]
+pub fn sketch(method: Preview, budget: usize) -> Sketch {
+    let chosen = |wanted| Kept::Gathered(wanted, Box::new(Gathered::new(budget)));
+    Sketch(match method {
+        Preview::HeadTail => Kept::Ends(head_tail::Sketch::new(budget)),
+        Preview::Lines => chosen(Wanted::Lines),
+        Preview::Index => chosen(Wanted::Index),
+        Preview::Mixed => chosen(Wanted::Both),
+    })
+}
+
+/// Returns true if `preview` could be a method's preview of `text` and has no other content.
+///
+/// A text that imitates a hint must not be reduced to the hint: its content that is not stored
+/// would be lost.
+#[must_use]
+pub fn holds_only(preview: &str, text: &str) -> bool {
+    preview.is_empty()
+        || preview == text
+        || head_tail::holds_only(preview, text)
+        || excerpt::holds_only(preview, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
+
+    use super::*;
+
+    const CHOSEN: [Preview; 3] = [Preview::Lines, Preview::Index, Preview::Mixed];
+
+    /// Texts like those of tools: names, own line numbers, long lines, other scripts, imitations of
+    /// our marks.
+    fn texts() -> impl Strategy<Value = String> {
+        let word = prop_oneof![
+            "[a-z]{1,8}",
+            "[a-z]{2,6}_[a-z]{2,6}",
+            "[a-z]{2,5}/[a-z]{2,6}\\.[a-z]{2}",
+            Just("字串 ".to_owned()),
+            Just("parse_all".to_owned()),
+        ];
+        let body = proptest::collection::vec(word, 0..9).prop_map(|words| words.join(" "));
+        let line = prop_oneof![
+            8 => body.clone(),
+            1 => body.clone().prop_map(|body| body.repeat(12)),
+            1 => (1u64..40, body.clone()).prop_map(|(line, body)| format!("{line}|{body}")),
+            1 => body.clone().prop_map(|body| format!("names: {body}")),
+            1 => Just("[… 12 B …]".to_owned()),
+        ];
+        let lines = proptest::collection::vec(line, 0..40);
+        (lines, 0u64..3, any::<bool>()).prop_map(|(lines, number, ends)| {
+            let numbered = |(at, line)| match number {
+                0 => line,
+                from => format!("{:>5}→{line}", at as u64 + 1 + (from - 1) * 7),
+            };
+            let text = lines
+                .into_iter()
+                .enumerate()
+                .map(numbered)
+                .collect::<Vec<String>>()
+                .join("\n");
+            if ends { text + "\n" } else { text }
+        })
+    }
+
+    #[test]
+    fn lines_and_names_are_shown_with_their_places() {
+        let text: String = (1..=300)
+            .map(|n| match n {
+                17 => "fn read_back(store: &Store) -> Page {\n".to_owned(),
+                18 => "    store.read_range(from..to)\n".to_owned(),
+                203 => "see tests/read_back.rs for settings_file and the rest of it all, which is long\n".to_owned(),
+                n if n % 3 == 0 => "is as plain as a line with the word MAX_LINE gets\n".to_owned(),
+                _ => "nothing to be told apart by\n".to_owned(),
+            })
+            .collect();
+        insta::assert_snapshot!(Preview::Lines.show(&text, 120), @"
+        17|fn read_back(store: &Store) -> Page {
+            store.read_range(from..to)
+        [… 10573 B …]
+        ");
+        insta::assert_snapshot!(Preview::Index.show(&text, 120), @"
+        names: 3 MAX_LINE 18 from..to store.read_range 203 settings_file tests/read_back.rs
+        [… 10642 B …]
+        ");
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 140), @"
+        18|    store.read_range(from..to)
+        names: 3 MAX_LINE 203 settings_file tests/read_back.rs
+        [… 10611 B …]
+        ");
+        insta::assert_snapshot!(Preview::Mixed.show(&"{\"user_name\":\"jane_doe\",\"plain\":\"words\"},".repeat(90), 160), @r#"
+        names: 1 jane_doe user_name
+        [… 3690 B …]
+        "#);
+        let numbered: String = (1..=200)
+            .map(|n| format!("{n:>6}→let value_{} = next();\n", n / 7))
+            .collect();
+        insta::assert_snapshot!(Preview::Mixed.show(&numbered, 160), @"
+            70→let value_10 = next();
+            77→let value_11 = next();
+            84→let value_12 = next();
+        names: 91 value_13 98 value_14
+        [… 6235 B …]
+        ");
+    }
+
+    #[test]
+    fn without_names_head_and_tail_are_shown() {
+        let text = "没有名字的一行文字，只有句子。\n".repeat(100);
+        for preview in CHOSEN {
+            assert_eq!(preview.show(&text, 300), Preview::HeadTail.show(&text, 300));
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_long_text_is_shown_with_its_places() {
+        let text: String = (0..60_000)
+            .map(|n| format!("line {n} of item_{} and more\n", n % 40_000))
+            .collect();
+        assert!(text.len() > 1 << 20);
+        for preview in CHOSEN {
+            let shown = preview.show(&text, 2_000);
+            assert!(shown.len() > 1_500 && holds_only(&shown, &text), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_imitation_is_told_apart() {
+        let plain = "and of much that needs no name at all, ".repeat(4);
+        let text: String = (1..=1000)
+            .map(|n| format!("line {n} of item_{n} {plain}\n"))
+            .collect();
+        let real = Preview::Mixed.show(&text, 300);
+        assert!(
+            holds_only(&real, &text) && real.contains("names:"),
+            "{real}"
+        );
+        let first = real.lines().next().unwrap();
+        assert!(!holds_only(&format!("{first} and more\n{real}"), &text));
+        assert!(!holds_only(
+            &real.replace("names:", "names: 1 item_8"),
+            &text
+        ));
+        assert!(!holds_only(&real.replace(" B …]", "0 B …]"), &text));
+        assert!(!holds_only(&format!("more\n{real}"), &text));
+        assert!(!holds_only(&format!("{real}\n[… 5 B …]"), &text));
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_kept_and_previews_known_again(text in texts(), budget in 0usize..600) {
+            for preview in CHOSEN {
+                let shown = preview.show(&text, budget);
+                prop_assert!(shown.len() <= budget, "{shown:?}");
+                prop_assert!(holds_only(&shown, &text), "{preview:?} {shown:?}");
+            }
+        }
+
+        #[test]
+        fn every_line_stands_in_the_text_under_its_number(text in texts(), budget in 40usize..600) {
+            // Then every apparent line number in the preview is ours.
+            let text = text.replace('|', " ");
+            let lines: Vec<&str> = text.split('\n').collect();
+            let shown = Preview::Mixed.show(&text, budget);
+            for line in shown.lines() {
+                let Some((place, body)) = line.split_once('|') else { continue };
+                let (number, byte) = place.split_once('+').unwrap_or((place, "0"));
+                let (number, byte): (usize, usize) = (number.parse().unwrap(), byte.parse().unwrap());
+                let body = body.trim_matches('…');
+                prop_assert!(lines[number - 1][byte..].starts_with(body), "{shown}");
+            }
+        }
+
+        #[test]
+        fn t2_what_is_shown_does_not_depend_on_the_chunks(
+            text in texts(), budget in 0usize..600, cuts in proptest::collection::vec(0usize..2_000, 0..20),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            cuts.sort_unstable();
+            for preview in CHOSEN {
+                let (mut sketch, mut from) = (sketch(preview, budget), 0);
+                for cut in cuts.iter().copied().chain([text.len()]) {
+                    sketch.push(&text[from..cut]);
+                    from = cut;
+                    prop_assert_eq!(sketch.show(budget / 2, budget), preview.show(&text[..from], budget));
+                }
+            }
+        }
+
+        #[test]
+        fn texts_put_together_are_shown_as_one(texts in proptest::collection::vec(texts(), 1..4), budget in 0usize..600) {
+            for preview in CHOSEN {
+                let mut joined = sketch(preview, budget);
+                for text in &texts {
+                    let mut sketch = sketch(preview, budget);
+                    sketch.push(text);
+                    joined.append(&sketch);
+                    joined.push("\n");
+                }
+                let whole = texts.join("\n") + "\n";
+                prop_assert_eq!(joined.lines(), crate::text::lines::count_lines(whole.as_bytes()));
+                prop_assert_eq!(joined.show(budget / 2, budget), preview.show(&whole, budget));
+            }
+        }
+    }
+}

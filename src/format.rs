@@ -14,7 +14,6 @@ mod conversation;
 mod definition;
 mod fixed;
 mod gemini;
-mod json;
 #[cfg(test)]
 mod odd;
 mod openai_chat;
@@ -34,7 +33,8 @@ pub use body::{BodyError, RequestBody};
 pub(crate) use conversation::Rewrite;
 pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
-pub use json::{InvalidJson, JsonRef, JsonText};
+#[doc(inline)]
+pub use offcut_json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 pub use plain::{Message, Plain};

@@ -106,7 +106,7 @@ impl<'c> Scan<'c> {
         if is_counted {
             visitor.counts = true;
             for tool in tools {
-                visitor.text(TextKind::Other, Text::Of(tool));
+                visitor.text(TextKind::Other, Text::of_json(tool.into()));
             }
         }
         let Visitor { reader, found, .. } = visitor;

@@ -1,9 +1,9 @@
 //! Anthropic's messages as wire JSON.
 
+use offcut_json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark};
-use super::json::{Edit, New, Step, View};
 use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};

@@ -6,9 +6,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use offcut_json::{Edit, JsonRef, Kind, New, Step, View};
 use serde_json::{Value, json};
 
-use super::json::{Edit, JsonRef, Kind, New, Step, View};
 use super::{PartRef, Piece};
 use crate::content::Part;
 

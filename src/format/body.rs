@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
+use offcut_json::{InvalidJson, JsonText, Node, View};
 use offcut_store::ErrorChain;
 use serde_json::Value;
 
 use super::WireFormat;
-use super::json::{InvalidJson, JsonText, Node, View};
 use super::wire::FIELDS;
 
 /// A request's original body, in which only the messages can be changed. It is a JSON list of
@@ -83,7 +83,7 @@ impl RequestBody {
     /// error holds any of the text.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
         let document = JsonText::parse(text)?;
-        let root = document.root();
+        let root = Node::root(&document);
         for field in FIELDS {
             if root.fields().filter(|(name, _)| *name == field).count() > 1 {
                 return Err(BodyError::KeyTwice { field });

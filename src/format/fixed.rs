@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use super::json::{JsonText, Watch};
+use offcut_json::{JsonText, Node, Watch};
+
 use super::piece::Piece;
 use super::wire_json::WireJson;
 
@@ -25,7 +26,7 @@ impl Fixed {
         }
         let watch = Watch::default();
         let (mut results, mut calls, mut open) = (0, 0, None);
-        format.see(message.watched_by(&watch), &mut |piece| {
+        format.see(Node::watched_by(message, &watch), &mut |piece| {
             // Covers the strings read since the last piece: those of this piece, and the rest of
             // the result that it ends.
             let is_garbled = watch.is_garbled.take();

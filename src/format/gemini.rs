@@ -2,10 +2,10 @@
 
 mod response;
 
+use offcut_json::{Edit, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
-use super::json::{Edit, New, Step, View};
 use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};

@@ -1,9 +1,9 @@
 //! Chat-completions messages as wire JSON.
 
+use offcut_json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, read_url};
-use super::json::{Edit, New, Step, View};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};

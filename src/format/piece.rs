@@ -3,8 +3,8 @@
 use std::fmt;
 
 use bytes::Bytes;
+use offcut_json::{JsonRef, View};
 
-use super::json::{JsonRef, View};
 use crate::content::Part;
 
 /// The author of a piece.

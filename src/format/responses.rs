@@ -1,9 +1,9 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
+use offcut_json::{Edit, New, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, read_url};
-use super::json::{Edit, New, View};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};

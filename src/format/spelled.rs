@@ -1,7 +1,8 @@
 //! Wire formats over the text of messages.
 
+use offcut_json::{JsonText, Node, put_into_text};
+
 use super::fixed::Fixed;
-use super::json::{JsonText, put_into_text};
 use super::wire_json::WireJson;
 use super::{Format, Piece};
 use crate::content::Part;
@@ -36,10 +37,10 @@ impl<F: WireJson> Format for Spelled<F> {
     fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
         let fixed = Fixed::find(&self.0, message);
         if fixed.is_empty() {
-            return self.0.see(message.root(), see);
+            return self.0.see(Node::root(message), see);
         }
         let (mut results, mut calls) = (0.., 0..);
-        self.0.see(message.root(), &mut |mut piece| {
+        self.0.see(Node::root(message), &mut |mut piece| {
             match &mut piece {
                 Piece::Result(head) => {
                     head.is_fixed = results.next().is_some_and(|nth| fixed.has_result(nth));

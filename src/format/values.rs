@@ -1,8 +1,8 @@
 //! Wire formats over messages that are values.
 
+use offcut_json::put_into_value;
 use serde_json::Value;
 
-use super::json::put_into_value;
 use super::wire_json::WireJson;
 use super::{Anthropic, Format, Gemini, OpenAiChat, Piece, Responses, WireFormat};
 use crate::content::Part;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use offcut_json::{Kind, View};
 use serde_json::Value;
 
-use super::json::{Kind, View};
 use super::wire_json::{Edits, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;

@@ -1,7 +1,8 @@
 //! The trait behind all wire formats: each is written once, for messages that are values and for
 //! messages that are text.
 
-use super::json::{Edit, View};
+use offcut_json::{Edit, View};
+
 use super::{Piece, Role};
 use crate::content::Part;
 

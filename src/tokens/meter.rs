@@ -5,8 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Once};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::cache::Cache;
 use super::seen::Seen;
@@ -40,9 +39,7 @@ impl fmt::Debug for Meter {
 pub(crate) enum Text<'m> {
     Is(&'m str),
     /// A JSON value, counted as its compact text.
-    Of(&'m Value),
-    /// A JSON object, counted as its compact text.
-    Fields(&'m Map<String, Value>),
+    Json(JsonRef<'m>),
 }
 
 impl<'m> Text<'m> {
@@ -61,11 +58,10 @@ impl<'m> Text<'m> {
         }
     }
 
-    fn of_json(json: JsonRef<'m>) -> Self {
+    pub(crate) fn of_json(json: JsonRef<'m>) -> Self {
         match json {
-            JsonRef::Value(value) => Self::Of(value),
-            JsonRef::Object(fields) => Self::Fields(fields),
             JsonRef::Spelled(text) => Self::Is(text),
+            value => Self::Json(value),
         }
     }
 
@@ -73,17 +69,14 @@ impl<'m> Text<'m> {
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Is(text) => text.len() as u64,
-            Self::Of(value) => length(value),
-            Self::Fields(fields) => length(fields),
+            Self::Json(json) => length(json),
         }
     }
 
     pub(crate) fn read(self) -> Cow<'m, str> {
         match self {
             Self::Is(text) => text.into(),
-            Self::Of(value) => value.to_string().into(),
-            // Writing a map of values can't fail.
-            Self::Fields(fields) => serde_json::to_string(fields).unwrap_or_default().into(),
+            Self::Json(json) => json.to_string().into(),
         }
     }
 }
@@ -102,15 +95,15 @@ impl io::Write for Length {
     }
 }
 
-fn length(json: &impl Serialize) -> u64 {
+fn length(json: JsonRef<'_>) -> u64 {
     let mut length = Length(0);
     write_json(json, &mut length);
     length.0
 }
 
-/// Writes the compact text of `value`. Can't fail, since no JSON value and no writer here does.
-fn write_json(value: &impl Serialize, to: &mut impl io::Write) {
-    let written = serde_json::to_writer(to, value);
+/// Writes the text of `json`. Can't fail, since no JSON value and no writer here does.
+fn write_json(json: JsonRef<'_>, to: &mut impl io::Write) {
+    let written = json.write_to(to);
     debug_assert!(written.is_ok());
 }
 
@@ -168,8 +161,7 @@ impl Meter {
     pub(crate) fn fingerprint(&self, text: Text<'_>) -> Fingerprint {
         match text {
             Text::Is(text) => self.print_bytes(text.as_bytes()),
-            Text::Of(value) => self.print_json(value),
-            Text::Fields(fields) => self.print_json(fields),
+            Text::Json(json) => self.print_json(json),
         }
     }
 
@@ -178,7 +170,7 @@ impl Meter {
         self.secret.of(bytes)
     }
 
-    fn print_json(&self, json: &impl Serialize) -> Fingerprint {
+    fn print_json(&self, json: JsonRef<'_>) -> Fingerprint {
         let mut stream = self.secret.stream();
         write_json(json, &mut stream);
         stream.finish()
@@ -270,7 +262,9 @@ impl Meter {
 
     pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
         let messages = (0..conversation.len()).map(|message| self.message(conversation, message));
-        let tools = tools.iter().map(|tool| self.count_text(Text::Of(tool)));
+        let tools = tools
+            .iter()
+            .map(|tool| self.count_text(Text::of_json(tool.into())));
         messages.chain(tools).fold(0, u64::saturating_add)
     }
 
@@ -287,7 +281,10 @@ impl Meter {
         if !self.counts_at_most_bytes() {
             return None;
         }
-        let mut bound: u64 = tools.iter().map(|tool| Text::Of(tool).bytes()).sum();
+        let mut bound: u64 = tools
+            .iter()
+            .map(|tool| Text::of_json(tool.into()).bytes())
+            .sum();
         for message in from..conversation.len() {
             bound += PER_MESSAGE;
             if bound > limit {
@@ -340,19 +337,13 @@ mod tests {
             json!("x".repeat(5_000)),
         ] {
             let text = value.to_string();
-            assert_eq!(
-                meter.fingerprint(Text::Of(&value)),
-                meter.fingerprint(Text::Is(&text))
-            );
-            assert_eq!(Text::Of(&value).bytes(), text.len() as u64);
-            assert_eq!(meter.count_text(Text::Of(&value)), meter.count_str(&text));
-            if let Some(fields) = value.as_object() {
-                assert_eq!(
-                    meter.fingerprint(Text::Fields(fields)),
-                    meter.fingerprint(Text::Is(&text))
-                );
-                assert_eq!(Text::Fields(fields).bytes(), text.len() as u64);
-                assert_eq!(Text::Fields(fields).read(), text);
+            let fields = value.as_object().map(JsonRef::from);
+            for json in fields.into_iter().chain([JsonRef::from(&value)]) {
+                let json = Text::of_json(json);
+                assert_eq!(meter.fingerprint(json), meter.fingerprint(Text::Is(&text)));
+                assert_eq!(json.bytes(), text.len() as u64);
+                assert_eq!(json.read(), text);
+                assert_eq!(meter.count_text(json), meter.count_str(&text));
             }
         }
     }

@@ -3,10 +3,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use offcut_json::{Edit, Kind, New, Step, View};
 use serde_json::{Value, json};
 
 use crate::content::Part;
-use crate::format::json::{Edit, Kind, New, Step, View};
 use crate::format::{PartRef, Piece};
 
 /// The content of a tool's result in a response.

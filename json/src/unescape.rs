@@ -2,7 +2,7 @@
 
 /// The meaning of the characters between the quotes of a valid JSON string; `None` if it is not
 /// valid Unicode: half of a surrogate pair without the other.
-pub(super) fn unescape(raw: &str) -> Option<String> {
+pub(crate) fn unescape(raw: &str) -> Option<String> {
     let mut meaning = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {

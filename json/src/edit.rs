@@ -2,30 +2,35 @@
 
 use serde_json::{Map, Value};
 
-use super::JsonRef;
-use super::scan::scan;
-use super::text::JsonText;
-use super::view::View;
+use crate::json_ref::JsonRef;
+use crate::scan::scan;
+use crate::text::{JsonText, Node};
+use crate::view::View;
 
 /// A step from a value to one inside it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub enum Step {
+    /// The field of this name.
     Field(&'static str),
+    /// The item at this index.
     Item(usize),
 }
 
 /// A change of one field of an object: `None` as `value` removes it.
 #[derive(Debug)]
-pub(crate) struct Edit<'m> {
+pub struct Edit<'m> {
     /// Path from the message to the object.
-    pub(crate) path: Vec<Step>,
-    pub(crate) field: &'static str,
-    pub(crate) value: Option<New<'m>>,
+    pub path: Vec<Step>,
+    /// Name of the field.
+    pub field: &'static str,
+    /// Its new value.
+    pub value: Option<New<'m>>,
 }
 
 /// A new value of a field.
 #[derive(Debug)]
-pub(crate) enum New<'m> {
+pub enum New<'m> {
+    /// A value.
     Value(Value),
     /// JSON text from a caller, which may be invalid.
     Text(String),
@@ -34,7 +39,9 @@ pub(crate) enum New<'m> {
 }
 
 impl<'m> Edit<'m> {
-    pub(crate) fn set(path: Vec<Step>, field: &'static str, value: New<'m>) -> Self {
+    /// Sets `field` of the object at `path` to `value`.
+    #[must_use]
+    pub fn set(path: Vec<Step>, field: &'static str, value: New<'m>) -> Self {
         Self {
             path,
             field,
@@ -42,7 +49,9 @@ impl<'m> Edit<'m> {
         }
     }
 
-    pub(crate) fn remove(path: Vec<Step>, field: &'static str) -> Self {
+    /// Removes `field` of the object at `path`.
+    #[must_use]
+    pub fn remove(path: Vec<Step>, field: &'static str) -> Self {
         Self {
             path,
             field,
@@ -111,7 +120,7 @@ fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> M
 }
 
 /// Applies all edits to a value, or none.
-pub(crate) fn put_into_value(
+pub fn put_into_value(
     message: &mut Value,
     edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
 ) {
@@ -137,11 +146,12 @@ pub(crate) fn put_into_value(
 }
 
 /// Applies all edits to a text, or none. No other byte changes.
-pub(crate) fn put_into_text(
+pub fn put_into_text(
     message: &mut JsonText,
-    edits: impl for<'m> FnOnce(super::Node<'m>) -> Option<Vec<Edit<'m>>>,
+    edits: impl for<'m> FnOnce(Node<'m>) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(message.root()).and_then(|edits| detach(edits, New::into_text)) else {
+    let Some(edits) = edits(Node::root(message)).and_then(|edits| detach(edits, New::into_text))
+    else {
         return;
     };
     let added: usize = edits
@@ -154,7 +164,7 @@ pub(crate) fn put_into_text(
     for (path, field, value) in edits {
         let object = path
             .iter()
-            .try_fold(message.root(), |node, step| match step {
+            .try_fold(Node::root(message), |node, step| match step {
                 Step::Field(name) => node.get(name),
                 Step::Item(nth) => node.items().nth(*nth),
             });

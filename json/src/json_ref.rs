@@ -1,25 +1,8 @@
-//! JSON that keeps its spelling: a text and the places of its values, so that one value can be
-//! replaced and every other byte stays.
-//!
-//! Parsing does no I/O and no recursion, and copies only what is asked for. Any depth, numbers of
-//! any size, duplicate keys and strings that are not valid Unicode are kept as they are.
+//! References to JSON, as a value or as its text.
 
-mod edit;
-mod scan;
-mod splice;
-mod text;
-mod unescape;
-mod view;
-
-use std::fmt;
+use std::{fmt, io};
 
 use serde_json::{Map, Value};
-
-pub(super) use edit::{Edit, New, Step, put_into_text, put_into_value};
-pub use scan::InvalidJson;
-pub use text::JsonText;
-pub(super) use text::{Node, Watch};
-pub(super) use view::{Kind, View};
 
 /// A JSON document as a message holds it.
 #[derive(Clone, Copy)]
@@ -44,6 +27,20 @@ impl JsonRef<'_> {
             Self::Object(fields) => Some(Value::Object(fields.clone())),
             Self::Spelled(text) => serde_json::from_str(text).ok(),
         }
+    }
+
+    /// Writes the document's text, as `Display` gives it, without holding it.
+    ///
+    /// # Errors
+    ///
+    /// `to` failed.
+    pub fn write_to(self, to: &mut impl io::Write) -> io::Result<()> {
+        match self {
+            Self::Value(value) => serde_json::to_writer(to, value)?,
+            Self::Object(fields) => serde_json::to_writer(to, fields)?,
+            Self::Spelled(text) => to.write_all(text.as_bytes())?,
+        }
+        Ok(())
     }
 }
 

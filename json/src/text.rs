@@ -6,14 +6,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use super::JsonRef;
-use super::scan::{InvalidJson, Span, SpanKind, Spans, scan};
-use super::unescape::unescape;
-use super::view::{Kind, View};
+use crate::json_ref::JsonRef;
+use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan};
+use crate::unescape::unescape;
+use crate::view::{Kind, View};
 
 /// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
 ///
-/// It is the message type of [`Spelled`](crate::format::Spelled), which changes single values in
+/// It is the message type of `offcut::format::Spelled`, which changes single values in
 /// it. Whitespace, the order of keys, duplicate keys, escapes, and numbers of any size stay as
 /// they are. Parsing is linear and accepts any depth.
 ///
@@ -26,10 +26,10 @@ use super::view::{Kind, View};
 /// ```
 #[derive(Clone, Debug)]
 pub struct JsonText {
-    pub(super) text: String,
-    pub(super) spans: Vec<Span>,
+    pub(crate) text: String,
+    pub(crate) spans: Vec<Span>,
     /// Meanings of the strings with escapes, filled in when they are first asked for.
-    pub(super) meanings: Vec<OnceLock<Option<Box<str>>>>,
+    pub(crate) meanings: Vec<OnceLock<Option<Box<str>>>>,
     has_surrogates: bool,
     is_plain: OnceLock<bool>,
 }
@@ -74,24 +74,8 @@ impl JsonText {
         self.text
     }
 
-    pub(crate) fn root(&self) -> Node<'_> {
-        Node {
-            json: self,
-            at: 0,
-            watch: None,
-        }
-    }
-
-    /// Like [`root`](Self::root), but also reports anything odd that a format reads to `watch`.
-    pub(crate) fn watched_by<'m>(&'m self, watch: &'m Watch) -> Node<'m> {
-        Node {
-            watch: Some(watch),
-            ..self.root()
-        }
-    }
-
     /// The index after a value and everything inside it.
-    pub(super) fn next(&self, at: usize) -> usize {
+    pub(crate) fn next(&self, at: usize) -> usize {
         let span = self.spans[at];
         if span.is_container() {
             span.link as usize
@@ -100,13 +84,13 @@ impl JsonText {
         }
     }
 
-    pub(super) fn spelling(&self, at: usize) -> &str {
+    pub(crate) fn spelling(&self, at: usize) -> &str {
         let Span { start, end, .. } = self.spans[at];
         &self.text[start as usize..end as usize]
     }
 
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
-    pub(super) fn meaning(&self, at: usize) -> Option<&str> {
+    pub(crate) fn meaning(&self, at: usize) -> Option<&str> {
         let inside = || {
             let spelling = self.spelling(at);
             &spelling[1..spelling.len() - 1]
@@ -152,11 +136,18 @@ impl JsonText {
 
     /// Returns true if no object has a duplicate key and all strings are valid Unicode. Checks only
     /// once.
-    pub(crate) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         *self.is_plain.get_or_init(|| {
             let is_object = |at: &usize| self.spans[*at].kind == SpanKind::Object;
             let mut objects = (0..self.spans.len()).filter(is_object);
-            self.is_unicode(0) && objects.all(|at| !self.has_twice(Node { at, ..self.root() }))
+            self.is_unicode(0)
+                && objects.all(|at| {
+                    !self.has_twice(Node {
+                        at,
+                        ..Node::root(self)
+                    })
+                })
         })
     }
 
@@ -212,36 +203,58 @@ impl PartialEq for JsonText {
 impl Eq for JsonText {}
 
 /// Collects oddities in the parts of a message that a format reads.
-#[derive(Default)]
-pub(crate) struct Watch {
+#[derive(Debug, Default)]
+pub struct Watch {
     /// True if a key that was looked for occurs twice.
-    pub(crate) has_twice: Cell<bool>,
+    pub has_twice: Cell<bool>,
     /// True if a string that was read or shown is not valid Unicode.
-    pub(crate) is_garbled: Cell<bool>,
+    pub is_garbled: Cell<bool>,
 }
 
 /// A value in a text.
-#[derive(Clone, Copy)]
-pub(crate) struct Node<'m> {
-    pub(super) json: &'m JsonText,
-    pub(super) at: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'m> {
+    pub(crate) json: &'m JsonText,
+    pub(crate) at: usize,
     /// Receives duplicate keys and strings that are not valid Unicode.
-    pub(super) watch: Option<&'m Watch>,
+    pub(crate) watch: Option<&'m Watch>,
 }
 
 impl<'m> Node<'m> {
-    pub(crate) fn range(self) -> std::ops::Range<usize> {
+    /// The whole document.
+    #[must_use]
+    pub fn root(json: &'m JsonText) -> Self {
+        Self {
+            json,
+            at: 0,
+            watch: None,
+        }
+    }
+
+    /// The whole document, which also reports anything odd that is read of it to `watch`.
+    #[must_use]
+    pub fn watched_by(json: &'m JsonText, watch: &'m Watch) -> Self {
+        Self {
+            watch: Some(watch),
+            ..Self::root(json)
+        }
+    }
+
+    /// Its place in the text, in bytes.
+    #[must_use]
+    pub fn range(self) -> std::ops::Range<usize> {
         let Span { start, end, .. } = self.json.spans[self.at];
         start as usize..end as usize
     }
 
     /// A copy of the value alone.
-    pub(crate) fn to_text(self) -> JsonText {
+    #[must_use]
+    pub fn to_text(self) -> JsonText {
         self.json.part(self.at)
     }
 
     /// The indices of an object's keys. Each value is at the index after its key.
-    pub(super) fn keys(self) -> impl Iterator<Item = usize> {
+    pub(crate) fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
         let end = if json.spans[at].kind == SpanKind::Object {
             json.next(at)

@@ -2,24 +2,32 @@
 
 use serde_json::Value;
 
-use super::JsonRef;
+use crate::json_ref::JsonRef;
 
 /// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool,
+    /// A number of any size.
     Number,
+    /// A string, which may not be valid Unicode.
     String,
+    /// A list.
     Array,
+    /// An object.
     Object,
 }
 
 /// A JSON value that is read in place. Of duplicate keys, the last counts.
-pub(crate) trait View<'m>: Copy {
+pub trait View<'m>: Copy {
+    /// The kind of the value.
     fn kind(self) -> Kind;
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
     fn as_str(self) -> Option<&'m str>;
+    /// The value of `true` or `false`; `None` for anything else.
     fn as_bool(self) -> Option<bool>;
     /// The items of a list; empty for anything else.
     fn items(self) -> impl Iterator<Item = Self>;
@@ -33,19 +41,23 @@ pub(crate) trait View<'m>: Copy {
     /// The whole value, to be shown.
     fn json(self) -> JsonRef<'m>;
 
+    /// A field of an object.
     fn get(self, name: &str) -> Option<Self> {
         let [found] = self.pick([name]);
         found
     }
 
+    /// Returns true for a list.
     fn is_array(self) -> bool {
         self.kind() == Kind::Array
     }
 
+    /// Returns true for an object.
     fn is_object(self) -> bool {
         self.kind() == Kind::Object
     }
 
+    /// Returns true for an object with this field.
     fn has(self, name: &str) -> bool {
         self.get(name).is_some()
     }

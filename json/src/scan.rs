@@ -3,23 +3,21 @@
 
 use std::fmt;
 
-use offcut_preview::text::lines::Position;
-
 /// A value or a key, and its place in the text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) kind: SpanKind,
+pub(crate) struct Span {
+    pub(crate) kind: SpanKind,
     /// Offset of the first byte; a string's is its opening quote.
-    pub(super) start: u32,
+    pub(crate) start: u32,
     /// Offset after the last byte.
-    pub(super) end: u32,
+    pub(crate) end: u32,
     /// For a list or an object, the index after everything inside it. For a string with escapes,
     /// its number among such strings.
-    pub(super) link: u32,
+    pub(crate) link: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SpanKind {
+pub(crate) enum SpanKind {
     Null,
     True,
     False,
@@ -33,7 +31,7 @@ pub(super) enum SpanKind {
 }
 
 impl Span {
-    pub(super) fn is_container(self) -> bool {
+    pub(crate) fn is_container(self) -> bool {
         matches!(self.kind, SpanKind::Array | SpanKind::Object)
     }
 }
@@ -41,12 +39,12 @@ impl Span {
 /// The values of a text, in the order in which they begin. Keys of an object come before their
 /// values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spans {
-    pub(super) all: Vec<Span>,
+pub(crate) struct Spans {
+    pub(crate) all: Vec<Span>,
     /// Number of strings with escapes.
-    pub(super) escaped: u32,
+    pub(crate) escaped: u32,
     /// True if an escape names half of a surrogate pair, so that a string may not be valid Unicode.
-    pub(super) has_surrogates: bool,
+    pub(crate) has_surrogates: bool,
 }
 
 /// A text that is not JSON.
@@ -60,11 +58,10 @@ pub struct InvalidJson {
 impl InvalidJson {
     fn new(text: &[u8], at: usize, expected: &'static str) -> Self {
         let before = text.get(..at).unwrap_or(text);
-        // Both numbers are at most the text's length.
-        let place = Position::START.after(before);
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |feed| feed + 1);
         Self {
-            line: place.line as usize,
-            column: place.byte as usize + 1,
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: before.len() - line_start + 1,
             expected,
         }
     }
@@ -99,7 +96,7 @@ impl fmt::Display for InvalidJson {
 impl std::error::Error for InvalidJson {}
 
 /// Finds the values of `text` by the strict grammar of RFC 8259.
-pub(super) fn scan(text: &str) -> Result<Spans, InvalidJson> {
+pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {
     let bytes = text.as_bytes();
     if u32::try_from(bytes.len()).is_err() {
         return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));

@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::scan::{Span, SpanKind, scan};
-use super::text::{JsonText, Node};
+use crate::scan::{Span, SpanKind, scan};
+use crate::text::{JsonText, Node};
 
 impl JsonText {
     /// Sets a field of the object at `object` to the JSON `value`: in place if the field exists,
     /// otherwise as the last field. On `None` it failed, and the text may have changed in part.
-    pub(super) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
+    pub(crate) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
         if let Some(at) = self.key(object, field).map(|key| key + 1) {
             let Span { start, end, .. } = self.spans[at];
             return self.splice(start..end, at..self.next(at), value, scan(value).ok()?.all);
@@ -42,17 +42,12 @@ impl JsonText {
     }
 
     /// Removes a field of the object at `object`, together with its comma.
-    pub(super) fn remove(&mut self, object: usize, field: &str) -> Option<()> {
+    pub(crate) fn remove(&mut self, object: usize, field: &str) -> Option<()> {
         let Some(key) = self.key(object, field) else {
             return Some(());
         };
         let after = self.next(key + 1);
-        let keys: Vec<usize> = Node {
-            at: object,
-            ..self.root()
-        }
-        .keys()
-        .collect();
+        let keys: Vec<usize> = self.keys(object).collect();
         let before = keys.iter().take_while(|other| **other < key).last();
         let (start, end) = (self.spans[key].start, self.spans[key + 1].end);
         let bytes = match before {
@@ -64,21 +59,18 @@ impl JsonText {
     }
 
     fn key(&self, object: usize, field: &str) -> Option<usize> {
-        let keys = Node {
-            at: object,
-            ..self.root()
-        }
-        .keys();
-        keys.filter(|key| self.meaning(*key) == Some(field)).last()
+        self.keys(object)
+            .filter(|key| self.meaning(*key) == Some(field))
+            .last()
     }
 
     fn last_key(&self, object: usize) -> Option<usize> {
-        Node {
-            at: object,
-            ..self.root()
-        }
-        .keys()
-        .last()
+        self.keys(object).last()
+    }
+
+    fn keys(&self, object: usize) -> impl Iterator<Item = usize> {
+        let all = Node::root(self);
+        Node { at: object, ..all }.keys()
     }
 
     /// Replaces bytes and the values in them. `spans` are the values of `new`. Known meanings of

@@ -65,7 +65,6 @@ pub mod report;
 pub mod rounds;
 mod session;
 mod store;
-pub mod template;
 pub mod tokens;
 mod tool;
 mod truncate;
@@ -78,6 +77,8 @@ pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
 pub use hint::Language;
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
+#[doc(inline)]
+pub use offcut_hint::template;
 #[doc(inline)]
 pub use offcut_store::ErrorChain;
 pub use read_back::ReadFileTool;

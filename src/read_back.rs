@@ -9,11 +9,12 @@ mod stretch;
 mod tool;
 mod words;
 
+use offcut_hint::{Facts, Prose};
 use offcut_preview::holds_only;
 use offcut_preview::text::lines::{count_lines, first_line};
 
 use crate::backend::{BackendError, Location};
-use crate::hint::{Facts, Hint, Kind, Position, Prose};
+use crate::hint::{Hint, Kind, Position};
 use crate::session::{PageEnd, Place, Session};
 use crate::store::{BLOCK, Stored};
 
@@ -34,7 +35,8 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: HintContext<'_>) ->
         }
         Kind::Page { from } => page::is_genuine(shown, from, content, said.prose),
         Kind::Matches => matches::is_genuine(shown, content, said.prose),
-        Kind::Cleared | Kind::Link => false,
+        // `Cleared` and `Link` show nothing.
+        _ => false,
     }
 }
 

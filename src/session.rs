@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use offcut_hint::{Draft, Prose};
 use offcut_store::layout::Phase;
 
 use crate::backend::{Backend, Location};
@@ -14,7 +15,7 @@ use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
-use crate::hint::{Draft, Hint, Language, Prose};
+use crate::hint::{Hint, Language};
 use crate::report::{ErrorSource, Failure, Report};
 use crate::store::{Id, Roots, Stored, longest_key};
 use crate::tokens::Meter;

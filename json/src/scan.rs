@@ -31,6 +31,7 @@ pub(crate) enum SpanKind {
 }
 
 impl Span {
+    #[inline]
     pub(crate) fn is_container(self) -> bool {
         matches!(self.kind, SpanKind::Array | SpanKind::Object)
     }

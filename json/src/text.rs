@@ -75,6 +75,7 @@ impl JsonText {
     }
 
     /// The index after a value and everything inside it.
+    #[inline]
     pub(crate) fn next(&self, at: usize) -> usize {
         let span = self.spans[at];
         if span.is_container() {
@@ -84,12 +85,14 @@ impl JsonText {
         }
     }
 
+    #[inline]
     pub(crate) fn spelling(&self, at: usize) -> &str {
         let Span { start, end, .. } = self.spans[at];
         &self.text[start as usize..end as usize]
     }
 
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
+    #[inline]
     pub(crate) fn meaning(&self, at: usize) -> Option<&str> {
         let inside = || {
             let spelling = self.spelling(at);
@@ -222,6 +225,7 @@ pub struct Node<'m> {
 
 impl<'m> Node<'m> {
     /// The whole document.
+    #[inline]
     #[must_use]
     pub fn root(json: &'m JsonText) -> Self {
         Self {
@@ -254,6 +258,7 @@ impl<'m> Node<'m> {
     }
 
     /// The indices of an object's keys. Each value is at the index after its key.
+    #[inline]
     pub(crate) fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
         let end = if json.spans[at].kind == SpanKind::Object {
@@ -264,6 +269,7 @@ impl<'m> Node<'m> {
         walk(at + 1, end, move |key| json.next(key + 1))
     }
 
+    #[inline]
     fn value_of(self, key: usize) -> Self {
         Self {
             at: key + 1,
@@ -271,6 +277,7 @@ impl<'m> Node<'m> {
         }
     }
 
+    #[inline]
     fn key(self, at: usize) -> &'m str {
         // A key that is not valid Unicode is not one that a format looks for.
         self.json.meaning(at).unwrap_or("\u{fffd}")
@@ -287,6 +294,7 @@ fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterat
 }
 
 impl<'m> View<'m> for Node<'m> {
+    #[inline]
     fn kind(self) -> Kind {
         match self.json.spans[self.at].kind {
             SpanKind::Null => Kind::Null,
@@ -298,6 +306,7 @@ impl<'m> View<'m> for Node<'m> {
         }
     }
 
+    #[inline]
     fn as_str(self) -> Option<&'m str> {
         let meaning = self.json.meaning(self.at);
         if let (None, Some(watch), Kind::String) = (meaning, self.watch, self.kind()) {
@@ -306,6 +315,7 @@ impl<'m> View<'m> for Node<'m> {
         meaning
     }
 
+    #[inline]
     fn as_bool(self) -> Option<bool> {
         match self.json.spans[self.at].kind {
             SpanKind::True => Some(true),
@@ -352,6 +362,7 @@ impl<'m> View<'m> for Node<'m> {
         }
     }
 
+    #[inline]
     fn json(self) -> JsonRef<'m> {
         if let Some(watch) = self.watch
             && !self.json.is_unicode(self.at)

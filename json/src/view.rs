@@ -69,6 +69,7 @@ pub trait View<'m>: Copy {
 }
 
 impl<'m> View<'m> for &'m Value {
+    #[inline]
     fn kind(self) -> Kind {
         match self {
             Value::Null => Kind::Null,
@@ -80,10 +81,12 @@ impl<'m> View<'m> for &'m Value {
         }
     }
 
+    #[inline]
     fn as_str(self) -> Option<&'m str> {
         Value::as_str(self)
     }
 
+    #[inline]
     fn as_bool(self) -> Option<bool> {
         Value::as_bool(self)
     }
@@ -113,6 +116,7 @@ impl<'m> View<'m> for &'m Value {
         Value::get(self, name)
     }
 
+    #[inline]
     fn json(self) -> JsonRef<'m> {
         JsonRef::Value(self)
     }

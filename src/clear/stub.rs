@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use offcut_hint::Draft;
 use offcut_preview::text::lines::count_lines;
 use offcut_store::layout::Phase;
 use offcut_store::names::digest;
@@ -13,7 +14,7 @@ use super::part::{decode, raw};
 use crate::backend::{Backend, Location};
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::hint::{Draft, Kind, Placement};
+use crate::hint::{Kind, Placement};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;

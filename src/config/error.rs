@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use offcut_hint::WrongTemplate;
 use offcut_store::ErrorChain;
 
 use crate::backend::{KeyError, StoreUrl};
-use crate::hint::{Language, Sentence, WrongTemplate};
+use crate::hint::{Language, Sentence};
 
 /// A configuration that does not build.
 #[derive(thiserror::Error)]

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use offcut_hint::Prose;
 use offcut_preview::text::lines::count_lines;
 use regex::bytes::Regex;
 
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Position, Prose};
+use crate::hint::{Hint, Kind, Position};
 
 /// Longer lines are searched in windows of this many bytes, so that memory stays bounded.
 const MAX_LINE: usize = 64 << 10;
@@ -297,11 +298,8 @@ mod tests {
                 "The first 1 matching lines; go on with offset 99.",
             ),
         ] {
-            let fake = Hint {
-                preview: preview.into(),
-                prose: prose.into(),
-                ..real.clone()
-            };
+            let mut fake = real.clone();
+            (fake.preview, fake.prose) = (preview.into(), prose.into());
             assert!(
                 !is_genuine(&fake, content, &Prose::of(Language::English)),
                 "{preview} {prose}"

@@ -15,12 +15,12 @@ pub(super) struct Description {
 
 impl Description {
     pub(super) fn of(language: Language) -> &'static Self {
-        match language {
-            Language::English => &ENGLISH,
-            Language::Chinese => &CHINESE,
-        }
+        &DESCRIPTIONS[language as usize]
     }
 }
+
+/// In the order of [`Language::ALL`].
+const DESCRIPTIONS: [Description; Language::ALL.len()] = [ENGLISH, CHINESE];
 
 const ENGLISH: Description = Description {
     tool: "Read a stored tool result. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \
@@ -67,10 +67,9 @@ pub(super) enum Refusal {
 impl Refusal {
     /// The error for the model.
     pub(super) fn into_error(self, language: Language) -> ToolError {
-        let error = ToolError::new(match language {
-            Language::English => self.english(),
-            Language::Chinese => self.chinese(),
-        });
+        // In the order of `Language::ALL`.
+        let words: [fn(&Self) -> String; Language::ALL.len()] = [Self::english, Self::chinese];
+        let error = ToolError::new(words[language as usize](&self));
         match self {
             Self::Store(source) => error.with_source(source),
             _ => error,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use offcut_hint::Prose;
 use offcut_store::layout::Phase;
 
 use super::ToolReduction;
@@ -17,7 +18,7 @@ use crate::config::{BuildError, Hooks, Policy, Settings, SizeLimit, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
-use crate::hint::{Language, Prose, Sentence};
+use crate::hint::{Language, Sentence};
 use crate::preview::{Custom, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, PageEnds, Session, Shared};

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use offcut_hint::{Facts, MAX_NAME, Prose};
 use offcut_store::layout::{is_reserved, longest_session};
 
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
-use crate::hint::{Facts, Flags, Hint, Kind, MAX_NAME, Prose};
+use crate::hint::{Flags, Hint, Kind};
 use crate::read_back::{MIN_PAGE, overhead};
 use crate::store::{Roots, longest_key};
 

@@ -1,7 +1,9 @@
 //! Texts of a result that are cut, and the hint that replaces them.
 
+use offcut_hint::Draft;
+
 use crate::backend::Location;
-use crate::hint::{Draft, Hint};
+use crate::hint::Hint;
 use crate::session::Session;
 use crate::tokens::Meter;
 
@@ -59,7 +61,10 @@ impl Cut {
     /// Number of bytes of its longest form, with the header on either side of the preview, so that
     /// a result shows the same pieces whole and streamed.
     pub(super) fn bytes(&self) -> u64 {
-        let longest = self.forms.iter().map(|form| form.hint.longest(&form.text));
+        let longest = self
+            .forms
+            .iter()
+            .map(|form| form.hint.length_in_any_placement(&form.text));
         longest.max().unwrap_or_default() as u64
     }
 

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
+use offcut_hint::Draft;
 use offcut_preview::longest_marks;
 use offcut_store::layout::Phase;
 
@@ -13,7 +14,7 @@ use super::held::Held;
 use super::job::{Job, Size};
 use super::text::Text;
 use crate::backend::Location;
-use crate::hint::{Draft, Kind};
+use crate::hint::Kind;
 use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 
 /// More texts than this are stored as one: their hints would fill the context themselves.

@@ -1,8 +1,8 @@
 //! The sentences in Chinese.
 
-use super::sentence::{Sentence, Words};
+use crate::sentence::{Sentence, Words};
 
-pub(super) const CHINESE: Words = Words {
+pub(crate) const CHINESE: Words = Words {
     sentence: chinese,
     former: &[],
     tool: "未命名工具",

@@ -1,29 +1,30 @@
 //! Hints without a location yet.
 
-use super::prose::{Facts, Prose};
-use super::{Hint, Kind};
-use crate::backend::Location;
+use offcut_store::Location;
+
+use crate::hint::{Hint, Kind};
+use crate::prose::{Facts, Prose};
 
 /// A hint of truncation or clearing, before its location and its sentence are known.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub struct Draft {
     /// The hint without location and sentence.
-    pub(crate) hint: Hint,
+    pub hint: Hint,
     /// The tool that returned the result or was given the arguments.
-    pub(crate) tool: String,
+    pub tool: String,
     /// Media type of the cleared content, if it was not text.
-    pub(crate) mime: Option<String>,
+    pub mime: Option<String>,
     /// True if a call's arguments were cleared.
-    pub(crate) is_arguments: bool,
+    pub is_arguments: bool,
     /// Number of texts joined, once known.
-    pub(crate) parts: usize,
+    pub parts: usize,
     /// The sentence, if an existing one must be kept.
-    pub(crate) words: Option<String>,
+    pub words: Option<String>,
 }
 
 impl Draft {
     /// A draft for a text of `bytes` bytes from `tool`, with the given preview.
-    pub(crate) fn new(kind: Kind, bytes: u64, tool: &str, preview: String) -> Self {
+    pub fn new(kind: Kind, bytes: u64, tool: &str, preview: String) -> Self {
         Self {
             hint: Hint {
                 preview,
@@ -38,12 +39,7 @@ impl Draft {
     }
 
     /// Completes the hint with its location; `None` means that nothing is stored.
-    pub(crate) fn at(
-        self,
-        location: Option<Location>,
-        prose: &Prose,
-        reader: Option<&str>,
-    ) -> Hint {
+    pub fn at(self, location: Option<Location>, prose: &Prose, reader: Option<&str>) -> Hint {
         let mut hint = Hint {
             location,
             ..self.hint

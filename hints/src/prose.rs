@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Flags, Hint, Kind, Language, Position, Sentence};
-use crate::backend::Location;
+use offcut_preview::text::lines::Position;
+use offcut_store::Location;
+
+use crate::hint::{Flags, Hint, Kind, Language};
+use crate::sentence::Sentence;
 use crate::template::Template;
 
 /// All sentences of one language, built-in or replaced by templates.
 #[derive(Clone, Debug)]
-pub(crate) struct Prose {
+pub struct Prose {
     language: Language,
     /// In the order of [`Sentence::ALL`].
     sentences: Vec<Template>,
@@ -17,30 +20,33 @@ pub(crate) struct Prose {
 
 /// An invalid template of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WrongTemplate {
-    pub(crate) language: Language,
-    pub(crate) sentence: Sentence,
-    pub(crate) problem: String,
+pub struct WrongTemplate {
+    /// The language.
+    pub language: Language,
+    /// The sentence.
+    pub sentence: Sentence,
+    /// The problem, and what to write instead.
+    pub problem: String,
 }
 
 /// Facts for the sentences that are not in the header.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts<'a> {
+pub struct Facts<'a> {
     /// The tool that returned the result.
-    pub(crate) tool: &'a str,
+    pub tool: &'a str,
     /// The tool that can read it, if hints name one.
-    pub(crate) reader: Option<&'a str>,
+    pub reader: Option<&'a str>,
     /// Media type of the cleared content, if it was not text.
-    pub(crate) mime: Option<&'a str>,
+    pub mime: Option<&'a str>,
     /// Number of texts joined.
-    pub(crate) parts: usize,
+    pub parts: usize,
     /// True if a call's arguments were cleared.
-    pub(crate) is_arguments: bool,
+    pub is_arguments: bool,
 }
 
 /// Length in bytes at which hints cut names of tools and media types, since a model or a tool wrote
 /// them.
-pub(crate) const MAX_NAME: usize = 64;
+pub const MAX_NAME: usize = 64;
 
 const ALL_FLAGS: Flags = Flags {
     local: true,
@@ -54,7 +60,7 @@ type Values<'v> = [(&'v str, &'v str)];
 
 impl Prose {
     /// The built-in sentences.
-    pub(crate) fn of(language: Language) -> Self {
+    pub fn of(language: Language) -> Self {
         Self::in_wording(language, language.words().former.len())
     }
 
@@ -79,7 +85,7 @@ impl Prose {
     }
 
     /// The built-in sentences, some replaced by templates.
-    pub(crate) fn with(
+    pub fn with(
         language: Language,
         templates: &BTreeMap<Sentence, String>,
     ) -> Result<Self, WrongTemplate> {
@@ -98,12 +104,12 @@ impl Prose {
     /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
     /// language and wording. So hints in built-in sentences stay valid when templates are set or a
     /// later version changes a sentence.
-    pub(crate) fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
+    pub fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
         say(self) == text || Self::built_in().any(|prose| say(&prose) == text)
     }
 
     /// The sentences for a hint of truncation or clearing.
-    pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
+    pub fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
         let words = self.language.words();
         let (tool, mime) = (head(facts.tool), facts.mime.map(head));
         let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
@@ -158,7 +164,7 @@ impl Prose {
 
     /// Maximum length in bytes of a hint's sentences in any language, not counting locations, and
     /// the maximum number of times that they contain the location.
-    pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
+    pub fn longest(&self, reader: Option<&str>) -> (usize, usize) {
         let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
         (nowhere, somewhere - nowhere)
     }
@@ -213,7 +219,7 @@ impl Prose {
 
     /// The sentences for a page from `from` up to `next`. `last` is the last line shown at least in
     /// part.
-    pub(crate) fn of_page(
+    pub fn of_page(
         &self,
         from: Position,
         last: u64,
@@ -244,7 +250,7 @@ impl Prose {
     }
 
     /// The sentences for `count` matching lines; `next` is the offset of more.
-    pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
+    pub fn of_matches(&self, count: u64, next: Option<Position>) -> String {
         let count = count.to_string();
         let next_offset = next.map(|next| next.to_string());
         let sentence = if next.is_some() {

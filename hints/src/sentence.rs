@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A sentence in hints. [`Settings::templates`](crate::Settings::templates) replaces them.
+/// A sentence in hints. `offcut::Settings::templates` replaces them.
 ///
 /// A template contains each [`required`](Self::required) placeholder of the sentence once, and each
 /// [`optional`](Self::optional) one at most once. It writes braces as `{{` and `}}`.
@@ -130,7 +130,7 @@ impl Sentence {
 impl Words {
     /// Returns a sentence as it was in the given wording. Wordings are counted from 0, the oldest;
     /// today's has the number `former.len()`.
-    pub(super) fn in_wording(&self, wording: usize, sentence: Sentence) -> &'static str {
+    pub(crate) fn in_wording(&self, wording: usize, sentence: Sentence) -> &'static str {
         let later = self.former.iter().skip(wording).copied().flatten();
         let was = later.copied().find(|(changed, _)| *changed == sentence);
         was.map_or_else(|| (self.sentence)(sentence), |(_, text)| text)
@@ -139,15 +139,15 @@ impl Words {
 
 /// The vocabulary of one language.
 #[derive(Debug)]
-pub(super) struct Words {
-    pub(super) sentence: fn(Sentence) -> &'static str,
+pub(crate) struct Words {
+    pub(crate) sentence: fn(Sentence) -> &'static str,
     /// The changes of each wording, oldest first: the sentences that the next wording changed, as
     /// they were. Conversations still hold hints in them.
-    pub(super) former: &'static [&'static [(Sentence, &'static str)]],
+    pub(crate) former: &'static [&'static [(Sentence, &'static str)]],
     /// Replaces the tool's name if a result names none.
-    pub(super) tool: &'static str,
+    pub(crate) tool: &'static str,
     /// Replaces a missing media type.
-    pub(super) media: &'static str,
+    pub(crate) media: &'static str,
     /// Separator of sentences.
-    pub(super) space: &'static str,
+    pub(crate) space: &'static str,
 }

@@ -1,8 +1,8 @@
 //! The sentences in English.
 
-use super::sentence::{Sentence, Words};
+use crate::sentence::{Sentence, Words};
 
-pub(super) const ENGLISH: Words = Words {
+pub(crate) const ENGLISH: Words = Words {
     sentence: english,
     former: &[&[
         (Sentence::PageOfNothing, "Nothing from line {first} on."),

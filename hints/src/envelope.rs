@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use offcut_preview::text::lines::number;
+use offcut_preview::text::lines::{Position, number};
+use offcut_store::Location;
 
-use super::{Flags, Hint, Kind, Placement, Position};
-use crate::backend::Location;
+use crate::hint::{Flags, Hint, Kind, Placement};
 
 /// Start of every header. The number is the version of the envelope.
 const OPENING: &str = "[offcut/1 ";
@@ -47,7 +47,8 @@ impl Hint {
     }
 
     /// Returns the hint with its header on the other side of the preview.
-    pub(crate) fn with_other_placement(&self) -> Self {
+    #[must_use]
+    pub fn with_other_placement(&self) -> Self {
         let placement = match self.placement {
             Placement::First => Placement::Last,
             Placement::Last => Placement::First,
@@ -58,9 +59,10 @@ impl Hint {
         }
     }
 
-    /// Length in bytes of the hint, given as `rendered`, or of the [`with_other_placement`](Self::with_other_placement) one if
-    /// that is longer.
-    pub(crate) fn longest(&self, rendered: &str) -> usize {
+    /// Length in bytes of the hint, given as `rendered`, or of the same hint
+    /// [with its header on the other side](Self::with_other_placement) if that is longer.
+    #[must_use]
+    pub fn length_in_any_placement(&self, rendered: &str) -> usize {
         // A header after an empty preview has an extra line feed and `-0`.
         match self.placement {
             Placement::First if self.preview.is_empty() => rendered.len() + "\n-0".len(),
@@ -358,7 +360,7 @@ mod tests {
         #[test]
         fn l3_the_longest_form_is_the_longer_of_both_placements(hint in hints()) {
             let (one, other) = (hint.render(), hint.with_other_placement().render());
-            assert_eq!(hint.longest(&one), one.len().max(other.len()));
+            assert_eq!(hint.length_in_any_placement(&one), one.len().max(other.len()));
         }
 
         #[test]

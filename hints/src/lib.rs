@@ -1,0 +1,41 @@
+//! Hints: texts that replace stored content.
+//!
+//! A hint is a header, a sentence and perhaps a preview:
+//!
+//! ```text
+//! [offcut/1 truncated 51200B/812L 39+7998 "/home/me/.offcut/trunc/call_1"] Stored in full. Read it with read_file.
+//! first lines
+//! [… 47000B, L40-790 …]
+//! last lines
+//! ```
+//!
+//! The header is the same in every language, and only the header is parsed. It has the envelope's
+//! version, the kind of hint, the original's bytes (and lines), the lengths in bytes of the
+//! sentence and the preview, and the location as a JSON string. Since the header has the lengths,
+//! sentence and preview may contain anything, and a hint that was changed later is no longer
+//! recognized.
+//!
+//! The crate `offcut` re-exports what its users name, as `offcut::hint` and `offcut::template`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod draft;
+mod en;
+mod envelope;
+mod hint;
+mod prose;
+mod sentence;
+pub mod template;
+mod zh;
+
+pub use draft::Draft;
+pub use hint::{Flags, Hint, Kind, Language, Placement};
+#[doc(inline)]
+pub use offcut_preview::text::lines::Position;
+pub use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
+pub use sentence::Sentence;
+
+/// Compiles and runs the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

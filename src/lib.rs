@@ -75,6 +75,7 @@ pub use config::{
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
+#[doc(no_inline)]
 pub use hint::Language;
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
 #[doc(inline)]

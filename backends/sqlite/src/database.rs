@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use offcut::backend::{Key, PutOutcome};
+use offcut_store::range::within;
+use offcut_store::{Key, PutOutcome};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
 /// Size of each piece except the last, in bytes. Equal content has equal pieces.
@@ -137,8 +138,7 @@ pub(crate) fn read(
     let Some((object, bytes)) = find(&all, key)? else {
         return Ok(None);
     };
-    let end = range.end.min(bytes);
-    let content = content(&all, object, range.start.min(end)..end)?;
+    let content = content(&all, object, within(range, bytes))?;
     Ok(Some((content, bytes)))
 }
 

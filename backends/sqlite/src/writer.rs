@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
+use offcut_store::range::within;
+use offcut_store::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use tokio::runtime::Handle;
 
 use crate::connection::Shared;
@@ -82,8 +83,7 @@ impl Writer for SqliteWriter {
 
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
         let total = self.written + self.rest.len() as u64;
-        let end = range.end.min(total);
-        let start = range.start.min(end);
+        let Range { start, end } = within(&range, total);
         let (object, split) = (self.object, self.written);
         let mut bytes = Vec::new();
         if start < split {

@@ -1,8 +1,8 @@
 //! Excerpts of long texts within a budget in bytes: pure functions of a text and a budget.
 //!
-//! A preview never exceeds its budget, shows the text verbatim, and gives each piece its place, so
-//! that a reader can go there. [`Preview`] is the method; [`sketch`] previews a text that arrives in
-//! chunks, in memory bounded by the budget. [`text`] has what that needs: bytes as text, and lines.
+//! A preview never exceeds its budget and shows the text verbatim, with the places of its pieces.
+//! [`Preview`] is the method; [`sketch`] previews a text that arrives in chunks, in memory bounded
+//! by the budget. [`text`] decodes bytes that come in chunks, and counts lines.
 //!
 //! ```
 //! use offcut_preview::{Preview, holds_only, sketch};

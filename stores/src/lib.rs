@@ -1,7 +1,7 @@
 //! The contract of Offcut's stores, and two that fulfil it.
 //!
-//! A store keeps content that leaves a conversation, and gives it back byte for byte. [`Backend`] has
-//! the contract and a skeleton to copy. [`Memory`] and, with the feature `fs`, `Fs` fulfil it.
+//! A store keeps content that leaves a conversation, and gives it back byte for byte. [`Backend`]
+//! has the contract and a skeleton to copy. [`Memory`] and, with the feature `fs`, `Fs` fulfil it.
 //!
 //! The crate `offcut` re-exports these items as `offcut::backend`, and the examples here name them
 //! so. A crate with a store of its own needs only this one:

@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use crate::cost::about_tokens;
 use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::failures::is_failure;
+use crate::failures::{FAILURE, MAX_FAILURES, is_failure};
 use crate::names::each_name;
 use crate::units::{Unit, own_number};
 
@@ -21,10 +21,6 @@ use crate::units::{Unit, own_number};
 const SHOWN: f32 = 2.0;
 /// Length in bytes up to which longer names are worth more, with the fourth root of the length.
 const FULL_WORTH: usize = 30;
-/// Extra worth of a line that reports a failure, for the first [`MAX_FAILURES`] such lines of a
-/// text.
-const FAILURE: f32 = 12.0;
-const MAX_FAILURES: usize = 8;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.

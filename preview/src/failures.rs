@@ -5,6 +5,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+/// Extra worth of a line that reports a failure, for the first [`MAX_FAILURES`] such lines of a
+/// text.
+pub(crate) const FAILURE: f32 = 12.0;
+pub(crate) const MAX_FAILURES: usize = 8;
+
 /// Marks of such lines, as written by compilers, test runners and interpreters.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| {

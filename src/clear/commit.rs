@@ -14,7 +14,7 @@ use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::print::Place;
 use super::shorten::shorten;
-use super::stub::{Line, ToStore, join};
+use super::stub::{Line, join};
 use crate::content::Part;
 use crate::error::OffloadError;
 use crate::fingerprint::Fingerprint;
@@ -238,20 +238,19 @@ async fn store_lines(
     for line in lines {
         let (text, locations) = match line {
             Line::Ready(text, locations) => (text, locations),
-            Line::Store(store) => {
-                let ToStore {
-                    backend,
-                    target,
-                    content,
-                    draft,
-                    hints,
-                } = *store;
+            Line::Store {
+                backend,
+                target,
+                content,
+                draft,
+                hints,
+            } => {
                 let decision = &mut edit.decision;
                 let location = pass.store(&backend, &target, content, decision).await?;
                 let mut hints = hints.into_iter();
                 let known = hints.find(|(at, _)| Some(at) == location.as_ref());
                 let text = known.map_or_else(
-                    || pass.session.hint(draft, location.clone()).render(),
+                    || pass.session.hint(*draft, location.clone()).render(),
                     |(_, hint)| hint,
                 );
                 (text, location.into_iter().collect())

@@ -8,29 +8,33 @@
 //!    replacements of earlier passes (`ledger.rs`) are put back. Their savings are subtracted from
 //!    the count.
 //! 3. **Compare with the threshold** (`plan.rs`). With `cost_aware`, whole results become previews
-//!    where that pays (`previews.rs`, `cost.rs`), if the savings keep the count at or below the
-//!    threshold. Otherwise there are no previews and each old result is proposed instead
-//!    (`propose.rs`), along with its call's arguments if those are cleared too. A result is left
-//!    alone if the model has not answered it, if it is in the newest rounds, if a policy excludes
-//!    it, or if a hint gains nothing. A user's handler may decide otherwise (`handler.rs`).
+//!    where that pays (`previews.rs`, `cost.rs`). If the count, less these savings, is at or below
+//!    the threshold, nothing is cleared. If it is above, there are no previews: each old result is
+//!    proposed for clearing instead (`propose.rs`), along with its call's arguments if those are
+//!    cleared too. A result is left alone if the model has not answered it, if it is in the newest
+//!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
+//!    otherwise (`handler.rs`).
 //!
 //! The result is a [`Plan`], made without I/O. It says what is expected.
 //!
 //! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all proposals, or the oldest until a target
 //!    is reached. Apparent hints of ours are compared with the store (`shorten.rs`); everything
 //!    else is stored, eight at a time. If a store fails, `on_offload_error` decides (`pass.rs`): by
-//!    default the result stays, and if there is a target the next result goes. A pass that would
+//!    default the result stays, and if there is a target the next result goes. After several
+//!    failures in a row, a store is not asked again (`outages.rs`). A pass that would
 //!    free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
 //! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. Slots
-//!    that have changed since the plan was made are left alone.
+//!    that have changed since the plan was made are left alone. The function `clear` borrows the conversation
+//!    from plan to end, so there nothing can have changed, and `put` does without that check. The
+//!    ledger learns the new replacements.
 //!
 //! Throughout, each result and each call's arguments is one `Edit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
 //! edits at the end.
 //!
 //! If a plan would clear something in an old round, a user's rewriter may replace that whole round
-//! (`rewrite.rs`). It works on a copy, for which a second plan is made. If both together free too
-//! little, only the repeats are applied.
+//! (`rewrite.rs`). It works on a copy, for which a second plan is made. If the rewriting and that
+//! plan together free too little, only the repeats are applied.
 
 mod apply;
 mod choice;
@@ -74,6 +78,7 @@ pub(crate) async fn clear(
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let pass = Pass::new(session, ledger);
+    // Many new texts are counted on another thread.
     let scan = Scan::counted_elsewhere(&pass, turn).await;
     let plan = Plan::new(pass, turn, scan, 0);
     if turn.conversation.rewrite().is_some() {

@@ -80,7 +80,7 @@ impl<'a> Planner<'a> {
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
             .collect();
-        let stores = lines.iter().any(|line| matches!(line, Line::Store(_)));
+        let stores = lines.iter().any(|line| matches!(line, Line::Store { .. }));
         let outcome = match policy.backend() {
             None => Outcome::Lost,
             Some(_) if stores => Outcome::Cleared,

@@ -24,7 +24,7 @@ pub(super) async fn shorten(pass: &Pass, edit: &mut Edit) {
 }
 
 async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<(), Reason> {
-    let mut is_ours_alone = lines.iter().all(|line| !matches!(line, Line::Store(_)));
+    let mut is_ours_alone = lines.iter().all(|line| !matches!(line, Line::Store { .. }));
     let mut compared = Vec::with_capacity(lines.len());
     for line in lines {
         compared.push(match line {

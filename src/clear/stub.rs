@@ -26,20 +26,17 @@ pub(super) enum Line {
     /// A text that needs no storing, and the locations of the originals that it names.
     Ready(String, Vec<Location>),
     /// A hint that names where the content is going to be stored.
-    Store(Box<ToStore>),
+    Store {
+        backend: Arc<dyn Backend>,
+        target: Target,
+        content: Bytes,
+        draft: Box<Draft>,
+        /// One hint for each of the two locations that the content may get.
+        hints: Box<[(Location, String); 2]>,
+    },
     /// Short hints that name where the originals already are, if the hints shown agree with what is
     /// stored there. Otherwise the other line, because the part is an ordinary text.
     Shorten(Vec<Shown>, Box<Line>),
-}
-
-#[derive(Debug)]
-pub(super) struct ToStore {
-    pub(super) backend: Arc<dyn Backend>,
-    pub(super) target: Target,
-    pub(super) content: Bytes,
-    pub(super) draft: Draft,
-    /// One hint for each of the two locations that the content may get.
-    pub(super) hints: [(Location, String); 2],
 }
 
 /// A hint in the conversation that may be ours.
@@ -236,14 +233,13 @@ impl<'a> Stubs<'a> {
         } else {
             self.hint_at(&draft, &second)
         };
-        let hints = [(first, hint), (second, other)];
-        Line::Store(Box::new(ToStore {
+        Line::Store {
             backend: Arc::clone(backend),
             target,
             content,
-            draft,
-            hints,
-        }))
+            draft: Box::new(draft),
+            hints: Box::new([(first, hint), (second, other)]),
+        }
     }
 
     fn hint_at(&self, draft: &Draft, location: &Location) -> String {
@@ -320,8 +316,8 @@ impl Line {
     fn texts(&self, case: Case) -> Vec<&str> {
         match (self, case) {
             (Self::Ready(text, _), _) => vec![text],
-            (Self::Store(store), Case::Expected) => vec![&store.hints[0].1],
-            (Self::Store(store), Case::Otherwise) => vec![&store.hints[1].1],
+            (Self::Store { hints, .. }, Case::Expected) => vec![&hints[0].1],
+            (Self::Store { hints, .. }, Case::Otherwise) => vec![&hints[1].1],
             (Self::Shorten(shown, _), Case::Expected) => {
                 shown.iter().map(|shown| &*shown.expected).collect()
             }

@@ -1,8 +1,8 @@
 //! State declared in a file: YAML (feature `yaml`) or JSON.
 
+mod builtin;
 mod dialect;
 mod node;
-mod words;
 #[cfg(feature = "yaml")]
 mod yaml;
 
@@ -14,8 +14,8 @@ use serde_json::Value;
 use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
 use crate::schema_error::{Place, SchemaError};
+use builtin::{RequestedReducer, Takes};
 use node::{Node, Shape, listed};
-use words::{RequestedReducer, Takes};
 
 pub use dialect::Dialect;
 
@@ -122,7 +122,7 @@ impl Schema {
 }
 
 fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
-    if let Some(name) = reducers.by_name.keys().find(|name| words::is_known(name)) {
+    if let Some(name) = reducers.by_name.keys().find(|name| builtin::is_known(name)) {
         let message = format!(
             "the registered reducer `{name}` has the name of a built-in reducer: rename it"
         );
@@ -194,7 +194,7 @@ fn field(
     let reducer = reducer.filter(|node| !node.is_null());
     let at = reducer.as_ref().map_or(&place, |node| &node.place).clone();
     let requested = match reducer {
-        Some(node) => Some(words::read(node, dialect, &reducers.by_name)?),
+        Some(node) => Some(builtin::read(node, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma
             && name == "messages"
             && field_type == Some(FieldType::List) =>

@@ -1,4 +1,4 @@
-//! The meaning of the words in a declaration.
+//! The built-in reducers, by the names that a declaration gives them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

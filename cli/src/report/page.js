@@ -81,18 +81,18 @@ function drawPlane() {
       element("svg:text", { x: 4, y: 12 }, "↑ strings that the model used and still saw"),
       element("svg:text", { x: width - right, y: height - 3, "text-anchor": "end" }, "← bill with reads, in % of doing nothing"),
     );
-    // Names that would overlap are moved apart, from the top down.
+    for (const [policy, row] of data.totals.entries()) {
+      svg.append(element("svg:circle", { cx: x(costs[policy]), cy: y(row.named), r: 5, style: `fill: ${colour(policy)}` }));
+    }
+    // Names that would overlap are moved apart, from the top down. They are drawn over the points.
     const names = [];
     const order = data.totals.map((_, policy) => policy).sort((one, two) => data.totals[two].named - data.totals[one].named);
     for (const policy of order) {
       const row = data.totals[policy], at = x(costs[policy]), end = at > width * 0.6;
       let level = y(row.named) + 4;
-      for (const other of names) if (Math.abs(other.at - at) < 120 && level < other.level + 14) level = other.level + 14;
+      for (const other of names) if (Math.abs(other.at - at) < 120 && level < other.level + 16) level = other.level + 16;
       names.push({ at, level });
-      svg.append(
-        element("svg:circle", { cx: at, cy: y(row.named), r: 5, style: `fill: ${colour(policy)}` }),
-        element("svg:text", { class: "name", x: at + (end ? -9 : 9), y: level, "text-anchor": end ? "end" : "start" }, row.name),
-      );
+      svg.append(element("svg:text", { class: "name", x: at + (end ? -9 : 9), y: level, "text-anchor": end ? "end" : "start" }, row.name));
     }
   });
 }
@@ -173,14 +173,14 @@ function byTool(traces) {
   const tools = new Map();
   for (const trace of traces) {
     for (const [, , outcome, before, after, tool] of trace.changes[chosen.policy]) {
-      const sum = tools.get(tool) || { truncated: 0, cleared: 0, saved: 0 };
-      sum[outcome === "truncated" ? "truncated" : "cleared"] += 1;
+      const sum = tools.get(tool) || { truncated: 0, previewed: 0, cleared: 0, saved: 0 };
+      sum[outcome === "truncated" || outcome === "previewed" ? outcome : "cleared"] += 1;
       sum.saved += before - after;
       tools.set(tool, sum);
     }
   }
   const rows = [...tools].sort((one, two) => two[1].saved - one[1].saved);
-  return table(["tool", "truncated", "cleared", "tokens less"], rows.map(([tool, sum]) => [tool || "(no name)", sum.truncated, sum.cleared, number(sum.saved)]));
+  return table(["tool", "truncated", "previewed", "cleared", "tokens less"], rows.map(([tool, sum]) => [tool || "(no name)", sum.truncated, sum.previewed, sum.cleared, number(sum.saved)]));
 }
 
 function drawChanges() {

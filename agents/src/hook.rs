@@ -1,5 +1,6 @@
 //! Answers the events that agents send to their hooks.
 
+mod answer;
 mod claude_code;
 mod error;
 mod event;
@@ -13,6 +14,8 @@ use offcut::ToolReduction;
 
 use crate::Agent;
 
+pub use answer::Answer;
+pub(crate) use claude_code::TOOLS as CLAUDE_CODE_TOOLS;
 pub use error::HookError;
 pub use surroundings::Surroundings;
 
@@ -27,8 +30,7 @@ pub fn reader(agent: Agent) -> Option<&'static str> {
     }
 }
 
-/// Answers an `event`, as the agent wrote it. Returns the text for stdout, or `None` if the event
-/// passes unchanged.
+/// Answers an `event`, as the agent wrote it.
 ///
 /// `reduction` is one for all sessions; the event names its own. Nothing is cleared here: only a
 /// result that is new is truncated.
@@ -41,13 +43,13 @@ pub async fn answer(
     event: &[u8],
     reduction: &ToolReduction,
     surroundings: &Surroundings,
-) -> Result<Option<String>, HookError> {
+) -> Result<Answer, HookError> {
     match agent {
         Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
         Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
         Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
         // Its hooks see output that is already cut, and a replacement hides the exit code.
-        Agent::Codex => Ok(None),
+        Agent::Codex => Ok(Answer::default()),
     }
 }
 

@@ -59,6 +59,12 @@ impl Home {
         self.0.join("installed")
     }
 
+    /// The journal of results that hooks were shown.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.0.join("journal.jsonl")
+    }
+
     /// The log of hooks that could not do their work.
     #[must_use]
     pub fn log(&self) -> PathBuf {

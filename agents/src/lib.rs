@@ -4,8 +4,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod doctor;
+pub mod gain;
 pub mod hook;
 pub mod install;
+pub mod journal;
 pub mod layout;
 pub mod log;
 

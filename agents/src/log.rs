@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Maximum length of a log in bytes. A longer one is moved to `<name>.old`, which it replaces.
@@ -16,11 +16,18 @@ const MAX_LINE: usize = 1_024;
 ///
 /// The file can't be written.
 pub fn append(path: &Path, line: &str) -> io::Result<()> {
+    let line: String = line.chars().flat_map(visible).take(MAX_LINE).collect();
+    append_lines(path, &format!("{} {line}\n", now()), MAX_LENGTH)
+}
+
+/// Appends whole lines to a file that only its user can read. If the file is longer than `max_length` bytes, it
+/// is first moved to where [`old`] says.
+pub(crate) fn append_lines(path: &Path, lines: &str, max_length: u64) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    if std::fs::symlink_metadata(path).is_ok_and(|log| log.len() > MAX_LENGTH) {
-        std::fs::rename(path, path.with_extension("log.old"))?;
+    if std::fs::symlink_metadata(path).is_ok_and(|log| log.len() > max_length) {
+        std::fs::rename(path, old(path))?;
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -29,11 +36,21 @@ pub fn append(path: &Path, line: &str) -> io::Result<()> {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let line: String = line.chars().flat_map(visible).take(MAX_LINE).collect();
-    let line = format!("{} {line}\n", now.unwrap_or_default().as_secs());
     // One call, so that lines of hooks that run at once do not mix.
-    options.open(path)?.write_all(line.as_bytes())
+    options.open(path)?.write_all(lines.as_bytes())
+}
+
+/// The place of the entries before those at `path`.
+pub(crate) fn old(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".old");
+    PathBuf::from(name)
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
 }
 
 fn visible(character: char) -> impl Iterator<Item = char> {

@@ -58,7 +58,7 @@ impl User {
         };
         let reduction = reduction.build().unwrap();
         let answer = hook::answer(Agent::GeminiCli, &bytes, &reduction, &surroundings);
-        let answer: Value = serde_json::from_str(&answer.await.unwrap()?).unwrap();
+        let answer: Value = serde_json::from_str(&answer.await.unwrap().output?).unwrap();
         let output = &answer["hookSpecificOutput"];
         assert_eq!(output["hookEventName"], "AfterTool");
         assert_eq!(output["tailToolCallRequest"]["name"], "read_file");

@@ -49,7 +49,7 @@ impl User {
             &self.reduction,
             &self.surroundings,
         );
-        let answer: Value = serde_json::from_str(&answer.await.unwrap()?).unwrap();
+        let answer: Value = serde_json::from_str(&answer.await.unwrap().output?).unwrap();
         let output = &answer["hookSpecificOutput"];
         assert_eq!(output["hookEventName"], "PostToolUse");
         Some(output["updatedToolOutput"].clone())
@@ -420,5 +420,12 @@ async fn text_that_was_cut_in_the_middle_of_a_character_is_truncated_too() {
         &user.reduction,
         &user.surroundings,
     );
-    assert!(answer.await.unwrap().unwrap().contains("half \u{fffd}"));
+    assert!(
+        answer
+            .await
+            .unwrap()
+            .output
+            .unwrap()
+            .contains("half \u{fffd}")
+    );
 }

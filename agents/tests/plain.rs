@@ -43,7 +43,7 @@ impl User {
     async fn answer(&self, agent: Agent, event: &Value) -> Option<String> {
         let event = event.to_string();
         let answer = hook::answer(agent, event.as_bytes(), &self.reduction, &self.surroundings);
-        let answer: Value = serde_json::from_str(&answer.await.unwrap()?).unwrap();
+        let answer: Value = serde_json::from_str(&answer.await.unwrap().output?).unwrap();
         Some(answer["output"].as_str().unwrap().to_owned())
     }
 

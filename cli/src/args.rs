@@ -52,6 +52,7 @@ pub(crate) enum Command {
     ///
     /// The exit code is 1 if there is a problem.
     Doctor(Install),
+    Gain(Gain),
     Truncate(Truncate),
     Clear(Clear),
     Read(Read),
@@ -65,6 +66,16 @@ pub(crate) enum Command {
     /// Print and check settings.
     #[command(subcommand)]
     Config(Config),
+    /// Print the script by which a shell completes the arguments of offcut.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of offcut and its commands.
+    Man {
+        /// A folder for the pages.
+        folder: PathBuf,
+    },
 }
 
 /// Settings, store and session of a command.
@@ -137,6 +148,17 @@ pub(crate) struct Install {
     /// The program that the hook runs, instead of this one.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+}
+
+/// Show what the hooks of coding agents saved.
+///
+/// The hooks keep a journal of sizes, without content. Hints, and stored results that the model read
+/// back, are counted against the gain.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Gain {
+    /// Count only results that are at most this old: 7d, 12h.
+    #[arg(long, value_name = "AGE", value_parser = units::duration)]
+    pub(crate) since: Option<Duration>,
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

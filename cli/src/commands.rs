@@ -2,12 +2,14 @@
 
 pub(crate) mod clear;
 pub(crate) mod config;
+pub(crate) mod gain;
 pub(crate) mod hook;
 pub(crate) mod install;
 pub(crate) mod read;
 pub(crate) mod replay;
 #[cfg(unix)]
 pub(crate) mod run;
+pub(crate) mod shell_files;
 pub(crate) mod state;
 pub(crate) mod store;
 pub(crate) mod sweep;

@@ -57,6 +57,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),
         Command::Doctor(install) => commands::install::doctor(install, args.json),
+        Command::Gain(gain) => commands::gain::run(gain, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear, args.json),
         Command::Read(read) => commands::read::run(read, args.json),
@@ -66,6 +67,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             commands::store::stat(store, location, args.json)
         }
         Command::State(args::State::Apply(apply)) => commands::state::run(apply),
+        Command::Completions { shell } => commands::shell_files::completions(*shell),
+        Command::Man { folder } => commands::shell_files::man(folder),
         Command::Config(args::Config::Default) => commands::config::default(args.json),
         Command::Config(args::Config::Check { file }) => commands::config::check(file, args.json),
     }

@@ -165,3 +165,25 @@ fn errors_say_what_to_do() {
     }
     assert!(!home.path().join(".claude").exists());
 }
+
+#[test]
+fn shells_get_completions_and_manual_pages() {
+    let home = tempfile::tempdir().unwrap();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = offcut(home.path(), &["completions", shell]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(
+            ran.out.contains("uninstall") && ran.out.contains("--json"),
+            "{shell}"
+        );
+    }
+    let folder = home.path().join("man");
+    let ran = offcut(home.path(), &["man", folder.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = std::fs::read_to_string(folder.join("offcut-install.1")).unwrap();
+    assert!(page.contains("coding agent"), "{page}");
+    assert!(folder.join("offcut.1").exists());
+    let ran = offcut(home.path(), &["man", "/dev/null/man"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("/dev/null/man"), "{}", ran.err);
+}

@@ -6,12 +6,17 @@ use offcut::{ToolCall, ToolReduction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::error::HookError;
 use super::event::{parse, shorten, stream};
 use super::surroundings::Surroundings;
+use crate::Agent;
+use crate::journal::Entry;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
+/// Length in bytes of the client's own preview of such output, with the lines around it.
+const OWN_PREVIEW: usize = 2_300;
 const SPILLED_SIZE: &str = "persistedOutputSize";
 
 #[derive(Deserialize)]
@@ -31,17 +36,21 @@ struct Event {
     tool_response: Value,
     #[serde(default)]
     tool_use_id: String,
+    #[serde(default)]
+    transcript_path: PathBuf,
 }
 
 pub(super) async fn answer(
     event: &[u8],
     reduction: &ToolReduction,
     surroundings: &Surroundings,
-) -> Result<Option<String>, HookError> {
+) -> Result<Answer, HookError> {
     let mut event: Event = parse(event)?;
-    if event.hook_event_name != "PostToolUse" || reads_store(&event, surroundings) {
-        return Ok(None);
+    if event.hook_event_name != "PostToolUse" {
+        return Ok(Answer::default());
     }
+    let is_read = reads_store(&event, surroundings);
+    let mut entries = Vec::new();
     let session = match &event.agent_id {
         Some(agent) => reduction.session(&format!("{}-{agent}", event.session_id)),
         None => reduction.session(&event.session_id),
@@ -51,16 +60,28 @@ pub(super) async fn answer(
         let Some(Value::String(text)) = event.tool_response.pointer(&path) else {
             continue;
         };
+        if text.is_empty() {
+            continue;
+        }
         let id = match path.as_str() {
             "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
+        let entry = entry(&event, &id, text.len(), surroundings);
+        if is_read {
+            entries.push(entry.read());
+            continue;
+        }
         let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
         let spilled = (path == "/stdout").then(|| spilled(&event, surroundings));
         let shorter = match spilled.flatten() {
             Some(file) => shorten(&session, &call, stream(&file)?).await?,
             None => shorten(&session, &call, text.as_str()).await?,
         };
+        entries.push(match &shorter {
+            Some(shorter) => entry.shortened(shorter.len()),
+            None => entry,
+        });
         if let (Some(shorter), Some(text)) = (shorter, event.tool_response.pointer_mut(&path)) {
             *text = shorter.into();
             is_shorter = true;
@@ -80,10 +101,31 @@ pub(super) async fn answer(
             }
         }
     }
-    Ok(is_shorter.then(|| {
+    let output = is_shorter.then(|| {
         let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": event.tool_response}});
         answer.to_string()
-    }))
+    });
+    Ok(Answer { output, entries })
+}
+
+/// An entry of the journal for a text of `length` bytes.
+fn entry(event: &Event, call: &str, length: usize, surroundings: &Surroundings) -> Entry {
+    // Of output that it has put into a file, the client would show its own preview.
+    let is_spilled = event.tool_response.get(SPILLED).is_some();
+    let length = if is_spilled {
+        length.min(OWN_PREVIEW)
+    } else {
+        length
+    };
+    let transcript = surroundings.file_of_agent("projects", &event.transcript_path);
+    Entry::new(
+        Agent::ClaudeCode.name(),
+        &event.session_id,
+        call,
+        &event.tool_name,
+        length,
+    )
+    .with_transcript(transcript.as_deref())
 }
 
 /// Returns true if the tool has read content of the store.
@@ -97,6 +139,10 @@ fn reads_store(event: &Event, surroundings: &Surroundings) -> bool {
             .any(|path| surroundings.is_stored(&event.cwd, path)),
     }
 }
+
+/// The tools whose responses have such texts, as a pattern for the client's settings. Of other tools, the
+/// client sends no events.
+pub(crate) const TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
 
 /// JSON pointers to the texts of a response that the model is shown and that the client lets a hook
 /// replace. Other texts, such as the original file in the response of an edit, stay.

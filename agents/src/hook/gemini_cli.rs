@@ -13,9 +13,12 @@ use offcut::{ToolCall, ToolReduction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::error::HookError;
 use super::event::{parse, shorten};
 use super::surroundings::Surroundings;
+use crate::Agent;
+use crate::journal::Entry;
 
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";
@@ -58,43 +61,49 @@ pub(super) async fn answer(
     event: &[u8],
     reduction: &ToolReduction,
     surroundings: &Surroundings,
-) -> Result<Option<String>, HookError> {
+) -> Result<Answer, HookError> {
     let event: Event = parse(event)?;
     let Some(folder) = folder(&event, surroundings) else {
-        return Ok(None);
+        return Ok(Answer::default());
     };
     let previews = folder.join("previews");
     if event.hook_event_name != "AfterTool" {
-        return Ok(None);
+        return Ok(Answer::default());
     }
     if event.original_request_name.is_some() {
         forget(&event, &previews);
-        return Ok(None);
+        return Ok(Answer::default());
+    }
+    let Some(text) = text(&event.tool_response["llmContent"]) else {
+        return Ok(Answer::default());
+    };
+    let id = id(&event);
+    let (name, length) = (Agent::GeminiCli.name(), text.len());
+    let entry = Entry::new(name, &event.session_id, &id, &event.tool_name, length);
+    if reads_store(&event, surroundings) {
+        return Ok(Answer::of(None, entry.read()));
     }
     // A failed result would lose its mark by the second call.
     let is_failed = !event.tool_response["error"].is_null();
-    if is_failed || event.tool_name == SKILL || reads_store(&event, surroundings) {
-        return Ok(None);
+    if is_failed || event.tool_name == SKILL {
+        return Ok(Answer::of(None, entry));
     }
-    let Some(text) = text(&event.tool_response["llmContent"]) else {
-        return Ok(None);
-    };
     let session = reduction.session(&event.session_id);
-    let call = ToolCall::new(id(&event), &event.tool_name, event.tool_input.to_string());
-    let Some(shorter) = shorten(&session, &call, text).await? else {
-        return Ok(None);
+    let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
+    let shorter = shorten(&session, &call, text).await?;
+    let Some(shorter) = shorter.filter(|shorter| is_read_whole(shorter)) else {
+        return Ok(Answer::of(None, entry));
     };
-    if !is_read_whole(&shorter) {
-        return Ok(None);
-    }
     let file = previews.join(format!("{}-{}", call.id, std::process::id()));
     write(&file, &shorter)
         .map_err(|error| HookError::because("a preview could not be written", error))?;
-    Ok(file.to_str().map(|path| {
-        let reading = json!({"name": "read_file", "args": {"file_path": path}});
-        let answer = json!({"hookEventName": "AfterTool", "tailToolCallRequest": reading});
-        json!({"hookSpecificOutput": answer}).to_string()
-    }))
+    let Some(path) = file.to_str() else {
+        return Ok(Answer::of(None, entry));
+    };
+    let reading = json!({"name": "read_file", "args": {"file_path": path}});
+    let answer = json!({"hookEventName": "AfterTool", "tailToolCallRequest": reading});
+    let output = json!({"hookSpecificOutput": answer}).to_string();
+    Ok(Answer::of(Some(output), entry.shortened(shorter.len())))
 }
 
 /// Our folder in the temporary folder of the event's project, which the client names by a file in it:

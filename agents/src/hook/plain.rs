@@ -10,10 +10,12 @@ use offcut::{ToolCall, ToolReduction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::error::HookError;
 use super::event::{parse, shorten, stream};
 use super::surroundings::Surroundings;
 use crate::Agent;
+use crate::journal::Entry;
 
 #[derive(Deserialize)]
 struct Event {
@@ -32,10 +34,12 @@ pub(super) async fn answer(
     event: &[u8],
     reduction: &ToolReduction,
     surroundings: &Surroundings,
-) -> Result<Option<String>, HookError> {
+) -> Result<Answer, HookError> {
     let event: Event = parse(event)?;
+    let (name, length) = (agent.name(), event.output.len());
+    let entry = Entry::new(name, &event.session, &event.call_id, &event.tool, length);
     if reads_store(&event, surroundings) {
-        return Ok(None);
+        return Ok(Answer::of(None, entry.read()));
     }
     let session = reduction.session(&event.session);
     let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
@@ -45,7 +49,13 @@ pub(super) async fn answer(
     };
     // The agent's own excerpt may be shorter than the preview of the whole.
     let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
-    Ok(shorter.map(|output| json!({"output": output}).to_string()))
+    Ok(match shorter {
+        None => Answer::of(None, entry),
+        Some(output) => {
+            let entry = entry.shortened(output.len());
+            Answer::of(Some(json!({"output": output}).to_string()), entry)
+        }
+    })
 }
 
 /// The file to which the agent has spilled the output, if it lies where this agent spills.

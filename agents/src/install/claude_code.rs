@@ -8,10 +8,9 @@ use super::command;
 use super::error::InstallError;
 use super::installation::Installation;
 use super::jsonc::Addition;
+use crate::hook::CLAUDE_CODE_TOOLS;
 use crate::layout::Home;
 
-/// The tools whose results the hook can shorten, as a pattern of the settings.
-const TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
 /// Seconds after which the agent goes on without an answer.
 const TIME_OUT: u64 = 30;
 /// Characters with a meaning of their own in a rule.
@@ -22,7 +21,7 @@ pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, In
     // It succeeds even if the program is gone: the user would be shown an error at each call.
     let command = format!("{} || true", command::line(installation)?);
     let hook = json!({"type": "command", "command": command, "timeout": TIME_OUT});
-    let group = json!({"matcher": TOOLS, "hooks": [hook]});
+    let group = json!({"matcher": CLAUDE_CODE_TOOLS, "hooks": [hook]});
     let mut additions = vec![Addition::element("hooks.PostToolUse", group)];
     for rule in rules(&installation.home)? {
         additions.push(Addition::element("permissions.allow", rule));

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use offcut::backend::StoreUrl;
-use offcut_agents::hook::{self, Surroundings};
+use offcut_agents::hook::{self, Answer, Surroundings};
 use offcut_agents::layout::{self, Home};
-use offcut_agents::{Agent, log};
+use offcut_agents::{Agent, journal, log};
 
 use crate::failure::{Failure, chain};
 use crate::{args, settings, stores};
@@ -22,11 +22,15 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
         .unwrap_or_else(|_| Err(Failure::new("the program has a bug: it panicked")));
     let written = answer.and_then(|answer| {
         let mut stdout = io::stdout().lock();
-        let answer = answer.unwrap_or_default();
+        let output = answer.output.unwrap_or_default();
         let written = stdout
-            .write_all(answer.as_bytes())
+            .write_all(output.as_bytes())
             .and_then(|()| stdout.flush());
-        written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))
+        written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))?;
+        let noted = home.as_ref().map_or(Ok(()), |home| {
+            journal::append(&home.journal(), &answer.entries)
+        });
+        noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")))
     });
     if let (Err(failure), Some(home)) = (written, home) {
         // There is nowhere to report that the log can't be written.
@@ -35,7 +39,7 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Option<String>, Failure> {
+fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
     let mut event = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut event);
     read.map_err(|error| Failure::new(format!("the event can't be read: {error}")))?;

@@ -1,0 +1,166 @@
+//! A journal of the results that hooks were shown: sizes and names, no content.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::log;
+
+/// Maximum length of a journal in bytes, before it becomes the old one: some 40 000 results.
+const MAX_LENGTH: u64 = 8 * 1024 * 1024;
+/// Maximum length of a name in bytes; more is cut off. Names come from agents and models.
+const MAX_NAME: usize = 200;
+
+/// A result that a hook was shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Seconds since 1970.
+    pub time: u64,
+    /// The agent's name.
+    pub agent: String,
+    /// The conversation's id.
+    pub session: String,
+    /// The call's id.
+    pub call: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The treatment of the result.
+    pub kind: Kind,
+    /// Length in bytes of the text that the agent would have shown the model.
+    pub before: u64,
+    /// Length in bytes of the text that the model was shown.
+    pub after: u64,
+    /// The agent's own log of the conversation, if the event names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<PathBuf>,
+}
+
+/// The treatment of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Kind {
+    /// It stayed as it was.
+    Unchanged,
+    /// It was stored, and replaced by a hint with a preview.
+    Shortened,
+    /// It was read from the store.
+    Read,
+}
+
+impl Entry {
+    /// An entry of the present time, for a result that stayed as it was.
+    #[must_use]
+    pub fn new(agent: &str, session: &str, call: &str, tool: &str, length: usize) -> Self {
+        let name = |name: &str| name[..name.floor_char_boundary(MAX_NAME)].to_owned();
+        Self {
+            time: log::now(),
+            agent: name(agent),
+            session: name(session),
+            call: name(call),
+            tool: name(tool),
+            kind: Kind::Unchanged,
+            before: length as u64,
+            after: length as u64,
+            transcript: None,
+        }
+    }
+
+    /// The same entry for a result that was replaced by one of `length` bytes.
+    #[must_use]
+    pub fn shortened(mut self, length: usize) -> Self {
+        self.kind = Kind::Shortened;
+        self.after = length as u64;
+        self
+    }
+
+    /// The same entry for a result that was read from the store.
+    #[must_use]
+    pub fn read(mut self) -> Self {
+        self.kind = Kind::Read;
+        self
+    }
+
+    /// The same entry with the agent's own log of the conversation.
+    #[must_use]
+    pub fn with_transcript(mut self, transcript: Option<&Path>) -> Self {
+        self.transcript = transcript.map(Path::to_owned);
+        self
+    }
+}
+
+/// Appends entries to the journal at `path`, which only its user can read.
+///
+/// # Errors
+///
+/// The file can't be written.
+pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
+    let mut lines = String::new();
+    for entry in entries {
+        lines += &serde_json::to_string(entry)?;
+        lines.push('\n');
+    }
+    log::append_lines(path, &lines, MAX_LENGTH)
+}
+
+/// Reads the journal at `path` and the old one beside it, oldest entry first. Lines that are not entries are
+/// left out; a journal that is missing is empty.
+///
+/// # Errors
+///
+/// A file can't be read.
+pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for path in [log::old(path), path.to_owned()] {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for line in BufReader::new(file).split(b'\n') {
+            // A line may be cut off: its writer was killed.
+            entries.extend(serde_json::from_slice::<Entry>(&line?).ok());
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        assert_eq!(read(&path).unwrap(), []);
+        let first = Entry::new("pi", "s\n1", "a", "bash", 9_000).shortened(700);
+        let second = Entry::new("pi", "s1", "b", "read", 80).read();
+        append(&path, std::slice::from_ref(&first)).unwrap();
+        append(&path, &[second.clone(), first.clone()]).unwrap();
+        // A writer that was killed.
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| io::Write::write_all(&mut file, b"{\"time\": 1,"))
+            .unwrap();
+        assert_eq!(read(&path).unwrap(), [first.clone(), second, first]);
+    }
+
+    #[test]
+    fn names_are_bounded_and_a_journal_is_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let entry = Entry::new("pi", &"ä".repeat(500), "a", &"x".repeat(1_000_000), 1);
+        assert!(serde_json::to_string(&entry).unwrap().len() < 1_000);
+        let many = vec![entry; 10_000];
+        for _ in 0..8 {
+            append(&path, &many).unwrap();
+        }
+        let kept = read(&path).unwrap().len();
+        assert!((10_000..60_000).contains(&kept), "{kept}");
+    }
+}

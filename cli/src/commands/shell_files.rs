@@ -1,0 +1,29 @@
+//! `offcut completions` and `offcut man`: files for shells, made from the parser.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints the script by which a shell completes this program's arguments.
+pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "offcut", &mut script);
+    output::write_bytes(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the manual pages into a folder.
+pub(crate) fn man(folder: &Path) -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("{} can't be written to: {error}", folder.display()))
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(Args::command(), folder).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,76 @@
+//! `offcut gain` over what hooks have noted.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unreachable_pub,
+    dead_code,
+    reason = "helpers are shared"
+)]
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::{Ran, command, run_command};
+
+fn offcut(home: &Path, args: &[&str], stdin: &str) -> Ran {
+    let mut command = command(args);
+    command.env("OFFCUT_HOME", home).env("HOME", home);
+    run_command(&mut command, stdin)
+}
+
+fn event(call: &str, stdout: &str) -> String {
+    json!({
+        "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": call,
+        "tool_name": "Bash", "tool_input": {"command": "make"},
+        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false}
+    })
+    .to_string()
+}
+
+#[test]
+fn hooks_note_sizes_and_gain_adds_them_up() {
+    let home = tempfile::tempdir().unwrap();
+    let none = offcut(home.path(), &["gain"], "");
+    assert_eq!(none.code, 0);
+    assert!(
+        none.out.contains("has no results yet") && none.err.contains("offcut doctor"),
+        "{none:?}"
+    );
+
+    let long: String = (0..3_000).map(|n| format!("secret {n}\n")).collect();
+    let shown = offcut(home.path(), &["hook", "claude-code"], &event("a", &long)).out;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let shown = &shown["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
+    offcut(
+        home.path(),
+        &["hook", "claude-code"],
+        &event("b", "short\n"),
+    );
+    let journal = std::fs::read_to_string(home.path().join("journal.jsonl")).unwrap();
+    assert!(
+        !journal.contains("secret") && !journal.contains("make"),
+        "{journal}"
+    );
+
+    let gain = offcut(home.path(), &["gain", "--json"], "");
+    let gain: Value = serde_json::from_str(&gain.out).unwrap();
+    let after = shown.as_str().unwrap().len() + 6;
+    assert_eq!(gain["bytes_before"], long.len() + 6);
+    assert_eq!(gain["bytes_after"], after);
+    assert_eq!(gain["bytes_saved_over_calls"], long.len() + 6 - after);
+    assert_eq!(
+        (&gain["shortened"], &gain["sessions"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(gain["tools"][0]["tool"], "Bash");
+
+    let text = offcut(home.path(), &["gain"], "").out;
+    assert!(
+        text.contains("In 1 session, 1 of 2 results were shortened")
+            && text.contains("claude-code Bash"),
+        "{text}"
+    );
+}

@@ -173,7 +173,7 @@ fn shells_get_completions_and_manual_pages() {
         let ran = offcut(home.path(), &["completions", shell]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(
-            ran.out.contains("uninstall") && ran.out.contains("--json"),
+            ran.out.contains("uninstall") && ran.out.contains("json"),
             "{shell}"
         );
     }

@@ -75,7 +75,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::problem(
             error.to_string(),
-            "mend the file, or install for another agent",
+            "change what it names, then try again",
         )),
     }
     findings
@@ -149,9 +149,15 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
     let mut findings = match commands.first() {
         None => vec![Finding::problem(
             format!("Offcut is not installed in {path}"),
-            format!("run {install}"),
+            match installation.installed_paths()?.first() {
+                Some(other) => format!(
+                    "it is installed in {}: add --project with that project's folder, or run {install}",
+                    other.display()
+                ),
+                None => format!("run {install}"),
+            },
         )],
-        Some(command) => vec![Finding::works(format!("{path} runs {command}"))],
+        Some(command) => vec![Finding::works(format!("{path} names {command}"))],
     };
     if commands.len() > 1 {
         let text = format!("{path} names Offcut {} times", commands.len());

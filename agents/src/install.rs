@@ -111,6 +111,10 @@ impl Installation {
         file.replace(bytes.as_deref())?;
         if let Some(stored) = stored {
             stored.remove()?;
+            for folder in &stored.record.folders {
+                // One that holds something else stays.
+                _ = std::fs::remove_dir(folder);
+            }
         }
         Ok(Changed {
             path,
@@ -189,6 +193,7 @@ impl Installation {
             file: path.to_owned(),
             additions: missing,
             had_file: original.is_some(),
+            folders: created(path, stored.as_ref()),
             written: mark(is_marked).to_owned() + &added,
         };
         self.write(file, stored.is_none(), &record, original.as_deref(), values)
@@ -222,6 +227,7 @@ impl Installation {
             file: path.to_owned(),
             additions: Vec::new(),
             had_file: original.is_some(),
+            folders: created(path, stored.as_ref()),
             written: text.to_owned(),
         };
         self.write(
@@ -260,6 +266,16 @@ impl Installation {
         })
     }
 
+    /// The files in which the agent has Offcut by this user's records, whatever the scope.
+    ///
+    /// # Errors
+    ///
+    /// The records can't be read.
+    pub fn installed_paths(&self) -> Result<Vec<PathBuf>, InstallError> {
+        let all = record::all(&self.records())?;
+        Ok(all.into_iter().map(|stored| stored.record.file).collect())
+    }
+
     fn records(&self) -> PathBuf {
         self.home.installed().join(self.agent.name())
     }
@@ -268,6 +284,20 @@ impl Installation {
 /// The problem with a file of ours that somebody else has changed.
 const TOUCHED: &str =
     "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
+
+/// The folders that are missing for a file at `path`, the innermost first, and those that an earlier installation
+/// created.
+fn created(path: &Path, stored: Option<&Stored>) -> Vec<PathBuf> {
+    let missing = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| !folder.exists());
+    let missing = missing.map(Path::to_owned);
+    let earlier = stored
+        .iter()
+        .flat_map(|stored| stored.record.folders.clone());
+    missing.chain(earlier).collect()
+}
 
 /// The settings in `file` without `additions`.
 fn remove(

@@ -65,8 +65,13 @@ pub struct UnknownAgent(String);
 
 impl fmt::Display for UnknownAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Agent::ALL.map(Agent::name).join(", ");
-        write!(f, "no agent is called `{}`; known are {names}", self.0)
+        let names = Agent::ALL.map(Agent::name);
+        write!(f, "no agent is called `{}`", self.0)?;
+        let is_meant = |name: &&&str| name.starts_with(&self.0) || self.0.starts_with(**name);
+        match names.iter().find(is_meant).filter(|_| !self.0.is_empty()) {
+            Some(name) => write!(f, "; did you mean {name}?"),
+            None => write!(f, "; known are {}", names.join(", ")),
+        }
     }
 }
 
@@ -93,7 +98,12 @@ mod tests {
         let unknown = "claude".parse::<Agent>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no agent is called `claude`; known are claude-code, codex, gemini-cli, opencode, pi"
+            "no agent is called `claude`; did you mean claude-code?"
+        );
+        let unknown = "cursor".parse::<Agent>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "no agent is called `cursor`; known are claude-code, codex, gemini-cli, opencode, pi"
         );
     }
 }

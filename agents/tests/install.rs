@@ -177,7 +177,16 @@ fn a_new_file_is_removed_again() {
     assert_eq!(user.install().unwrap().outcome, Outcome::Created);
     assert!(user.text().ends_with("}\n"), "{}", user.text());
     assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
-    assert!(!user.settings().exists());
+    assert!(
+        !user.settings().parent().unwrap().exists(),
+        "the folder was new too"
+    );
+    // A folder that holds something else stays.
+    user.install().unwrap();
+    let other = user.settings().with_file_name("other.json");
+    fs::write(&other, "{}").unwrap();
+    user.uninstall().unwrap();
+    assert!(!user.settings().exists() && other.exists());
 }
 
 #[test]
@@ -360,6 +369,7 @@ fn a_plug_in_is_ours_alone() {
         assert!(!path.exists());
         assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
         // A file of the user with that name comes back.
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "mine").unwrap();
         assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
         assert_eq!(moved.install().unwrap().outcome, Outcome::Added);

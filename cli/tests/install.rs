@@ -135,6 +135,10 @@ fn a_project_gets_settings_that_are_not_shared() {
         "{found:#}"
     );
     assert!(found["coverage"].as_array().unwrap().len() > 4);
+    let wrong = offcut(home.path(), &["uninstall", "claude-code"]).out;
+    assert!(wrong.contains("add --project"), "{wrong}");
+    let wrong = offcut(home.path(), &["doctor", "claude-code"]).out;
+    assert!(wrong.contains("add --project"), "{wrong}");
     offcut(
         home.path(),
         &["uninstall", "claude-code", "--project", project],
@@ -146,7 +150,7 @@ fn a_project_gets_settings_that_are_not_shared() {
 fn errors_say_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str, i32); 3] = [
-        (&["install", "claude"], "no agent is called `claude`", 2),
+        (&["install", "claude"], "did you mean claude-code?", 2),
         (&["install", "codex"], "there is nothing to install", 1),
         (
             &["install", "claude-code", "--program", "/no/such"],

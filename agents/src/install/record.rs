@@ -19,6 +19,9 @@ pub(crate) struct Record {
     pub(crate) additions: Vec<Addition>,
     /// True if there was a file before the change; the backup holds its bytes.
     pub(crate) had_file: bool,
+    /// The folders that were created for it, the innermost first.
+    #[serde(default)]
+    pub(crate) folders: Vec<PathBuf>,
     /// The file's text after the change.
     pub(crate) written: String,
 }
@@ -60,12 +63,19 @@ impl Stored {
 
 /// Finds the record of the file at `path` in a folder of records, which may be missing.
 pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<Stored>, InstallError> {
+    let all = all(folder)?;
+    Ok(all.into_iter().find(|stored| stored.record.file == path))
+}
+
+/// Reads all records of a folder, which may be missing.
+pub(crate) fn all(folder: &Path) -> Result<Vec<Stored>, InstallError> {
     let unreadable = |error| InstallError::because(folder, "it can't be read", error);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(error)),
     };
+    let mut all = Vec::new();
     for entry in entries {
         let json = entry.map_err(unreadable)?.path();
         if json.extension().is_none_or(|extension| extension != "json") {
@@ -73,15 +83,13 @@ pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<Stored>, Install
         }
         let file = AgentFile::read(&json)?;
         let parsed = serde_json::from_slice(file.bytes().unwrap_or_default());
-        let record: Record = parsed.map_err(|error| {
+        let record = parsed.map_err(|error| {
             let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
             InstallError::because(&json, problem, error)
         })?;
-        if record.file == path {
-            return Ok(Some(Stored { json, record }));
-        }
+        all.push(Stored { json, record });
     }
-    Ok(None)
+    Ok(all)
 }
 
 /// Writes a record, and a backup of the file as it was before. An older record of the file is replaced.

@@ -31,9 +31,12 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if let Some(backup) = &changed.backup {
         output::write(&format!("  Backup: {}\n", backup.display()))?;
     }
-    let agent = installation.agent;
+    let mut arguments = installation.agent.to_string();
+    if let Some(project) = &args.project {
+        arguments += &format!(" --project {}", project.display());
+    }
     output::write(&format!(
-        "New sessions use it. `offcut doctor {agent}` tries it; `offcut uninstall {agent}` takes it out.\n"
+        "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -54,8 +57,23 @@ pub(crate) fn uninstall(args: &args::Install, json: bool) -> Result<ExitCode, Fa
         }
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     })?;
+    if changed.outcome == Outcome::Unchanged {
+        let others = installation
+            .installed_paths()
+            .map_err(|error| failed(&error))?;
+        for other in others {
+            let other = other.display();
+            output::write(&format!(
+                "It is in {other}: add --project with that project's folder\n"
+            ))?;
+        }
+    }
     let store = installation.home.store();
-    if store.exists() {
+    let entries = std::fs::read_dir(&store).into_iter().flatten().flatten();
+    if entries
+        .map(|entry| entry.file_name())
+        .any(|name| name != ".staging")
+    {
         output::write(&format!(
             "Stored results stay in {}; remove that folder if no conversation needs them.\n",
             store.display()

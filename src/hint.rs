@@ -10,5 +10,8 @@
 //! last lines
 //! ```
 
+// The index of this crate lists what most users name; the rest is in the leaf's own.
+#[doc(no_inline)]
+pub use offcut_hint::{Flags, Kind, Placement, Position, Sentence};
 #[doc(inline)]
-pub use offcut_hint::{Flags, Hint, Kind, Language, Placement, Position, Sentence};
+pub use offcut_hint::{Hint, Language};

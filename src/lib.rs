@@ -78,7 +78,7 @@ pub use error::OffloadError;
 #[doc(no_inline)]
 pub use hint::Language;
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
-#[doc(inline)]
+#[doc(no_inline)]
 pub use offcut_hint::template;
 #[doc(inline)]
 pub use offcut_store::ErrorChain;

@@ -14,11 +14,14 @@ use serde_json::{Value, json};
 
 const OFFCUT: &str = env!("CARGO_BIN_EXE_offcut");
 
-/// A measurement: its name, the arguments of `offcut`, and stdin.
+/// A measurement.
 struct Case {
     name: String,
+    /// The arguments of `offcut`, the command first. The store is named after it.
     arguments: Vec<String>,
     stdin: String,
+    /// The program that it is compared with.
+    baseline: &'static str,
 }
 
 impl Case {
@@ -29,6 +32,33 @@ impl Case {
                 .map(String::from)
                 .to_vec(),
             stdin: code(kilobytes * 1_000),
+            baseline: "true",
+        }
+    }
+
+    /// A result of Claude Code's shell.
+    fn hook(kilobytes: usize) -> Self {
+        let event = json!({
+            "hook_event_name": "PostToolUse", "session_id": "bench", "cwd": "/", "tool_use_id": "call_1",
+            "tool_name": "Bash", "tool_input": {"command": "grep"},
+            "tool_response": {"stdout": code(kilobytes * 1_000), "stderr": "", "interrupted": false},
+        });
+        Self {
+            name: format!("hook, {kilobytes} kB"),
+            arguments: ["hook", "claude-code"].map(String::from).to_vec(),
+            stdin: event.to_string(),
+            baseline: "true",
+        }
+    }
+
+    /// A command that copies its input or does nothing.
+    #[cfg(unix)]
+    fn run(command: &'static str, kilobytes: usize) -> Self {
+        Self {
+            name: format!("run {command}, {kilobytes} kB"),
+            arguments: ["run", "--", command].map(String::from).to_vec(),
+            stdin: code(kilobytes * 1_000),
+            baseline: command,
         }
     }
 
@@ -45,6 +75,7 @@ impl Case {
                 settings.display().to_string(),
             ],
             stdin: conversation(1_000_000).to_string(),
+            baseline: "true",
         }
     }
 }
@@ -79,10 +110,12 @@ fn conversation(bytes: usize) -> Value {
 }
 
 /// Runs a command to its end and returns the time since its start.
-fn run(program: &str, arguments: &[String], stdin: &Path, stdout: &Path) -> Duration {
+fn run(program: &str, arguments: &[String], home: &Path) -> Duration {
+    let (stdin, stdout) = (home.join("stdin"), home.join("stdout"));
     let begin = Instant::now();
     let status = Command::new(program)
         .args(arguments)
+        .env("OFFCUT_HOME", home)
         .stdin(File::open(stdin).unwrap())
         .stdout(File::create(stdout).unwrap())
         .stderr(Stdio::null())
@@ -102,6 +135,15 @@ fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let times = if is_bench { 21 } else { 1 };
     let home = tempfile::tempdir().unwrap();
+    let hooks = [2, 20, 40, 100].map(Case::hook);
+    #[cfg(unix)]
+    let runs = [
+        Case::run("true", 0),
+        Case::run("cat", 2),
+        Case::run("cat", 100),
+    ];
+    #[cfg(not(unix))]
+    let runs = [];
     let cases = [2, 30, 100, 300].map(Case::truncate).into_iter().chain([
         Case::clear(
             "proven under the threshold by its bytes",
@@ -111,25 +153,25 @@ fn main() {
         Case::clear("counted, under the threshold", 500_000, home.path()),
         Case::clear("counted and cleared", 60_000, home.path()),
     ]);
-    let (stdin, stdout) = (home.path().join("stdin"), home.path().join("stdout"));
+    let cases = cases.chain(hooks).chain(runs);
     let mut rows = Vec::new();
-    println!("| one process | ms, median | ÷ `true` |\n|---|---|---|");
-    for mut case in cases {
-        std::fs::write(&stdin, &case.stdin).unwrap();
+    println!("| one process | ms, median | ÷ the other | the other |\n|---|---|---|---|");
+    for case in cases {
+        std::fs::write(home.path().join("stdin"), &case.stdin).unwrap();
         // Alternating, so that both run under the same conditions.
-        let (mut ours, mut nothing) = (Vec::new(), Vec::new());
-        let fixed = case.arguments.len();
+        let (mut ours, mut others) = (Vec::new(), Vec::new());
         for n in 0..times {
             let store = home.path().join(format!("store-{}-{n}", rows.len()));
-            case.arguments.truncate(fixed);
-            case.arguments
-                .extend(["--backend".to_owned(), store.display().to_string()]);
-            ours.push(run(OFFCUT, &case.arguments, &stdin, &stdout));
-            nothing.push(run("true", &[], &stdin, &stdout));
+            let mut arguments = case.arguments.clone();
+            let store = ["--backend".to_owned(), store.display().to_string()];
+            arguments.splice(1..1, store);
+            ours.push(run(OFFCUT, &arguments, home.path()));
+            others.push(run(case.baseline, &[], home.path()));
         }
-        let (ours, nothing) = (median(ours), median(nothing));
-        println!("| {} | {ours:.1} | {:.1} |", case.name, ours / nothing);
-        rows.push(json!({"name": case.name, "ms": ours, "ratio": ours / nothing}));
+        let (ours, others) = (median(ours), median(others));
+        let (ratio, baseline) = (ours / others, case.baseline);
+        println!("| {} | {ours:.1} | {ratio:.1} | `{baseline}` |", case.name);
+        rows.push(json!({"name": case.name, "ms": ours, "ratio": ratio, "baseline": baseline}));
     }
     println!("{}", json!({"bench": "process", "rows": rows}));
 }

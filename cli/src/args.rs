@@ -1,5 +1,8 @@
 //! The command line.
 
+mod agents;
+mod reduction;
+
 #[cfg(unix)]
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,6 +16,11 @@ use offcut::hint::Position;
 use regex::bytes::RegexBuilder;
 
 use crate::units;
+
+pub(crate) use agents::{Gain, Hook, Install};
+pub(crate) use reduction::Reduction;
+#[cfg(unix)]
+pub(crate) use reduction::Shown;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
@@ -37,6 +45,9 @@ pub(crate) enum Command {
     Replay(Replay),
     #[cfg(unix)]
     Run(Run),
+    #[cfg(unix)]
+    #[command(subcommand, hide = true)]
+    Sink(Sink),
     Hook(Hook),
     /// Put Offcut around the tools of a coding agent, by the agent's own settings.
     ///
@@ -78,22 +89,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Settings, store and session of a command.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Reduction {
-    /// Settings: a .toml or .json file, or the name of a built-in policy.
-    #[arg(long, value_name = "FILE", default_value = "recommended")]
-    pub(crate) config: String,
-    /// Store for content, overriding the settings: a path, memory:, or s3://bucket/prefix. Required
-    /// unless the settings name a store, which the built-in policies do not. Relative paths, also in
-    /// settings files, are relative to the working directory.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
-    /// Id of the conversation, if several share a store: each stores under its own prefix.
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-}
-
 /// Run a command and show its output as a model is to see it.
 ///
 /// Long output is stored whole and shown as a hint and a preview; short output comes through byte
@@ -107,58 +102,38 @@ pub(crate) struct Reduction {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     #[command(flatten)]
-    pub(crate) reduction: Reduction,
-    /// The tool's name, for settings of single tools.
-    #[arg(long, value_name = "NAME", default_value = "shell")]
-    pub(crate) tool: String,
-    /// The id of the call, which names the stored output. Default: a new one.
-    #[arg(long, value_name = "ID")]
-    pub(crate) call_id: Option<String>,
+    pub(crate) shown: Shown,
     /// The command and its arguments. Everything from the first word on is the command's.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Answer an event of a coding agent, read from stdin.
-///
-/// The agent's settings name this command. Long results are stored whole and
-/// replaced by a hint and a preview. Anything unexpected, and any failure, lets the event pass
-/// unchanged: nothing on stdout, exit code 0, and a line in OFFCUT_HOME/hook.log.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Hook {
-    /// The agent: claude-code, gemini-cli, opencode or pi.
-    pub(crate) agent: String,
-    /// Store, instead of OFFCUT_HOME/store or the settings' own.
-    #[arg(long, value_name = "URL")]
-    pub(crate) backend: Option<StoreUrl>,
-    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
-    /// policy.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<String>,
-}
-
-/// An agent, and the place of its settings.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Install {
-    /// The agent: claude-code, gemini-cli, opencode or pi.
-    pub(crate) agent: String,
-    /// A project's folder: use the user's own settings for this project instead of those for all.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) project: Option<PathBuf>,
-    /// The program that the hook runs, instead of this one.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) program: Option<PathBuf>,
-}
-
-/// Show what the hooks of coding agents saved.
-///
-/// The hooks keep a journal of sizes, without content. Hints, and stored results that the model read
-/// back, are counted against the gain.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Gain {
-    /// Count only results that are at most this old: 7d, 12h.
-    #[arg(long, value_name = "AGE", value_parser = units::duration)]
-    pub(crate) since: Option<Duration>,
+/// Show the output of one line of a shell as a model is to see it. Rewritten lines name this
+/// command.
+#[cfg(unix)]
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sink {
+    /// Open a sink, which shows on this command's stdout and stderr what is written to `out` and
+    /// `err` in its directory. Returns when they can be opened.
+    Open {
+        /// The directory, which is made.
+        directory: PathBuf,
+        /// The process id of the shell. Once it has ended, nothing more is expected.
+        shell: i32,
+        #[command(flatten)]
+        shown: Shown,
+        /// Be the sink, and not the command that starts it.
+        #[arg(long, hide = true)]
+        serve: bool,
+    },
+    /// Wait until a sink has shown everything that was written to it.
+    Close {
+        /// The directory.
+        directory: PathBuf,
+        /// The shell still holds the pipes, because it ends.
+        #[arg(long)]
+        now: bool,
+    },
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

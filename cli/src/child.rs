@@ -1,7 +1,7 @@
 //! The command that `offcut run` runs: its output, its signals and its end.
 
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 const CHUNK: usize = 64 * 1024;
 /// Time without output after which a pipe is left alone once the command itself has ended. A
 /// process in the background may hold it forever.
-const QUIET: Duration = Duration::from_millis(500);
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
 /// they include all of the command's own.
 const MAX_AFTER_END: usize = 1 << 20;
@@ -40,7 +40,7 @@ const PASSED_ON: [(SignalKind, Signal); 4] = [
 pub(crate) struct Child {
     process: tokio::process::Child,
     signals: mpsc::UnboundedReceiver<Signal>,
-    has_ended: watch::Sender<bool>,
+    has_ended: watch::Sender<Option<Duration>>,
 }
 
 /// The output of a running command.
@@ -58,16 +58,17 @@ impl Child {
     pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Outputs)> {
         // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
-        let (has_ended, ended) = watch::channel(false);
+        let (has_ended, ended) = watch::channel(None);
         let (reader, writer) = io::pipe()?;
-        let stdout = Output::new(reader, ended.clone())?;
+        let stdout = Output::new(Receiver::from_owned_fd(reader.into())?, ended.clone());
         let stderr = if is_merged()? {
             command.stderr(writer.try_clone()?);
             None
         } else {
             let (reader, writer) = io::pipe()?;
             command.stderr(writer);
-            Some(Output::new(reader, ended)?)
+            let pipe = Receiver::from_owned_fd(reader.into())?;
+            Some(Output::new(pipe, ended))
         };
         command.stdout(writer);
         // The command's ends of the pipes are closed here with `command`.
@@ -105,7 +106,7 @@ impl Child {
                 }
             }
         };
-        self.has_ended.send_replace(true);
+        self.has_ended.send_replace(Some(QUIET));
         Ok(code)
     }
 }
@@ -127,18 +128,21 @@ fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 pub(crate) struct Output {
     pipe: Receiver,
     buffer: BytesMut,
-    ended: watch::Receiver<bool>,
+    /// Once the command has ended: the time without output after which its pipe is left alone.
+    ended: watch::Receiver<Option<Duration>>,
     after_end: usize,
 }
 
 impl Output {
-    fn new(pipe: PipeReader, ended: watch::Receiver<bool>) -> io::Result<Self> {
-        Ok(Self {
-            pipe: Receiver::from_owned_fd(OwnedFd::from(pipe))?,
+    /// The output that comes through `pipe`. `ended` gets a value once the command has ended: the time
+    /// without output after which the pipe is left alone.
+    pub(crate) fn new(pipe: Receiver, ended: watch::Receiver<Option<Duration>>) -> Self {
+        Self {
+            pipe,
             buffer: BytesMut::new(),
             ended,
             after_end: 0,
-        })
+        }
     }
 
     /// Reads the next bytes; empty at the end. If another process holds the pipe, the end is
@@ -150,21 +154,30 @@ impl Output {
         self.buffer.reserve(CHUNK);
         let quiet = async {
             // An error means that the command is no longer waited for.
-            _ = self.ended.wait_for(|has_ended| *has_ended).await;
-            tokio::time::sleep(QUIET).await;
+            let ended = self.ended.wait_for(Option::is_some).await;
+            let quiet = ended.ok().and_then(|ended| *ended);
+            tokio::time::sleep(quiet.unwrap_or(QUIET)).await;
         };
         tokio::select! {
             biased;
             read = self.pipe.read_buf(&mut self.buffer) => {
                 read?;
                 let read = self.buffer.split().freeze();
-                if *self.ended.borrow() {
+                if self.ended.borrow().is_some() {
                     self.after_end += read.len();
                 }
                 Ok(read)
             }
             () = quiet => Ok(Bytes::new()),
         }
+    }
+
+    /// Reads the next bytes, however long they take; empty at the end, once no process holds the
+    /// pipe.
+    pub(crate) async fn read_rest(&mut self) -> io::Result<Bytes> {
+        self.buffer.reserve(CHUNK);
+        self.pipe.read_buf(&mut self.buffer).await?;
+        Ok(self.buffer.split().freeze())
     }
 }
 
@@ -204,7 +217,7 @@ fn is_from_terminal(signal: Signal) -> bool {
 }
 
 /// Returns true if stdout and stderr are one file, such as one pipe.
-fn is_merged() -> io::Result<bool> {
+pub(crate) fn is_merged() -> io::Result<bool> {
     let file = |fd: io::Result<OwnedFd>| File::from(fd?).metadata();
     let stdout = file(io::stdout().as_fd().try_clone_to_owned())?;
     let stderr = file(io::stderr().as_fd().try_clone_to_owned())?;

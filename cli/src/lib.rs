@@ -15,11 +15,14 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
+mod notes;
 mod output;
 mod replay;
 mod report;
 mod settings;
 mod stores;
+#[cfg(unix)]
+mod stream;
 mod transcript;
 mod units;
 
@@ -37,6 +40,11 @@ pub fn main() -> ExitCode {
         // The command may do its work without an output.
         #[cfg(unix)]
         Ok(args) if matches!(args.command, Command::Run(_)) => run(&args),
+        // Its shell then writes as it would without a sink.
+        #[cfg(unix)]
+        Ok(args) if matches!(args.command, Command::Sink(_)) && is_ready.is_err() => {
+            Ok(ExitCode::FAILURE)
+        }
         // An agent takes a failing hook for an answer.
         Ok(args) if matches!(args.command, Command::Hook(_)) => run(&args),
         Ok(args) => is_ready.and_then(|()| run(&args)),
@@ -53,6 +61,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Replay(replay) => commands::replay::run(replay, args.json),
         #[cfg(unix)]
         Command::Run(run) => commands::run::run(run),
+        #[cfg(unix)]
+        Command::Sink(sink) => Ok(commands::sink::run(sink)),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),

@@ -9,8 +9,8 @@ use offcut::format::{
 use offcut::{Report, Turn};
 use serde_json::Value;
 
-use super::note_failures;
 use crate::failure::{Failure, chain};
+use crate::notes::note_failures;
 use crate::{args, input, output, settings};
 
 pub(crate) fn run(args: &args::Clear, json: bool) -> Result<ExitCode, Failure> {

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::note_failures;
 use crate::failure::{Failure, chain};
 use crate::input::{self, Input};
+use crate::notes::note_failures;
 use crate::stores::{self, RecoverableStore};
 use crate::{args, exact, output, settings};
 

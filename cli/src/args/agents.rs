@@ -1,0 +1,50 @@
+//! The arguments of the commands for coding agents.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use offcut::backend::StoreUrl;
+
+use crate::units;
+
+/// Answer an event of a coding agent, read from stdin.
+///
+/// The agent's settings name this command. Long results are stored whole and
+/// replaced by a hint and a preview. Anything unexpected, and any failure, lets the event pass
+/// unchanged: nothing on stdout, exit code 0, and a line in OFFCUT_HOME/hook.log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Hook {
+    /// The agent: claude-code, gemini-cli, opencode or pi.
+    pub(crate) agent: String,
+    /// Store, instead of OFFCUT_HOME/store or the settings' own.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<StoreUrl>,
+    /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
+    /// policy.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+}
+
+/// An agent, and the place of its settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Install {
+    /// The agent: claude-code, gemini-cli, opencode or pi.
+    pub(crate) agent: String,
+    /// A project's folder: use the user's own settings for this project instead of those for all.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// The program that the hook runs, instead of this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// Show what the hooks of coding agents saved.
+///
+/// The hooks keep a journal of sizes, without content. Hints, and stored results that the model read
+/// back, are counted against the gain.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Gain {
+    /// Count only results that are at most this old: 7d, 12h.
+    #[arg(long, value_name = "AGE", value_parser = units::duration)]
+    pub(crate) since: Option<Duration>,
+}

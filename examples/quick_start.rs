@@ -59,7 +59,7 @@ async fn converse(
         for call in reply.calls {
             let shown = match reduction.answer(&call).await? {
                 Some(page) => page,
-                None => reduction.truncate(&call, run(&call).await?).await?,
+                None => reduction.truncate(&call, run(&call).await).await?,
             };
             messages.push(OpenAiChat::tool_message(&call, shown));
         }

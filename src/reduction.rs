@@ -206,14 +206,14 @@ impl ToolReduction {
     /// reader, the answer is always `None`.
     ///
     /// ```
-    /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
+    /// # use offcut::{backend::Memory, ToolCall, ToolError, ToolReduction};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # async fn run(_: &ToolCall) -> Result<String, Box<dyn std::error::Error>> { Ok("a line\n".repeat(2_000)) }
+    /// # async fn run(_: &ToolCall) -> Result<String, ToolError> { Ok("a line\n".repeat(2_000)) }
     /// # let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
     /// # let call = ToolCall::new("call_1", "grep", "{}");
     /// let shown = match reduction.answer(&call).await? {
     ///     Some(page) => page,
-    ///     None => reduction.truncate(&call, run(&call).await?).await?,
+    ///     None => reduction.truncate(&call, run(&call).await).await?,
     /// };
     /// # assert!(shown.text().starts_with("[offcut/1 truncated"));
     /// # let call = ToolCall::new("call_2", "read_file", r#"{"path":"memory://demo/trunc/call_1"}"#);

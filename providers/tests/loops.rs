@@ -192,3 +192,16 @@ fn the_page_about_seams_shows_the_first_loop() {
         "docs/seams.md shows another loop"
     );
 }
+
+#[test]
+fn the_page_about_seams_shows_how_the_loop_over_anthropic_ends() {
+    let page = include_str!("../../docs/seams.md");
+    let code = include_str!("../examples/anthropic.rs");
+    let ends = [
+        code.split("let is_error").nth(1),
+        page.split("let is_error = shown.is_error; // offcut")
+            .nth(1),
+    ];
+    let [code, page] = ends.map(|end| end.unwrap().lines().skip(1).take(3).collect::<Vec<_>>());
+    assert_eq!(page, code);
+}

@@ -56,7 +56,8 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// - The n-th [`Piece::Result`] of a message is its slot `n`, the n-th [`Piece::Call`] its call
 ///   `n`, counted from 0.
 /// - After `replace_result(m, slot, parts)`, `visit` gives `parts` as the slot's content. Everything
-///   else stays: ids, order, roles, error marks, unknown fields.
+///   else stays: ids, order, roles, error marks, unknown fields. So a slot that holds one text and
+///   gets the same text, now or after another one, leaves the message equal to what it was.
 /// - Every slot can hold one text. If a message can't hold the other `parts`, a format writes JSON
 ///   as its text and other parts as a text that describes them, or leaves the whole message as it
 ///   was. It never writes only some of the parts.

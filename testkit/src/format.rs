@@ -69,7 +69,7 @@ where
 }
 
 /// Checks the rules that hold for any messages, however malformed: reading a message twice gives
-/// the same pieces, and a replacement, if possible, changes nothing else.
+/// the same pieces, and a replacement, if possible, changes nothing else that is shown.
 ///
 /// # Panics
 ///

@@ -34,12 +34,25 @@ enum Flaw {
     HidesAllIds,
     HidesIdsOfResults,
     WritesJsonAsDebugText,
+    MarksWhatItReplaces,
+    MarksWhatItChanges,
+    CountsItsChanges,
 }
 
 struct Flawed {
     of: WireFormat,
     flaw: Flaw,
     visits: AtomicUsize,
+}
+
+impl Flawed {
+    fn has(&self, message: &Value, slot: usize) -> bool {
+        let mut slots = 0;
+        self.of.visit(message, &mut |piece| {
+            slots += usize::from(matches!(piece, Piece::Result(_)));
+        });
+        slot < slots
+    }
 }
 
 impl Format for Flawed {
@@ -99,7 +112,17 @@ impl Format for Flawed {
             }
             _ => {}
         }
+        let before = message.clone();
         self.of.replace_result(message, slot, parts);
+        let (is_there, is_changed) = (self.has(message, slot), *message != before);
+        match self.flaw {
+            Flaw::MarksWhatItReplaces if is_there => message["status"] = "cleared".into(),
+            Flaw::MarksWhatItChanges if is_changed => message["status"] = "cleared".into(),
+            Flaw::CountsItsChanges if is_changed => {
+                message["edits"] = (message["edits"].as_u64().unwrap_or(0) + 1).into();
+            }
+            _ => {}
+        }
         let is_forgotten = |name: &str| match self.flaw {
             Flaw::MakesAMessageAnew => name.starts_with("zz_"),
             Flaw::ForgetsTheId => {
@@ -216,6 +239,21 @@ fn l5_the_suite_finds_every_flaw() {
         (
             Flaw::WritesJsonAsDebugText,
             "neither as JSON nor as its text",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::MarksWhatItReplaces,
+            "`everything else stays`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::MarksWhatItChanges,
+            "`everything else stays`",
+            &WireFormat::ALL,
+        ),
+        (
+            Flaw::CountsItsChanges,
+            "then the first again",
             &WireFormat::ALL,
         ),
     ] {

@@ -89,6 +89,9 @@ fn is_else_the_same(
 
 pub(super) const HINT: &str = "[a text in place of a result, with \"quotes\" and a line\nfeed]";
 
+/// A text unlike [`HINT`], also in length.
+const OTHER: &str = "[another text]";
+
 fn results_are_replaced<F: Format<Message: PartialEq>>(
     format: &F,
     message: &F::Message,
@@ -130,6 +133,17 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
         check(changed == once, CLAUSE, at, || {
             format!("slot {slot} differs after the same replacement twice")
         });
+        for text in [OTHER, HINT] {
+            format.replace_result(&mut changed, slot, vec![text.into()]);
+        }
+        check(changed == once, CLAUSE, at, || {
+            format!(
+                "slot {slot} had a text, then another, then the first again, and the message differs; change nothing but the slot's content"
+            )
+        });
+        if shape == Shape::Good {
+            own_text_changes_nothing(format, message, seen, &once, slot, at);
+        }
 
         // A format that can't hold several parts may leave the message unchanged, but must not lose
         // some of them.
@@ -171,6 +185,32 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             replace(vec![part]);
         }
         replace(Vec::new());
+    }
+}
+
+/// Puts a slot's one text back in its place: over itself, and over the text that has replaced it.
+fn own_text_changes_nothing<F: Format<Message: PartialEq>>(
+    format: &F,
+    message: &F::Message,
+    seen: &Seen,
+    replaced: &F::Message,
+    slot: usize,
+    at: usize,
+) {
+    let Some(&[text]) = seen.texts(slot).as_deref() else {
+        return;
+    };
+    for (from, what) in [
+        (message, "was replaced by itself"),
+        (replaced, "was put back after another"),
+    ] {
+        let mut again = from.clone();
+        format.replace_result(&mut again, slot, vec![text.into()]);
+        check(again == *message, "everything else stays", at, || {
+            format!(
+                "the one text of slot {slot} {what}, and the message differs; change nothing but the slot's content, and keep its form"
+            )
+        });
     }
 }
 

@@ -276,6 +276,7 @@ fn errors_of_a_file_name_their_place() {
         "root_dir = \"a\"\nroot_dir = \"b\"",
         "root_dir = ",
         "[tool_config.grep]\ntrunc_handler = \"x\"",
+        "[tool_config]\ngrep = 20_000",
     ];
     let json = [
         "{\n  \"max_lenght_for_trunc\": 5\n}",
@@ -326,6 +327,8 @@ fn errors_of_a_file_name_their_place() {
         line 1: string values must be quoted, expected literal string
     "[tool_config.grep]\ntrunc_handler = \"x\""
         line 2, `tool_config.grep.trunc_handler`: can't be set in a file: set it on the builder
+    "[tool_config]\ngrep = 20_000"
+        line 2, `tool_config.grep`: invalid type: integer `20000`, expected a table, such as [tool_config.grep]
     "{\n  \"max_lenght_for_trunc\": 5\n}"
         line 2, `max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "[]"

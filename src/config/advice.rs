@@ -101,6 +101,20 @@ pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
     }
 }
 
+/// Names the table that a tool's options belong in, if `problem` is that something else is there.
+#[cfg(feature = "toml")]
+pub(super) fn name_the_table(problem: &str, field: &str) -> String {
+    let tool = field
+        .strip_prefix("tool_config.")
+        .filter(|tool| is_word(tool));
+    match problem.rsplit_once(", expected struct ").zip(tool) {
+        Some(((found, _), tool)) => {
+            format!("{found}, expected a table, such as [tool_config.{tool}]")
+        }
+        None => problem.to_owned(),
+    }
+}
+
 fn about_field(unknown: &str, known: &[&str], field: &str, outermost: &str) -> String {
     if CALLBACKS.contains(&unknown) {
         return "can't be set in a file: set it on the builder".to_owned();

@@ -13,6 +13,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::Settings;
 use super::advice::advise;
+#[cfg(feature = "toml")]
+use super::advice::name_the_table;
 use super::preset::Options;
 use crate::backend::StoreUrl;
 
@@ -186,8 +188,9 @@ fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
             Err(error) => error,
         };
         let at = error.path();
-        let (line, problem) = (line(error.inner()), error.inner().message());
-        let mistake = SettingsError::within(line, path(at), problem, outermost);
+        let (line, field) = (line(error.inner()), path(at));
+        let problem = name_the_table(error.inner().message(), &field);
+        let mistake = SettingsError::within(line, field, &problem, outermost);
         let names = at.iter().map_while(|segment| match segment {
             Segment::Map { key } => Some(key.as_str()),
             _ => None,

@@ -14,7 +14,7 @@ use crate::key::Key;
 
 /// A store for content that leaves a conversation.
 ///
-/// [`Fs`](crate::Fs) and [`Memory`](crate::Memory) are built in. To write your own, fulfil the
+/// `Fs` (feature `fs`) and [`Memory`](crate::Memory) are built in. To write your own, fulfil the
 /// contract below and run `backend::conformance` of the crate `offcut-testkit` on it in your tests.
 ///
 /// # Contract
@@ -88,8 +88,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// appear.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Returns true if anyone may ever sweep this store (`offcut-sweep`), by any path to it.
-    /// `false` avoids a look-up on each save and read, but then nothing here can be swept.
+    /// Returns true if anyone may ever sweep this store (`offcut-sweep`), by any path to it. The
+    /// default is `true`. `false` avoids a look-up on each save and read, but then nothing here can
+    /// be swept.
     fn can_be_swept(&self) -> bool {
         true
     }
@@ -155,11 +156,13 @@ const COPIED_AT_ONCE: u64 = 1 << 20;
 /// stores it under a key. A writer dropped before that leaves nothing behind.
 #[async_trait]
 pub trait Writer: fmt::Debug + Send {
-    /// Appends `chunk`. Must not be called after [`finish`](Self::finish).
+    /// Appends `chunk`.
     ///
     /// # Errors
     ///
-    /// The store failed, or an earlier call was dropped before it ended. No more can be written.
+    /// The store failed, an earlier call was dropped before it ended, or the content is stored. No
+    /// more can be written: later calls fail too. After a dropped call [`finish`](Self::finish) also
+    /// fails, and stores nothing.
     /// Everything written before `chunk` should still be [readable](Self::read), as there may be no
     /// other copy.
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError>;
@@ -175,7 +178,8 @@ pub trait Writer: fmt::Debug + Send {
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
     /// Stores the content under `key`, as [`Backend::put`] would. After [`PutOutcome::Taken`] it
-    /// may be called again with another key; after any other answer the writer is done.
+    /// may be called again with another key. After any other answer the writer is done:
+    /// [`write`](Self::write) and `finish` fail and store nothing.
     ///
     /// A store that can't prevent overwriting, such as an object store with multipart uploads, may
     /// return [`PutOutcome::Taken`] for every key that is [not derived from its

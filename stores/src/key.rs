@@ -10,7 +10,9 @@ use crate::error_chain::ErrorChain;
 ///
 /// One to 16 segments, joined by `/`. Each has 1 to 255 ASCII letters, digits, `.`, `_` and `-`,
 /// does not begin or end with `.`, and is not a device name on Windows. At most 900 bytes in all.
-/// So a key is a safe relative path on every file system and a safe object name in every store.
+/// So a key is a safe relative path on every file system and a safe object name in every store. A
+/// segment may be as long as a file's name can be, which leaves no room for a suffix such as
+/// `.tmp`.
 /// Text from a model becomes a path only as a key.
 ///
 /// ```

@@ -175,7 +175,7 @@ impl From<String> for StoreUrl {
 /// # Errors
 ///
 /// This crate has no store for the URL, its path is [not plain](StoreUrl::has_plain_path), or the
-/// directory can't be used; see [`Fs::open`](crate::Fs::open). The error hides secrets as
+/// directory can't be used; see `Fs::open`. The error hides secrets as
 /// [`StoreUrl`] does.
 pub fn open(url: &str) -> Result<Arc<dyn Backend>, BackendError> {
     let url = StoreUrl::from(url);

@@ -52,6 +52,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     writers::a_writer_reads_what_it_has(&make().await).await;
     writers::a_finished_writer_changes_nothing(&make().await).await;
     writers::a_dropped_writer_leaves_nothing(&make().await).await;
+    writers::a_dropped_write_is_the_last(&make().await).await;
     races::a_dropped_put_is_all_or_nothing(&make().await).await;
     races::a_dropped_finish_is_all_or_nothing(&make().await).await;
     content::the_list_is_what_is_stored(&make().await).await;

@@ -51,6 +51,12 @@ enum Flaw {
     LosesOnRead,
     /// A writer stores its content when dropped.
     StoresOnDrop,
+    /// A writer that has finished still takes chunks, and drops them.
+    TakesWritesWhenDone,
+    /// A writer that has finished can store its content again.
+    FinishesTwice,
+    /// A writer goes on after a write that was dropped half-way.
+    WritesOn,
     /// Lists at most one page.
     ListsOnePage,
     /// Reports removed, but removes nothing.
@@ -306,6 +312,12 @@ struct FlawedWriter {
 #[async_trait]
 impl Writer for FlawedWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
+        if self.store.flaw == Flaw::TakesWritesWhenDone && self.buffer.is_none() {
+            return Ok(());
+        }
+        if self.store.flaw == Flaw::WritesOn {
+            tokio::task::yield_now().await;
+        }
         let buffer = self
             .buffer
             .as_mut()
@@ -333,7 +345,7 @@ impl Writer for FlawedWriter {
             .take()
             .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
-        if put == PutOutcome::Taken {
+        if put == PutOutcome::Taken || self.store.flaw == Flaw::FinishesTwice {
             self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken {
                 Vec::new()
             } else {
@@ -394,6 +406,9 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::LosesOnTaken, "`writer: after taken"),
         (Flaw::LosesOnRead, "`writer: reads what was written"),
         (Flaw::StoresOnDrop, "`writer: dropped"),
+        (Flaw::TakesWritesWhenDone, "with a `write` after it`"),
+        (Flaw::FinishesTwice, "with a second `finish``"),
+        (Flaw::WritesOn, "`writer: after a dropped write"),
         (Flaw::ListsOnePage, "`list"),
         (Flaw::KeepsWhatIsRemoved, "`removed whole"),
         (Flaw::RemovesTooMuch, "`removed whole"),

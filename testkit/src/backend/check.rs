@@ -86,8 +86,13 @@ pub(super) async fn put(
     should: PutOutcome,
     clause: &str,
 ) {
-    let is = succeed(store.put(key, content.clone()).await, clause, "a put");
-    equal(is, should, clause, "a put");
+    let of = format!(
+        "a put of {} bytes under a key of {}",
+        content.len(),
+        key.as_str().len()
+    );
+    let is = succeed(store.put(key, content.clone()).await, clause, &of);
+    equal(is, should, clause, &of);
 }
 
 /// Asserts that all of `key` reads as `content`.
@@ -160,17 +165,18 @@ pub(super) async fn written(
     writer
 }
 
-/// Drops `future` after `polls` polls, or when it is done. Pauses in between for the work that it
-/// has started.
-pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) {
+/// Drops `future` after `polls` polls, or when it is done; returns true if it was done. Pauses in
+/// between for the work that it has started.
+pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) -> bool {
     let mut future = pin!(future);
     for _ in 0..polls {
         if poll_fn(|context| Poll::Ready(future.as_mut().poll(context)))
             .await
             .is_ready()
         {
-            return;
+            return true;
         }
         yield_now().await;
     }
+    false
 }

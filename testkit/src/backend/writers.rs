@@ -7,8 +7,7 @@ use bytes::Bytes;
 use offcut::backend::{Backend, PutOutcome, Writer};
 
 use super::check::{
-    abandon, assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put,
-    succeed, written,
+    abandon, assert_holds, check, equal, is_not_found, key, listed, noise, put, succeed, written,
 };
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
@@ -166,22 +165,54 @@ pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
 }
 
 pub(super) async fn a_finished_writer_changes_nothing(store: &impl Backend) {
-    const CLAUSE: &str = "create-only: a writer that has finished changes nothing";
+    const FINISHES: &str =
+        "create-only: a writer that has finished changes nothing, with a second `finish`";
+    const WRITES: &str =
+        "create-only: a writer that has finished changes nothing, with a `write` after it";
     let content = noise(100_000, 14);
     let (key, other) = (key("trunc/call_1"), key("trunc/call_2"));
-    for _ in 0..2 {
-        // Now the content is already there.
-        let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
-        succeed(writer.finish(&key).await, CLAUSE, "finishing");
-        // Both may fail, but must not change the stored content.
-        let more = writer.write(noise(100_000, 15)).await;
-        let named = writer.finish(&other).await;
-        assert_holds(store, &key, &content, CLAUSE).await;
-        if more.is_err() && matches!(named, Ok(PutOutcome::Stored)) {
-            fail_clause(CLAUSE, "content is stored after a write that failed");
+    // From the second time on, the content is already there.
+    for clause in [FINISHES, WRITES, FINISHES, WRITES] {
+        let mut writer = written(store, std::slice::from_ref(&content), clause).await;
+        succeed(writer.finish(&key).await, clause, "finishing");
+        if clause == WRITES {
+            let more = writer.write(noise(100_000, 15)).await;
+            check(more.is_err(), clause, || {
+                "`write` succeeded after `finish` had stored the content; it must fail".into()
+            });
+            assert_holds(store, &key, &content, clause).await;
         }
+        let named = writer.finish(&other).await;
+        check(named.is_err(), clause, || {
+            format!(
+                "`finish` had stored the content, and a second one, under another key, returned {named:?}; it must fail"
+            )
+        });
         drop(writer);
-        assert_holds(store, &key, &content, CLAUSE).await;
+        is_not_found(store, &other, clause).await;
+        assert_holds(store, &key, &content, clause).await;
+    }
+}
+
+pub(super) async fn a_dropped_write_is_the_last(store: &impl Backend) {
+    const CLAUSE: &str = "writer: after a dropped write it stores nothing";
+    for polls in 1..5 {
+        let key = key(format!("trunc/call_{polls}"));
+        // Long enough for stores that write in the background.
+        let mut writer = written(store, &[noise(2_000_000, 50)], CLAUSE).await;
+        if abandon(writer.write(noise(2_000_000, 51)), polls).await {
+            continue;
+        }
+        let more = writer.write(noise(10, 52)).await;
+        check(more.is_err(), CLAUSE, || {
+            "a `write` was dropped before it ended, and the next one succeeded; it must fail, since what the first one wrote is unknown".into()
+        });
+        let named = writer.finish(&key).await;
+        check(named.is_err(), CLAUSE, || {
+            format!("`finish` returned {named:?}; it must fail, since what was written is unknown")
+        });
+        drop(writer);
+        is_not_found(store, &key, CLAUSE).await;
     }
 }
 

@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::model::Call;
-use crate::script::{Tools, text};
-use crate::session::{Client, compare};
+use crate::script::{Tools, numbered, text};
+use crate::session::{Client, compare, write};
 
 struct ClaudeCode;
 
@@ -45,34 +45,29 @@ impl Tools for ClaudeCode {
     }
 
     fn lines_read(&self, result: &str) -> Vec<String> {
-        let numbered = result.lines().filter_map(|line| line.split_once('\t'));
-        let is_number = |number: &str| number.trim().parse::<usize>().is_ok();
-        numbered
-            .filter(|(number, _)| is_number(number))
-            .map(|(_, line)| line.to_owned())
-            .collect()
+        numbered(result, "\t")
     }
 }
 
 impl Client for ClaudeCode {
     const NAME: &'static str = "claude-code";
 
-    fn command(&self, agents: &Path, home: &Path, url: &str, mcp: &[PathBuf; 2]) -> Command {
+    const PROGRAM: &'static str = "claude-code/bin/claude";
+
+    fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});
-        let config = home.join("mcp.json");
-        std::fs::write(&config, servers.to_string()).unwrap();
-        let mut command = Command::new("timeout");
+        write(&home.join("mcp.json"), &servers);
+    }
+
+    fn start(&self, command: &mut Command, home: &Path, url: &str) {
         command
-            .arg("120")
-            .arg(agents.join("claude-code/bin/claude"))
             .args(["-p", "Work in this project.", "--mcp-config"])
-            .arg(config)
+            .arg(home.join("mcp.json"))
             // Reading is not in this list: the store must be readable by its rule alone.
             .args(["--allowedTools", "Bash,Edit,Write,mcp__probe__rows"])
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
-        command
     }
 }
 

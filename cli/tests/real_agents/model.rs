@@ -1,5 +1,5 @@
-//! A model on loopback that speaks Anthropic's protocol and follows a script. It needs no state: the
-//! number of tool rounds in a request selects the step. Checks each request as the provider does.
+//! A model on loopback that follows a script: the number of tool rounds in the conversation selects the step. Checks
+//! each request as the provider does.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +11,8 @@ use axum::response::{IntoResponse, Response};
 use offcut::format::{Format, PartRef, Piece, WireFormat};
 use offcut_testkit::validate;
 use serde_json::{Value, json};
+
+use crate::protocol::Protocol;
 
 /// A tool result as the model is shown it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +33,7 @@ pub type Script = Arc<dyn Fn(&[Vec<Shown>]) -> Option<Vec<Call>> + Send + Sync>;
 pub struct Log {
     /// The length in bytes of the messages in each request for the main conversation.
     pub requests: Vec<usize>,
-    /// The results in the last of them, by round.
+    /// The results by round, as they were shown first: some agents mask old ones later.
     pub rounds: Vec<Vec<Shown>>,
     /// Requests that the provider would have refused.
     pub refused: Vec<String>,
@@ -55,27 +57,27 @@ impl Model {
         (model, url)
     }
 
-    fn reply(&self, request: &Value) -> Result<String, String> {
-        let messages = request["messages"]
-            .as_array()
-            .ok_or("no list of messages")?;
+    fn reply(&self, protocol: Protocol, path: &str, request: &Value) -> Result<Response, String> {
+        let messages = &request[protocol.field()];
+        let list = messages.as_array().ok_or("no list of messages")?;
         // The client's reminders between the messages are a beta that the rules do not know.
         let is_known = |message: &&Value| message["role"] != json!("system");
-        let known: Vec<_> = messages.iter().filter(is_known).cloned().collect();
-        validate(WireFormat::Anthropic, &known).map_err(|error| error.to_string())?;
+        let known: Vec<_> = list.iter().filter(is_known).cloned().collect();
+        validate(protocol.format(), &known).map_err(|error| error.to_string())?;
         let has_tools = request["tools"]
             .as_array()
             .is_some_and(|tools| !tools.is_empty());
         if !has_tools {
-            return Ok(events(request, &[], 0));
+            return Ok(protocol.reply(path, request, &[], 0));
         }
-        let rounds = rounds(&known);
-        let calls = (self.script)(&rounds).unwrap_or_default();
+        let rounds = rounds(protocol.format(), &known);
         let number = rounds.len();
         let mut log = self.log.lock().unwrap();
-        log.requests.push(request["messages"].to_string().len());
-        log.rounds = rounds;
-        Ok(events(request, &calls, number))
+        log.requests.push(messages.to_string().len());
+        let seen = log.rounds.len();
+        log.rounds.extend(rounds.into_iter().skip(seen));
+        let calls = (self.script)(&log.rounds).unwrap_or_default();
+        Ok(protocol.reply(path, request, &calls, number))
     }
 }
 
@@ -85,71 +87,24 @@ async fn answer(State(model): State<Model>, uri: Uri, headers: HeaderMap, body: 
     }
     assert!(headers.contains_key(header::CONTENT_TYPE));
     let request: Value = serde_json::from_slice(&body).unwrap();
-    if uri.path().ends_with("/count_tokens") {
-        return json!({"input_tokens": body.len() / 4})
-            .to_string()
-            .into_response();
+    let (path, protocol) = (uri.path(), Protocol::of(uri.path()));
+    if let Some(count) = protocol.count(path, body.len()) {
+        return count;
     }
-    match model.reply(&request) {
-        Ok(events) => ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response(),
-        Err(message) => {
-            model.log.lock().unwrap().refused.push(message.clone());
-            let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-            (StatusCode::BAD_REQUEST, error.to_string()).into_response()
-        }
-    }
-}
-
-/// A reply as server-sent events: calls, or an answer if there are none.
-fn events(request: &Value, calls: &[Call], round: usize) -> String {
-    let mut text = String::new();
-    let mut send = |event: Value| {
-        text += &format!(
-            "event: {}\ndata: {event}\n\n",
-            event["type"].as_str().unwrap()
-        );
-    };
-    let usage = json!({"input_tokens": 1_000, "output_tokens": 1});
-    send(json!({"type": "message_start", "message": {
-        "id": format!("msg_{round}"), "type": "message", "role": "assistant", "model": request["model"],
-        "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage,
-    }}));
-    let blocks = calls.iter().enumerate().map(|(nth, (name, input))| {
-        let id = format!("toolu_{round}_{nth}");
-        let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-        (
-            block,
-            json!({"type": "input_json_delta", "partial_json": input.to_string()}),
-        )
-    });
-    let answer = (
-        json!({"type": "text", "text": ""}),
-        json!({"type": "text_delta", "text": "Done."}),
-    );
-    let answer = calls.is_empty().then_some(answer);
-    for (index, (block, delta)) in blocks.chain(answer).enumerate() {
-        send(json!({"type": "content_block_start", "index": index, "content_block": block}));
-        send(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-        send(json!({"type": "content_block_stop", "index": index}));
-    }
-    let reason = if calls.is_empty() {
-        "end_turn"
-    } else {
-        "tool_use"
-    };
-    send(
-        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": {"output_tokens": 9}}),
-    );
-    send(json!({"type": "message_stop"}));
-    text
+    model
+        .reply(protocol, path, &request)
+        .unwrap_or_else(|problem| {
+            model.log.lock().unwrap().refused.push(problem.clone());
+            protocol.refusal(&problem)
+        })
 }
 
 /// The results of each round: all those between two turns of the model, in the order of the calls.
-fn rounds(messages: &[Value]) -> Vec<Vec<Shown>> {
+fn rounds(format: WireFormat, messages: &[Value]) -> Vec<Vec<Shown>> {
     let mut rounds: Vec<Vec<(String, Shown)>> = Vec::new();
     let (mut is_open, mut is_result) = (false, false);
     for message in messages {
-        WireFormat::Anthropic.visit(message, &mut |piece| match piece {
+        format.visit(message, &mut |piece| match piece {
             Piece::Role(_) => is_result = false,
             Piece::Call(_) => is_open = false,
             Piece::Result(head) => {

@@ -17,6 +17,10 @@ pub trait Tools: Send + Sync + 'static {
     fn rows(&self, count: usize) -> Option<Call>;
     /// The lines in a result of `read`, without what the agent adds.
     fn lines_read(&self, result: &str) -> Vec<String>;
+    /// A line of a file as `read` shows it.
+    fn line_shown(&self, line: &str) -> String {
+        line.to_owned()
+    }
 }
 
 /// A hint that the model was shown, and the part of the stored content that it has read after it.
@@ -88,7 +92,7 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
         shell("head -c 3000 data.bin"),
         shell("sleep 1; echo slow"),
         shell("yes endless | head -c 2000000"),
-        shell("for n in $(seq 1 2000); do echo \"row $n of the list\"; done | tee rows.txt"),
+        shell("seq 1 2000 | sed 's/.*/row & of the list/' | tee rows.txt"),
         vec![tools.read(&big, 1, 1_500)],
         vec![tools.read(&big, 700, 40)],
         vec![tools.edit(&big, "line 777 of the file\n", "line 777 was changed\n")],
@@ -101,7 +105,7 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
         ],
         shell("cd sub && pwd && ls"),
         shell("false"),
-        shell("printf 'ä%.0s' $(seq 1 9000)"),
+        shell("yes ä | head -n 9000 | tr -d '\\n'"),
         shell("cat small.txt"),
         vec![tools.read(&project.join("missing.txt"), 1, 10)],
         shell("git --version; find . -type f | sort"),
@@ -113,13 +117,17 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
 }
 
 /// Checks that each line read of a stored result is a line of it, from the first on.
-pub fn check(trail: &Trail) {
+pub fn check(tools: &impl Tools, trail: &Trail) {
     let trail = trail.lock().unwrap();
     assert!(trail.len() >= 6, "hints that were followed: {trail:#?}");
     for followed in trail.iter() {
         let stored = std::fs::read(&followed.path).unwrap();
         let stored = String::from_utf8(stored).unwrap();
-        let expected: Vec<_> = stored.lines().take(PAGE).collect();
+        let expected: Vec<_> = stored
+            .lines()
+            .take(PAGE)
+            .map(|line| tools.line_shown(line))
+            .collect();
         assert_eq!(followed.lines, expected, "{}", followed.path.display());
     }
 }
@@ -156,4 +164,23 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// An argument of a call.
 pub fn text(path: &Path) -> Value {
     path.to_str().unwrap().into()
+}
+
+/// The lines of a page that have a number and `separator` before them, without both.
+pub fn numbered(page: &str, separator: &str) -> Vec<String> {
+    let numbered = page.lines().filter_map(|line| line.split_once(separator));
+    let is_number = |number: &str| number.trim().parse::<usize>().is_ok();
+    numbered
+        .filter(|(number, _)| is_number(number))
+        .map(|(_, line)| line.to_owned())
+        .collect()
+}
+
+/// A line as it is shown by a reader that cuts it after `most` UTF-16 units, and adds `mark`.
+pub fn cut(line: &str, most: usize, mark: &str) -> String {
+    let units: Vec<u16> = line.encode_utf16().collect();
+    match units.get(..most) {
+        Some(kept) if kept.len() < units.len() => String::from_utf16_lossy(kept) + mark,
+        _ => line.to_owned(),
+    }
 }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::model::{Model, Shown};
 use crate::script::{self, Tools, Trail, create_project, files};
 
@@ -11,9 +13,26 @@ pub trait Client: Tools {
     /// Its name in `offcut install`.
     const NAME: &'static str;
 
-    /// The command of a session for the user `home` with the model at `url`. `mcp` are the program and the
+    /// Its program in the folder of all agents.
+    const PROGRAM: &'static str;
+
+    /// Writes the settings of the user `home`: the model is at `url`, and `mcp` are the program and the
     /// script of an MCP server.
-    fn command(&self, agents: &Path, home: &Path, url: &str, mcp: &[PathBuf; 2]) -> Command;
+    fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]);
+
+    /// Adds the arguments and the environment of a session to the command that runs its program.
+    fn start(&self, command: &mut Command, home: &Path, url: &str);
+
+    /// Returns true if a line of a result differs between two runs.
+    fn differs(&self, line: &str) -> bool {
+        line.contains("/tmp")
+    }
+}
+
+/// Writes settings in JSON.
+pub fn write(path: &Path, settings: &Value) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, settings.to_string()).unwrap();
 }
 
 /// A session that is over.
@@ -50,7 +69,8 @@ pub fn compare<C: Client>(make: impl Fn() -> C) {
         assert_eq!(session.code, Some(0));
         assert_eq!(session.files, without.files, "the files of the project");
     }
-    script::check(&reading.trail);
+    script::check(&make(), &reading.trail);
+    let plain = |text: &str| plain(&make(), text);
 
     assert_eq!(with.rounds.len(), without.rounds.len());
     let mut shortened = 0;
@@ -83,9 +103,9 @@ pub fn compare<C: Client>(make: impl Fn() -> C) {
     );
 }
 
-/// A text without the path of its session's folder, and without what differs between two runs of a command.
-fn plain(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.contains("/tmp"));
+/// A text without the lines that differ between two runs.
+fn plain(client: &impl Client, text: &str) -> String {
+    let lines = text.lines().filter(|line| !client.differs(line));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -105,11 +125,6 @@ fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
         assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
         ran.out
     };
-    if is_installed {
-        println!("{}", offcut(&["install", C::NAME]));
-        let found = offcut(&["doctor", C::NAME]);
-        assert!(found.contains("a probe of"), "{found}");
-    }
     let node = Command::new("sh")
         .args(["-c", "command -v node"])
         .output()
@@ -123,7 +138,15 @@ fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
         .unwrap();
     let (script, trail) = script::script(make(), &project, mode == Mode::Reading);
     let (model, url) = runtime.block_on(Model::start(script));
-    let mut command = make().command(&agents, home.path(), &url, &[node, server]);
+    make().settle(home.path(), &url, &[node, server]);
+    if is_installed {
+        println!("{}", offcut(&["install", C::NAME]));
+        let found = offcut(&["doctor", C::NAME]);
+        assert!(found.contains("a probe of"), "{found}");
+    }
+    let mut command = Command::new("timeout");
+    command.arg("180").arg(agents.join(C::PROGRAM));
+    make().start(&mut command, home.path(), &url);
     environment(&mut command, home.path());
     let output = command
         .current_dir(&project)
@@ -166,6 +189,9 @@ fn environment(command: &mut Command, home: &Path) {
             command.env(name, value);
         }
     }
-    command.env("HOME", home);
+    // What agents leave in the folder for temporary files goes with the session.
+    let temporary = home.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    command.env("HOME", home).env("TMPDIR", temporary);
     command.env("PATH", std::env::var_os("PATH").unwrap());
 }

@@ -12,12 +12,13 @@
     reason = "a test that can't be set up has failed, and figures are shown"
 )]
 
-#[path = "real_agents/claude_code.rs"]
 mod claude_code;
-#[path = "real_agents/model.rs"]
+mod gemini_cli;
 mod model;
-#[path = "real_agents/script.rs"]
+mod opencode;
+mod pi;
+mod protocol;
 mod script;
-#[path = "real_agents/session.rs"]
 mod session;
+#[path = "../support/mod.rs"]
 mod support;

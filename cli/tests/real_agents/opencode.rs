@@ -1,0 +1,83 @@
+//! OpenCode.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::model::Call;
+use crate::script::{Tools, cut, numbered, text};
+use crate::session::{Client, compare, write};
+
+struct OpenCode;
+
+/// Number of UTF-16 units to which its reader cuts a line.
+const LONGEST_LINE: usize = 2_000;
+
+impl Tools for OpenCode {
+    fn shell(&self, command: &str) -> Call {
+        ("bash", json!({"command": command}))
+    }
+
+    fn read(&self, path: &Path, offset: usize, limit: usize) -> Call {
+        (
+            "read",
+            json!({"filePath": text(path), "offset": offset, "limit": limit}),
+        )
+    }
+
+    fn edit(&self, path: &Path, old: &str, new: &str) -> Call {
+        (
+            "edit",
+            json!({"filePath": text(path), "oldString": old, "newString": new}),
+        )
+    }
+
+    fn write(&self, path: &Path, content: &str) -> Call {
+        ("write", json!({"filePath": text(path), "content": content}))
+    }
+
+    fn rows(&self, count: usize) -> Option<Call> {
+        Some(("probe_rows", json!({"count": count})))
+    }
+
+    fn lines_read(&self, result: &str) -> Vec<String> {
+        numbered(result, ": ")
+    }
+
+    fn line_shown(&self, line: &str) -> String {
+        cut(line, LONGEST_LINE, "... (line truncated to 2000 chars)")
+    }
+}
+
+impl Client for OpenCode {
+    const NAME: &'static str = "opencode";
+    const PROGRAM: &'static str = "opencode/bin/opencode";
+
+    fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
+        let settings = json!({
+            "model": "probe/scripted",
+            "small_model": "probe/scripted",
+            "provider": {"probe": {
+                "npm": "@ai-sdk/anthropic",
+                "options": {"baseURL": format!("{url}/v1"), "apiKey": "none"},
+                "models": {"scripted": {"limit": {"context": 1_000_000, "output": 4_096}}},
+            }},
+            "mcp": {"probe": {"type": "local", "command": mcp}},
+        });
+        write(&home.join(".config/opencode/opencode.json"), &settings);
+    }
+
+    fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
+        command
+            .args(["run", "Work in this project."])
+            .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
+            .env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    }
+}
+
+#[test]
+#[ignore = "needs OpenCode: scripts/agents opencode"]
+fn opencode_works_the_same_and_costs_less() {
+    compare(|| OpenCode);
+}

@@ -1,0 +1,73 @@
+//! pi.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::model::Call;
+use crate::script::{Tools, text};
+use crate::session::{Client, compare, write};
+
+struct Pi;
+
+impl Tools for Pi {
+    fn shell(&self, command: &str) -> Call {
+        ("bash", json!({"command": command}))
+    }
+
+    fn read(&self, path: &Path, offset: usize, limit: usize) -> Call {
+        (
+            "read",
+            json!({"path": text(path), "offset": offset, "limit": limit}),
+        )
+    }
+
+    fn edit(&self, path: &Path, old: &str, new: &str) -> Call {
+        let edits = [json!({"oldText": old, "newText": new})];
+        ("edit", json!({"path": text(path), "edits": edits}))
+    }
+
+    fn write(&self, path: &Path, content: &str) -> Call {
+        ("write", json!({"path": text(path), "content": content}))
+    }
+
+    /// It has no MCP.
+    fn rows(&self, _count: usize) -> Option<Call> {
+        None
+    }
+
+    fn lines_read(&self, result: &str) -> Vec<String> {
+        // It says below a page that more follows.
+        let page = match result.rsplit_once("\n\n[") {
+            Some((page, note)) if note.ends_with(" to continue.]") => page,
+            _ => result,
+        };
+        page.lines().map(ToOwned::to_owned).collect()
+    }
+}
+
+impl Client for Pi {
+    const NAME: &'static str = "pi";
+    const PROGRAM: &'static str = "pi/bin/pi";
+
+    fn settle(&self, home: &Path, url: &str, _mcp: &[PathBuf; 2]) {
+        let model = json!({"id": "scripted", "contextWindow": 1_000_000, "maxTokens": 4_096});
+        let provider = json!({"baseUrl": url, "api": "anthropic-messages", "apiKey": "none", "models": [model]});
+        let settings = json!({"providers": {"probe": provider}});
+        write(&home.join(".pi/agent/models.json"), &settings);
+    }
+
+    fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
+        command
+            .args(["-p", "--provider", "probe", "--model", "scripted"])
+            .arg("Work in this project.")
+            .env("PI_OFFLINE", "1");
+    }
+}
+
+#[test]
+#[ignore = "needs pi: scripts/agents pi"]
+fn pi_works_the_same_and_costs_less() {
+    compare(|| Pi);
+}

@@ -51,8 +51,9 @@ impl Tools for ClaudeCode {
 
 impl Client for ClaudeCode {
     const NAME: &'static str = "claude-code";
-
     const PROGRAM: &'static str = "claude-code/bin/claude";
+    // No hook can replace the result of a command that fails.
+    const EXIT_3: Option<&'static str> = Some("Exit code 3");
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});

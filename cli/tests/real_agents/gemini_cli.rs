@@ -60,6 +60,7 @@ impl Tools for GeminiCli {
 impl Client for GeminiCli {
     const NAME: &'static str = "gemini-cli";
     const PROGRAM: &'static str = "gemini-cli/bin/gemini";
+    const EXIT_3: Option<&'static str> = Some("Exit Code: 3");
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let settings = json!({

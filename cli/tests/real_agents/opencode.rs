@@ -53,6 +53,8 @@ impl Tools for OpenCode {
 impl Client for OpenCode {
     const NAME: &'static str = "opencode";
     const PROGRAM: &'static str = "opencode/bin/opencode";
+    // A command that fails is a result like others, and no part of it tells the exit code.
+    const EXIT_3: Option<&'static str> = None;
 
     fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
         let settings = json!({

@@ -32,7 +32,7 @@ impl Tools for Pi {
         ("write", json!({"path": text(path), "content": content}))
     }
 
-    /// It has no MCP.
+    /// None: it has no MCP.
     fn rows(&self, _count: usize) -> Option<Call> {
         None
     }
@@ -50,6 +50,7 @@ impl Tools for Pi {
 impl Client for Pi {
     const NAME: &'static str = "pi";
     const PROGRAM: &'static str = "pi/bin/pi";
+    const EXIT_3: Option<&'static str> = Some("Command exited with code 3");
 
     fn settle(&self, home: &Path, url: &str, _mcp: &[PathBuf; 2]) {
         let model = json!({"id": "scripted", "contextWindow": 1_000_000, "maxTokens": 4_096});

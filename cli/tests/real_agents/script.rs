@@ -88,7 +88,8 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
         shell("ls"),
         shell("cat big.txt"),
         shell("seq 1 40000"),
-        shell("cat big.txt; echo broken >&2; exit 3"),
+        // No command needs a redirection or a substitution, for which Gemini CLI would ask its user.
+        shell("cat big.txt; ls missing.txt; exit 3"),
         shell("head -c 3000 data.bin"),
         shell("sleep 1; echo slow"),
         shell("yes endless | head -c 2000000"),
@@ -103,7 +104,8 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
             tools.shell("seq 5000 8000"),
             tools.read(&project.join("small.txt"), 1, 10),
         ],
-        shell("cd sub && pwd && ls"),
+        // The shell of Claude Code stays in the directory to which a command has changed.
+        shell("cd sub && pwd && cd .."),
         shell("false"),
         shell("yes ä | head -n 9000 | tr -d '\\n'"),
         shell("cat small.txt"),
@@ -112,7 +114,7 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
     ];
     steps.extend(tools.rows(600).map(|call| vec![call]));
     steps.push(shell("cat rows.txt | sort | tail -n 500"));
-    steps.push(shell("echo end >> new.txt"));
+    steps.push(shell("echo end | tee -a new.txt"));
     steps
 }
 
@@ -140,6 +142,20 @@ pub fn create_project(project: &Path) {
     std::fs::write(project.join("small.txt"), "small\n").unwrap();
     let bytes: Vec<u8> = (0..3_000_u32).map(|n| (n * 7 % 256) as u8).collect();
     std::fs::write(project.join("data.bin"), bytes).unwrap();
+}
+
+/// Checks that a session has done its work.
+pub fn check_project(files: &[(PathBuf, Vec<u8>)]) {
+    let text = |name: &str| {
+        let found = files.iter().find(|(path, _)| path == Path::new(name));
+        String::from_utf8(found.expect(name).1.clone()).unwrap()
+    };
+    assert_eq!(text("new.txt"), "written\nend\n");
+    assert_eq!(text("rows.txt").lines().count(), 2_000);
+    assert_eq!(
+        text("big.txt").lines().nth(776),
+        Some("line 777 was changed")
+    );
 }
 
 /// The files below `folder`, by their paths, with their bytes.

@@ -12,9 +12,10 @@ use crate::script::{self, Tools, Trail, create_project, files};
 pub trait Client: Tools {
     /// Its name in `offcut install`.
     const NAME: &'static str;
-
     /// Its program in the folder of all agents.
     const PROGRAM: &'static str;
+    /// Its words for a command that exits with 3, if it tells the model.
+    const EXIT_3: Option<&'static str>;
 
     /// Writes the settings of the user `home`: the model is at `url`, and `mcp` are the program and the
     /// script of an MCP server.
@@ -69,9 +70,16 @@ pub fn compare<C: Client>(make: impl Fn() -> C) {
         assert_eq!(session.code, Some(0));
         assert_eq!(session.files, without.files, "the files of the project");
     }
+    script::check_project(&without.files);
     script::check(&make(), &reading.trail);
     let plain = |text: &str| plain(&make(), text);
 
+    if let Some(words) = C::EXIT_3 {
+        for session in [&without, &with] {
+            let mut results = session.rounds.iter().flatten();
+            assert!(results.any(|shown| shown.text.contains(words)), "{words}");
+        }
+    }
     assert_eq!(with.rounds.len(), without.rounds.len());
     let mut shortened = 0;
     for (round, own) in with.rounds.iter().zip(&without.rounds) {
@@ -189,7 +197,7 @@ fn environment(command: &mut Command, home: &Path) {
             command.env(name, value);
         }
     }
-    // What agents leave in the folder for temporary files goes with the session.
+    // Temporary files of agents go with the session.
     let temporary = home.join("tmp");
     std::fs::create_dir_all(&temporary).unwrap();
     command.env("HOME", home).env("TMPDIR", temporary);

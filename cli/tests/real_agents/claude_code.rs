@@ -1,15 +1,22 @@
 //! Claude Code.
 
+mod permissions;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, numbered, text};
-use crate::session::{Client, compare, write};
+use crate::session::{Client, write};
 
-struct ClaudeCode;
+/// Claude Code, with the rules in the settings of its user. Without rules, everything that the script needs is allowed on
+/// its command line.
+struct ClaudeCode {
+    rules: Option<Value>,
+}
 
 impl Tools for ClaudeCode {
     fn shell(&self, command: &str) -> Call {
@@ -58,22 +65,28 @@ impl Client for ClaudeCode {
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});
         write(&home.join("mcp.json"), &servers);
+        if let Some(rules) = &self.rules {
+            let settings = json!({"permissions": rules});
+            write(&home.join(".claude/settings.json"), &settings);
+        }
     }
 
     fn start(&self, command: &mut Command, home: &Path, url: &str) {
         command
             .args(["-p", "Work in this project.", "--mcp-config"])
             .arg(home.join("mcp.json"))
-            // Reading is not in this list: the store must be readable by its rule alone.
-            .args(["--allowedTools", "Bash,Edit,Write,mcp__probe__rows"])
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+        if self.rules.is_none() {
+            // Reading is not in this list: the store must be readable by its rule alone.
+            command.args(["--allowedTools", "Bash,Edit,Write,mcp__probe__rows"]);
+        }
     }
 }
 
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_and_costs_less() {
-    compare(|| ClaudeCode);
+    compare(|| ClaudeCode { rules: None });
 }

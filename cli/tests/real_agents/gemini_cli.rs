@@ -5,9 +5,10 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, cut, text};
-use crate::session::{Client, compare, write};
+use crate::session::{Client, write};
 
 struct GeminiCli;
 

@@ -13,6 +13,7 @@
 )]
 
 mod claude_code;
+mod compare;
 mod gemini_cli;
 mod model;
 mod opencode;

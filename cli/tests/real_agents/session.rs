@@ -1,12 +1,12 @@
-//! Sessions of an agent with and without Offcut, compared.
+//! Sessions of an agent with and without Offcut.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::model::{Model, Shown};
-use crate::script::{self, Tools, Trail, create_project, files};
+use crate::model::{Model, Script, Shown};
+use crate::script::{Tools, create_project, files};
 
 /// An agent that can be started without anybody at the keyboard.
 pub trait Client: Tools {
@@ -37,88 +37,31 @@ pub fn write(path: &Path, settings: &Value) {
 }
 
 /// A session that is over.
-struct Session {
-    code: Option<i32>,
-    files: Vec<(PathBuf, Vec<u8>)>,
-    requests: Vec<usize>,
-    rounds: Vec<Vec<Shown>>,
-    trail: Trail,
+pub struct Session {
+    pub code: Option<i32>,
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    pub requests: Vec<usize>,
+    pub rounds: Vec<Vec<Shown>>,
     _home: tempfile::TempDir,
 }
 
 impl Session {
     /// The length in bytes of the messages in all requests.
-    fn bill(&self) -> usize {
+    pub fn bill(&self) -> usize {
         self.requests.iter().sum()
     }
 }
 
-/// A variant of a session: without Offcut, with it, or with a model that also follows each hint.
+/// The state of Offcut in a session.
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
-    Without,
-    With,
-    Reading,
+pub enum Offcut {
+    Absent,
+    Installed,
 }
 
-/// Runs the same session without and with Offcut, and compares what they leave.
-pub fn compare<C: Client>(make: impl Fn() -> C) {
-    let without = run(&make, Mode::Without);
-    let with = run(&make, Mode::With);
-    let reading = run(&make, Mode::Reading);
-    for session in [&without, &with, &reading] {
-        assert_eq!(session.code, Some(0));
-        assert_eq!(session.files, without.files, "the files of the project");
-    }
-    script::check_project(&without.files);
-    script::check(&make(), &reading.trail);
-    let plain = |text: &str| plain(&make(), text);
-
-    if let Some(words) = C::EXIT_3 {
-        for session in [&without, &with] {
-            let mut results = session.rounds.iter().flatten();
-            assert!(results.any(|shown| shown.text.contains(words)), "{words}");
-        }
-    }
-    assert_eq!(with.rounds.len(), without.rounds.len());
-    let mut shortened = 0;
-    for (round, own) in with.rounds.iter().zip(&without.rounds) {
-        assert_eq!(round.len(), own.len());
-        for (shown, own) in round.iter().zip(own) {
-            assert_eq!(shown.is_error, own.is_error, "{shown:?} {own:?}");
-            if script::hints(std::slice::from_ref(shown)).is_empty() {
-                assert_eq!(plain(&shown.text), plain(&own.text));
-                continue;
-            }
-            // The agent's own preview of output that it has put into a file is short too.
-            let is_cut = own.text.contains("<persisted-output>");
-            assert!(is_cut || shown.text.len() < own.text.len(), "{own:?}");
-            shortened += 1;
-        }
-    }
-    let calls: usize = without.rounds.iter().map(Vec::len).sum();
-    assert!(calls >= 20, "{calls} calls");
-    let read = reading.trail.lock().unwrap().len();
-    assert_eq!(read, shortened, "each hint is followed");
-    assert!(with.bill() < without.bill());
-    println!(
-        "{}: {calls} calls, {shortened} shortened, each read back; messages of {} bytes in {} requests became {} ({:.1} %)",
-        C::NAME,
-        without.bill(),
-        without.requests.len(),
-        with.bill(),
-        100.0 * with.bill() as f64 / without.bill() as f64,
-    );
-}
-
-/// A text without the lines that differ between two runs.
-fn plain(client: &impl Client, text: &str) -> String {
-    let lines = text.lines().filter(|line| !client.differs(line));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
-    let is_installed = mode != Mode::Without;
+/// Runs a session of `client`, in which the model follows the script that `script` makes for a project.
+pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> Script) -> Session {
+    let is_installed = offcut == Offcut::Installed;
     let agents = std::env::var_os("OFFCUT_AGENTS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/agents"),
         PathBuf::from,
@@ -126,7 +69,7 @@ fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
     let home = tempfile::tempdir().unwrap();
     let project = home.path().join("project");
     create_project(&project);
-    let offcut = |args: &[&str]| {
+    let program = |args: &[&str]| {
         let mut command = crate::support::command(args);
         environment(&mut command, home.path());
         let ran = crate::support::run_command(&mut command, "");
@@ -144,17 +87,16 @@ fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
         .enable_all()
         .build()
         .unwrap();
-    let (script, trail) = script::script(make(), &project, mode == Mode::Reading);
-    let (model, url) = runtime.block_on(Model::start(script));
-    make().settle(home.path(), &url, &[node, server]);
+    let (model, url) = runtime.block_on(Model::start(script(&project)));
+    client.settle(home.path(), &url, &[node, server]);
     if is_installed {
-        println!("{}", offcut(&["install", C::NAME]));
-        let found = offcut(&["doctor", C::NAME]);
+        println!("{}", program(&["install", C::NAME]));
+        let found = program(&["doctor", C::NAME]);
         assert!(found.contains("a probe of"), "{found}");
     }
     let mut command = Command::new("timeout");
     command.arg("180").arg(agents.join(C::PROGRAM));
-    make().start(&mut command, home.path(), &url);
+    client.start(&mut command, home.path(), &url);
     environment(&mut command, home.path());
     let output = command
         .current_dir(&project)
@@ -173,14 +115,13 @@ fn run<C: Client>(make: &impl Fn() -> C, mode: Mode) -> Session {
     if is_installed {
         let text = std::fs::read_to_string(home.path().join(".local/share/offcut/hook.log"));
         assert!(text.is_err(), "the hook's log: {text:?}");
-        offcut(&["uninstall", C::NAME]);
+        program(&["uninstall", C::NAME]);
     }
     Session {
         code: output.status.code(),
         files: files(&project),
         requests: log.requests,
         rounds: log.rounds,
-        trail,
         _home: home,
     }
 }

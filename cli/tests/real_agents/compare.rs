@@ -1,0 +1,81 @@
+//! The comparison of an agent's sessions without and with Offcut.
+
+use crate::model::Shown;
+use crate::script::{self, Trail};
+use crate::session::{Client, Offcut, Session, run};
+
+/// Runs the same session without Offcut, with it, and with a model that also follows each hint, and compares
+/// what they leave.
+pub fn compare<C: Client>(make: impl Fn() -> C) {
+    let run = |offcut, is_reader| {
+        let mut trail = Trail::default();
+        let session = run(&make(), offcut, |project| {
+            let (script, followed) = script::script(make(), project, is_reader);
+            trail = followed;
+            script
+        });
+        (session, trail)
+    };
+    let (without, _) = run(Offcut::Absent, false);
+    let (with, _) = run(Offcut::Installed, false);
+    let (reading, trail) = run(Offcut::Installed, true);
+    for session in [&without, &with, &reading] {
+        assert_eq!(session.code, Some(0));
+        assert_eq!(session.files, without.files, "the files of the project");
+    }
+    script::check_project(&without.files);
+    script::check(&make(), &trail);
+
+    if let Some(words) = C::EXIT_3 {
+        for session in [&without, &with] {
+            let mut results = session.rounds.iter().flatten();
+            assert!(results.any(|shown| shown.text.contains(words)), "{words}");
+        }
+    }
+    let shortened = compare_results(&make(), &with, &without);
+    let calls: usize = without.rounds.iter().map(Vec::len).sum();
+    assert!(calls >= 20, "{calls} calls");
+    let read = trail.lock().unwrap().len();
+    assert_eq!(read, shortened, "each hint is followed");
+    assert!(with.bill() < without.bill());
+    println!(
+        "{}: {calls} calls, {shortened} shortened, each read back; messages of {} bytes in {} requests became {} ({:.1} %)",
+        C::NAME,
+        without.bill(),
+        without.requests.len(),
+        with.bill(),
+        100.0 * with.bill() as f64 / without.bill() as f64,
+    );
+}
+
+/// Checks that each result is the same in both sessions, or shorter with a hint. Returns the number of the
+/// latter.
+pub fn compare_results(client: &impl Client, with: &Session, without: &Session) -> usize {
+    let calls = |session: &Session| session.rounds.iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(calls(with), calls(without));
+    let both = with
+        .rounds
+        .iter()
+        .flatten()
+        .zip(without.rounds.iter().flatten());
+    both.filter(|(shown, own)| is_shortened(client, shown, own))
+        .count()
+}
+
+fn is_shortened(client: &impl Client, shown: &Shown, own: &Shown) -> bool {
+    assert_eq!(shown.is_error, own.is_error, "{shown:?} {own:?}");
+    if script::hints(std::slice::from_ref(shown)).is_empty() {
+        assert_eq!(plain(client, &shown.text), plain(client, &own.text));
+        return false;
+    }
+    // The agent's own preview of output that it has put into a file is short too.
+    let is_cut = own.text.contains("<persisted-output>");
+    assert!(is_cut || shown.text.len() < own.text.len(), "{own:?}");
+    true
+}
+
+/// A text without the lines that differ between two runs.
+fn plain(client: &impl Client, text: &str) -> String {
+    let lines = text.lines().filter(|line| !client.differs(line));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -47,8 +47,8 @@ impl Tools for ClaudeCode {
         )
     }
 
-    fn rows(&self, count: usize) -> Option<Call> {
-        Some(("mcp__probe__rows", json!({"count": count})))
+    fn rows(&self, arguments: Value) -> Option<Call> {
+        Some(("mcp__probe__rows", arguments))
     }
 
     fn lines_read(&self, result: &str) -> Vec<String> {
@@ -61,6 +61,10 @@ impl Client for ClaudeCode {
     const PROGRAM: &'static str = "claude-code/bin/claude";
     // No hook can replace the result of a command that fails.
     const EXIT_3: Option<&'static str> = Some("Exit code 3");
+
+    fn excerpt(&self) -> &'static str {
+        "<persisted-output>"
+    }
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});

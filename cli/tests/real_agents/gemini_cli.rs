@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
@@ -42,8 +42,8 @@ impl Tools for GeminiCli {
         )
     }
 
-    fn rows(&self, count: usize) -> Option<Call> {
-        Some(("mcp_probe_rows", json!({"count": count})))
+    fn rows(&self, arguments: Value) -> Option<Call> {
+        Some(("mcp_probe_rows", arguments))
     }
 
     fn lines_read(&self, result: &str) -> Vec<String> {
@@ -62,6 +62,10 @@ impl Client for GeminiCli {
     const NAME: &'static str = "gemini-cli";
     const PROGRAM: &'static str = "gemini-cli/bin/gemini";
     const EXIT_3: Option<&'static str> = Some("Exit Code: 3");
+
+    fn excerpt(&self) -> &'static str {
+        "Output too large."
+    }
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let settings = json!({

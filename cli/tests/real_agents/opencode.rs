@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
@@ -38,8 +38,8 @@ impl Tools for OpenCode {
         ("write", json!({"filePath": text(path), "content": content}))
     }
 
-    fn rows(&self, count: usize) -> Option<Call> {
-        Some(("probe_rows", json!({"count": count})))
+    fn rows(&self, arguments: Value) -> Option<Call> {
+        Some(("probe_rows", arguments))
     }
 
     fn lines_read(&self, result: &str) -> Vec<String> {
@@ -56,6 +56,10 @@ impl Client for OpenCode {
     const PROGRAM: &'static str = "opencode/bin/opencode";
     // A command that fails is a result like others, and no part of it tells the exit code.
     const EXIT_3: Option<&'static str> = None;
+
+    fn excerpt(&self) -> &'static str {
+        "...output truncated..."
+    }
 
     fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
         let settings = json!({

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
@@ -34,7 +34,7 @@ impl Tools for Pi {
     }
 
     /// None: it has no MCP.
-    fn rows(&self, _count: usize) -> Option<Call> {
+    fn rows(&self, _arguments: Value) -> Option<Call> {
         None
     }
 
@@ -52,6 +52,10 @@ impl Client for Pi {
     const NAME: &'static str = "pi";
     const PROGRAM: &'static str = "pi/bin/pi";
     const EXIT_3: Option<&'static str> = Some("Command exited with code 3");
+
+    fn excerpt(&self) -> &'static str {
+        ". Full output: "
+    }
 
     fn settle(&self, home: &Path, url: &str, _mcp: &[PathBuf; 2]) {
         let model = json!({"id": "scripted", "contextWindow": 1_000_000, "maxTokens": 4_096});

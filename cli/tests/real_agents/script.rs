@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::model::{Call, Script, Shown};
 
@@ -14,7 +14,7 @@ pub trait Tools: Send + Sync + 'static {
     fn edit(&self, path: &Path, old: &str, new: &str) -> Call;
     fn write(&self, path: &Path, content: &str) -> Call;
     /// The tool `rows` of the MCP server `probe`, if the agent has MCP.
-    fn rows(&self, count: usize) -> Option<Call>;
+    fn rows(&self, arguments: Value) -> Option<Call>;
     /// The lines in a result of `read`, without what the agent adds.
     fn lines_read(&self, result: &str) -> Vec<String>;
     /// A line of a file as `read` shows it.
@@ -104,15 +104,17 @@ fn steps(tools: &impl Tools, project: &Path) -> Vec<Vec<Call>> {
             tools.shell("seq 5000 8000"),
             tools.read(&project.join("small.txt"), 1, 10),
         ],
-        // The shell of Claude Code stays in the directory to which a command has changed.
-        shell("cd sub && pwd && cd .."),
+        // The shell of Claude Code would stay in the directory; OpenCode would ask its user about `..`.
+        shell("(cd sub && pwd)"),
         shell("false"),
         shell("yes ä | head -n 9000 | tr -d '\\n'"),
         shell("cat small.txt"),
         vec![tools.read(&project.join("missing.txt"), 1, 10)],
         shell("git --version; find . -type f | sort"),
     ];
-    steps.extend(tools.rows(600).map(|call| vec![call]));
+    let rows = [json!({"count": 600}), json!({"count": 600, "fails": true})];
+    let rows = rows.map(|arguments| tools.rows(arguments));
+    steps.extend(rows.into_iter().flatten().map(|call| vec![call]));
     steps.push(shell("cat rows.txt | sort | tail -n 500"));
     steps.push(shell("echo end | tee -a new.txt"));
     steps

@@ -24,6 +24,9 @@ pub trait Client: Tools {
     /// Adds the arguments and the environment of a session to the command that runs its program.
     fn start(&self, command: &mut Command, home: &Path, url: &str);
 
+    /// Its words about output that it has put into a file, of which it shows an excerpt.
+    fn excerpt(&self) -> &'static str;
+
     /// Returns true if a line of a result differs between two runs.
     fn differs(&self, line: &str) -> bool {
         line.contains("/tmp")

@@ -33,7 +33,7 @@ pub use body::{BodyError, RequestBody};
 pub(crate) use conversation::Rewrite;
 pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
-#[doc(inline)]
+#[doc(no_inline)]
 pub use offcut_json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};

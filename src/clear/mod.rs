@@ -80,7 +80,9 @@ pub(crate) async fn clear(
     let pass = Pass::new(session, ledger);
     // Many new texts are counted on another thread.
     let scan = Scan::counted_elsewhere(&pass, turn).await;
-    let plan = Plan::new(pass, turn, scan, 0);
+    // A pass with a rewriter has freed tokens before its second plan; this one has not.
+    let freed = 0;
+    let plan = Plan::new(pass, turn, scan, freed);
     if turn.conversation.rewrite().is_some() {
         return rewrite::rewrite(plan, turn).await;
     }

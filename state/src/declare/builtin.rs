@@ -213,7 +213,15 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<RequestedRedu
                 (_, None) => AddMessages::langgraph_json(),
             })
         }
-        _ => RequestedReducer::any(LastWriteWins),
+        "last_write_wins" | "replace_value" | "replace_messages" | "replace" => {
+            RequestedReducer::any(LastWriteWins)
+        }
+        // A word of the list above that is missing here must not become another reducer.
+        _ => {
+            let message = format!("`{word}` is not built in after all: report this as a bug");
+            let kind = SchemaErrorKind::UnknownReducer;
+            return Err(SchemaError::new(kind, parameters.place, message));
+        }
     })
 }
 
@@ -270,6 +278,22 @@ fn name(key: Node) -> Result<String, SchemaError> {
         _ => {
             let message = format!("the key is {described}: name the field that identifies items");
             Err(SchemaError::configuration(key.place, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_a_reducer() {
+        let place = || Place::path("field");
+        for word in WORDS {
+            // Some words need parameters, and say so.
+            let built = build(word, Node::null(place()), Dialect::Agentflow);
+            let kind = built.err().map(|error| error.kind());
+            assert_ne!(kind, Some(SchemaErrorKind::UnknownReducer), "{word}");
         }
     }
 }

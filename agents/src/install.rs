@@ -71,8 +71,8 @@ impl Installation {
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
         match place::content(self)? {
-            Content::Values(additions) => self.add(&path, &file, stored, additions),
-            Content::Whole(text) => self.place(&path, &file, stored, &text),
+            Content::Values(additions) => self.add(&path, &file, stored.as_ref(), additions),
+            Content::Whole(text) => self.place(&path, &file, stored.as_ref(), &text),
         }
     }
 
@@ -152,7 +152,7 @@ impl Installation {
         &self,
         path: &Path,
         file: &AgentFile,
-        stored: Option<Stored>,
+        stored: Option<&Stored>,
         additions: Vec<Addition>,
     ) -> Result<Changed, InstallError> {
         let values = place::in_words(&additions);
@@ -167,16 +167,11 @@ impl Installation {
                 .into_iter()
                 .all(|addition| additions.contains(addition))
         {
-            return Ok(Changed {
-                path: path.to_owned(),
-                outcome: Outcome::Unchanged,
-                backup: stored.and_then(|stored| stored.backup()),
-                values,
-            });
+            return Ok(unchanged(path, stored, values));
         }
 
         // Values of an earlier installation go first: its program may have been another one.
-        let original = match &stored {
+        let original = match stored {
             Some(stored) if stored.is_in(file) => stored.original()?,
             Some(stored) if file.bytes().is_some() => {
                 Some(remove(path, file, Some(stored), &stored.record.additions)?)
@@ -193,7 +188,7 @@ impl Installation {
             file: path.to_owned(),
             additions: missing,
             had_file: original.is_some(),
-            folders: created(path, stored.as_ref()),
+            folders: created(path, stored),
             written: mark(is_marked).to_owned() + &added,
         };
         self.write(file, stored.is_none(), &record, original.as_deref(), values)
@@ -204,22 +199,17 @@ impl Installation {
         &self,
         path: &Path,
         file: &AgentFile,
-        stored: Option<Stored>,
+        stored: Option<&Stored>,
         text: &str,
     ) -> Result<Changed, InstallError> {
-        let is_touched = stored.as_ref().is_some_and(|stored| !stored.is_in(file));
+        let is_touched = stored.is_some_and(|stored| !stored.is_in(file));
         if is_touched && file.bytes().is_some() {
             return Err(InstallError::new(path, TOUCHED));
         }
         if file.bytes() == Some(text.as_bytes()) {
-            return Ok(Changed {
-                path: path.to_owned(),
-                outcome: Outcome::Unchanged,
-                backup: stored.and_then(|stored| stored.backup()),
-                values: Vec::new(),
-            });
+            return Ok(unchanged(path, stored, Vec::new()));
         }
-        let original = match &stored {
+        let original = match stored {
             Some(stored) if !is_touched => stored.original()?,
             _ => file.bytes().map(<[u8]>::to_vec),
         };
@@ -227,7 +217,7 @@ impl Installation {
             file: path.to_owned(),
             additions: Vec::new(),
             had_file: original.is_some(),
-            folders: created(path, stored.as_ref()),
+            folders: created(path, stored),
             written: text.to_owned(),
         };
         self.write(
@@ -284,6 +274,16 @@ impl Installation {
 /// The problem with a file of ours that somebody else has changed.
 const TOUCHED: &str =
     "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
+
+/// A file that has everything already.
+fn unchanged(path: &Path, stored: Option<&Stored>, values: Vec<String>) -> Changed {
+    Changed {
+        path: path.to_owned(),
+        outcome: Outcome::Unchanged,
+        backup: stored.and_then(Stored::backup),
+        values,
+    }
+}
 
 /// The folders that are missing for a file at `path`, the innermost first, and those that an earlier installation
 /// created.

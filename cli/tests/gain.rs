@@ -13,21 +13,12 @@ mod support;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Ran, command, run_command};
+use support::{Ran, command, run_command, shell_event};
 
 fn offcut(home: &Path, args: &[&str], stdin: &str) -> Ran {
     let mut command = command(args);
     command.env("OFFCUT_HOME", home).env("HOME", home);
     run_command(&mut command, stdin)
-}
-
-fn event(call: &str, stdout: &str) -> String {
-    json!({
-        "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": call,
-        "tool_name": "Bash", "tool_input": {"command": "make"},
-        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false}
-    })
-    .to_string()
 }
 
 #[test]
@@ -41,13 +32,18 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
     );
 
     let long: String = (0..3_000).map(|n| format!("secret {n}\n")).collect();
-    let shown = offcut(home.path(), &["hook", "claude-code"], &event("a", &long)).out;
+    let shown = offcut(
+        home.path(),
+        &["hook", "claude-code"],
+        &shell_event("a", &long),
+    )
+    .out;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let shown = &shown["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
     offcut(
         home.path(),
         &["hook", "claude-code"],
-        &event("b", "short\n"),
+        &shell_event("b", "short\n"),
     );
     let journal = std::fs::read_to_string(home.path().join("journal.jsonl")).unwrap();
     assert!(

@@ -12,8 +12,8 @@ mod support;
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-use support::{command, run_command, text};
+use serde_json::Value;
+use support::{command, run_command, shell_event, text};
 
 /// Runs a hook for the user whose folder is `home`. Returns stdout; stderr must be empty.
 fn hook(home: &Path, args: &[&str], event: &str) -> String {
@@ -28,15 +28,6 @@ fn log(home: &Path) -> String {
     std::fs::read_to_string(home.join("hook.log")).unwrap_or_default()
 }
 
-fn event(stdout: &str) -> String {
-    json!({
-        "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": "toolu_1",
-        "tool_name": "Bash", "tool_input": {"command": "make"},
-        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false}
-    })
-    .to_string()
-}
-
 fn long() -> String {
     (0..3_000).map(|n| format!("line {n}\n")).collect()
 }
@@ -44,7 +35,11 @@ fn long() -> String {
 #[test]
 fn a_long_result_is_stored_for_the_user_and_replaced() {
     let home = tempfile::tempdir().unwrap();
-    let answer = hook(home.path(), &["claude-code"], &event(&long()));
+    let answer = hook(
+        home.path(),
+        &["claude-code"],
+        &shell_event("toolu_1", &long()),
+    );
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let shown = &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
     let path = home.path().join("store/s1/trunc/toolu_1");
@@ -60,8 +55,19 @@ fn the_users_settings_and_store_count() {
     let settings =
         format!("preset = \"recommended\"\nbackend = {store:?}\nmax_length_for_trunc = 100_000\n");
     std::fs::write(home.path().join("offcut.toml"), settings).unwrap();
-    assert_eq!(hook(home.path(), &["claude-code"], &event(&long())), "");
-    let answer = hook(home.path(), &["claude-code"], &event(&long().repeat(9)));
+    assert_eq!(
+        hook(
+            home.path(),
+            &["claude-code"],
+            &shell_event("toolu_1", &long())
+        ),
+        ""
+    );
+    let answer = hook(
+        home.path(),
+        &["claude-code"],
+        &shell_event("toolu_1", &long().repeat(9)),
+    );
     assert!(answer.contains(text(&store)), "{answer:.300}");
     let other = [
         "claude-code",
@@ -70,12 +76,12 @@ fn the_users_settings_and_store_count() {
         "--backend",
         text(&store),
     ];
-    assert!(hook(home.path(), &other, &event(&long())).contains(text(&store)));
+    assert!(hook(home.path(), &other, &shell_event("toolu_1", &long())).contains(text(&store)));
 }
 
 #[test]
 fn anything_unexpected_passes_and_the_log_says_why() {
-    let event = event(&long());
+    let event = shell_event("toolu_1", &long());
     let secret = "sk-secret-0123456789";
     let no_json = format!("{{\"api_key\": \"{secret}\"");
     let cases: [(&[&str], &str, &str); 5] = [
@@ -107,7 +113,14 @@ fn anything_unexpected_passes_and_the_log_says_why() {
 fn wrong_settings_of_the_user_pass_too() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("offcut.toml"), "max_length = 5\n").unwrap();
-    assert_eq!(hook(home.path(), &["claude-code"], &event(&long())), "");
+    assert_eq!(
+        hook(
+            home.path(),
+            &["claude-code"],
+            &shell_event("toolu_1", &long())
+        ),
+        ""
+    );
     assert!(
         log(home.path()).contains("max_length"),
         "{}",

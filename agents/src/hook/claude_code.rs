@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten, stream};
+use super::event::{parse, shorten, whole};
 use super::surroundings::Surroundings;
 use crate::Agent;
 use crate::journal::Entry;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
+const SPILLED_SIZE: &str = "persistedOutputSize";
 /// Length in bytes of the client's own preview of such output, with the lines around it.
 const OWN_PREVIEW: usize = 2_300;
-const SPILLED_SIZE: &str = "persistedOutputSize";
 
 #[derive(Deserialize)]
 struct Event {
@@ -55,6 +55,7 @@ pub(super) async fn answer(
         Some(agent) => reduction.session(&format!("{}-{agent}", event.session_id)),
         None => reduction.session(&event.session_id),
     };
+    let transcript = surroundings.file_of_agent("projects", &event.transcript_path);
     let mut is_shorter = false;
     for path in texts(&event.tool_name, &event.tool_response) {
         let Some(Value::String(text)) = event.tool_response.pointer(&path) else {
@@ -67,17 +68,15 @@ pub(super) async fn answer(
             "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
-        let entry = entry(&event, &id, text.len(), surroundings);
+        let entry = entry(&event, &id, text.len(), transcript.as_deref());
         if is_read {
             entries.push(entry.read());
             continue;
         }
         let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
         let spilled = (path == "/stdout").then(|| spilled(&event, surroundings));
-        let shorter = match spilled.flatten() {
-            Some(file) => shorten(&session, &call, stream(&file)?).await?,
-            None => shorten(&session, &call, text.as_str()).await?,
-        };
+        let whole = whole(text, spilled.flatten().as_deref())?;
+        let shorter = shorten(&session, &call, whole).await?;
         entries.push(match &shorter {
             Some(shorter) => entry.shortened(shorter.len()),
             None => entry,
@@ -109,7 +108,7 @@ pub(super) async fn answer(
 }
 
 /// An entry of the journal for a text of `length` bytes.
-fn entry(event: &Event, call: &str, length: usize, surroundings: &Surroundings) -> Entry {
+fn entry(event: &Event, call: &str, length: usize, transcript: Option<&Path>) -> Entry {
     // Of output that it has put into a file, the client would show its own preview.
     let is_spilled = event.tool_response.get(SPILLED).is_some();
     let length = if is_spilled {
@@ -117,7 +116,6 @@ fn entry(event: &Event, call: &str, length: usize, surroundings: &Surroundings) 
     } else {
         length
     };
-    let transcript = surroundings.file_of_agent("projects", &event.transcript_path);
     Entry::new(
         Agent::ClaudeCode.name(),
         &event.session_id,
@@ -125,19 +123,16 @@ fn entry(event: &Event, call: &str, length: usize, surroundings: &Surroundings) 
         &event.tool_name,
         length,
     )
-    .with_transcript(transcript.as_deref())
+    .with_transcript(transcript)
 }
 
 /// Returns true if the tool has read content of the store.
 fn reads_store(event: &Event, surroundings: &Surroundings) -> bool {
-    let argument = |name| event.tool_input.get(name).and_then(Value::as_str);
-    match event.tool_name.as_str() {
-        "Bash" => argument("command").is_some_and(|command| surroundings.names_store(command)),
-        _ => ["file_path", "path", "notebook_path"]
-            .into_iter()
-            .filter_map(argument)
-            .any(|path| surroundings.is_stored(&event.cwd, path)),
-    }
+    let (paths, commands): (&[&str], &[&str]) = match event.tool_name.as_str() {
+        "Bash" => (&[], &["command"]),
+        _ => (&["file_path", "path", "notebook_path"], &[]),
+    };
+    surroundings.reads_store(&event.cwd, &event.tool_input, paths, commands)
 }
 
 /// The tools whose responses have such texts, as a pattern for the client's settings. Of other tools, the

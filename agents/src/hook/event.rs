@@ -78,8 +78,13 @@ pub(super) async fn shorten(
     Ok(truncated.report.is_change().then(|| truncated.text()))
 }
 
+/// All of a result: the file to which an agent has spilled it, read piece by piece, or else its `text`.
+pub(super) fn whole(text: &str, spilled: Option<&Path>) -> Result<ToolOutput, HookError> {
+    spilled.map_or_else(|| Ok(text.into()), stream)
+}
+
 /// Opens a file as a result that is read piece by piece.
-pub(super) fn stream(file: &Path) -> Result<ToolOutput, HookError> {
+fn stream(file: &Path) -> Result<ToolOutput, HookError> {
     let mut file = File::open(file)
         .map_err(|error| HookError::because("the spilled output can't be opened", error))?;
     let mut is_over = false;

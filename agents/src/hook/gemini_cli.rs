@@ -80,7 +80,8 @@ pub(super) async fn answer(
     let id = id(&event);
     let (name, length) = (Agent::GeminiCli.name(), text.len());
     let entry = Entry::new(name, &event.session_id, &id, &event.tool_name, length);
-    if reads_store(&event, surroundings) {
+    let paths = ["file_path", "dir_path", "path"];
+    if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
         return Ok(Answer::of(None, entry.read()));
     }
     // A failed result would lose its mark by the second call.
@@ -151,16 +152,6 @@ fn text(content: &Value) -> Option<String> {
 fn is_read_whole(text: &str) -> bool {
     let is_short = |line: &str| line.encode_utf16().count() <= LONGEST_LINE;
     text.split('\n').all(is_short) && text.split('\n').count() <= MOST_LINES
-}
-
-/// Returns true if the tool has read content of the store.
-fn reads_store(event: &Event, surroundings: &Surroundings) -> bool {
-    let argument = |name| event.tool_input.get(name).and_then(Value::as_str);
-    let is_path = ["file_path", "dir_path", "path"]
-        .into_iter()
-        .filter_map(argument)
-        .any(|path| surroundings.is_stored(&event.cwd, path));
-    is_path || argument("command").is_some_and(|command| surroundings.names_store(command))
 }
 
 /// Removes the preview that this second call has read.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten, stream};
+use super::event::{parse, shorten, whole};
 use super::surroundings::Surroundings;
 use crate::Agent;
 use crate::journal::Entry;
@@ -38,15 +38,14 @@ pub(super) async fn answer(
     let event: Event = parse(event)?;
     let (name, length) = (agent.name(), event.output.len());
     let entry = Entry::new(name, &event.session, &event.call_id, &event.tool, length);
-    if reads_store(&event, surroundings) {
+    let paths = ["path", "filePath", "file_path"];
+    if surroundings.reads_store(&event.directory, &event.input, &paths, &["command"]) {
         return Ok(Answer::of(None, entry.read()));
     }
     let session = reduction.session(&event.session);
     let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
-    let shorter = match spilled(agent, &event, surroundings) {
-        Some(file) => shorten(&session, &call, stream(&file)?).await?,
-        None => shorten(&session, &call, event.output.as_str()).await?,
-    };
+    let spilled = spilled(agent, &event, surroundings);
+    let shorter = shorten(&session, &call, whole(&event.output, spilled.as_deref())?).await?;
     // The agent's own excerpt may be shorter than the preview of the whole.
     let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
     Ok(match shorter {
@@ -72,14 +71,4 @@ fn spilled(agent: Agent, event: &Event, surroundings: &Surroundings) -> Option<P
     };
     let name = file.file_name()?.to_str()?;
     (name.starts_with(starts) && name.ends_with(ends)).then_some(file)
-}
-
-/// Returns true if the tool has read content of the store.
-fn reads_store(event: &Event, surroundings: &Surroundings) -> bool {
-    let argument = |name| event.input.get(name).and_then(Value::as_str);
-    let is_path = ["path", "filePath", "file_path"]
-        .into_iter()
-        .filter_map(argument)
-        .any(|path| surroundings.is_stored(&event.directory, path));
-    is_path || argument("command").is_some_and(|command| surroundings.names_store(command))
 }

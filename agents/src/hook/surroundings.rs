@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 /// The surroundings of a hook.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
@@ -15,13 +17,27 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Returns true if `path`, relative to `directory`, is inside the store, symbolic links followed.
-    pub(super) fn is_stored(&self, directory: &Path, path: &str) -> bool {
-        inside(self.store.as_deref(), &directory.join(path)).is_some()
+    /// Returns true if a call with this `input` has read content of the store: an argument called as one
+    /// of `paths` is a path inside it, relative to `directory`, or one called as one of `commands` is a
+    /// line of a shell that names it. Symbolic links are followed.
+    pub(super) fn reads_store(
+        &self,
+        directory: &Path,
+        input: &Value,
+        paths: &[&str],
+        commands: &[&str],
+    ) -> bool {
+        let argument = |name: &&str| input.get(*name).and_then(Value::as_str);
+        let is_stored = |path: &str| inside(self.store.as_deref(), &directory.join(path)).is_some();
+        paths.iter().filter_map(argument).any(is_stored)
+            || commands
+                .iter()
+                .filter_map(argument)
+                .any(|line| self.names_store(line))
     }
 
     /// Returns true if the `command` of a shell names the store.
-    pub(super) fn names_store(&self, command: &str) -> bool {
+    fn names_store(&self, command: &str) -> bool {
         let names = |path: &Path| path.to_str().is_some_and(|path| command.contains(path));
         self.store.as_deref().is_some_and(|store| {
             names(store) || store.canonicalize().is_ok_and(|resolved| names(&resolved))

@@ -83,3 +83,14 @@ pub fn fail(args: &[&str], stdin: &str, code: i32) -> String {
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
+
+#[allow(dead_code, reason = "only tests of hooks have events")]
+/// The result of Claude Code's shell as its hooks are shown it, of the call `call`.
+pub fn shell_event(call: &str, stdout: &str) -> String {
+    serde_json::json!({
+        "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/", "tool_use_id": call,
+        "tool_name": "Bash", "tool_input": {"command": "make"},
+        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false}
+    })
+    .to_string()
+}

@@ -89,9 +89,10 @@ function drawPlane() {
     const order = data.totals.map((_, policy) => policy).sort((one, two) => data.totals[two].named - data.totals[one].named);
     for (const policy of order) {
       const row = data.totals[policy], at = x(costs[policy]), end = at > width * 0.6;
+      const length = 8 * row.name.length, from = end ? at - 9 - length : at + 9;
       let level = y(row.named) + 4;
-      for (const other of names) if (Math.abs(other.at - at) < 120 && level < other.level + 16) level = other.level + 16;
-      names.push({ at, level });
+      for (const other of names) if (from < other.to && other.from < from + length && Math.abs(level - other.level) < 16) level = other.level + 16;
+      names.push({ from, to: from + length, level });
       svg.append(element("svg:text", { class: "name", x: at + (end ? -9 : 9), y: level, "text-anchor": end ? "end" : "start" }, row.name));
     }
   });

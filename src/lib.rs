@@ -31,8 +31,8 @@
 //!
 //! - **Stores:** [`backend`], with [`backend::Memory`] and [`backend::Fs`]; [`backend::Key`]
 //!   explains the keys.
-//! - **Message formats:** [`format`](mod@format), with chat completions and a message type of its
-//!   own. Nothing is converted.
+//! - **Message formats:** [`format`](mod@format), with chat completions, Responses, Anthropic
+//!   messages, Gemini contents and a message type of its own. Nothing is converted.
 //! - **Text for the model:** [`hint`] and [`preview`].
 //! - **Cleaning up:** the crate `offcut-sweep` removes stored content that no conversation names
 //!   any more.

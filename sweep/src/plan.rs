@@ -11,13 +11,13 @@ use super::report::SweepReport;
 /// Something to do with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Action {
-    /// Copies live content back that is only where it was swept to.
+    /// Copies live content back that exists only where it was swept to.
     BringBack,
-    /// Removes one of two copies of live content that have both been there for long.
+    /// Leaves only one of two copies of live content, once both are older than the grace.
     Settle,
     /// Removes swept content that nothing has named since.
     Remove,
-    /// Copies content to where swept content is, then removes the original.
+    /// Copies content to its place among swept content, then removes the original.
     Move,
 }
 
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-/// Decides by the policy and the moment at which gathering the live names began.
+/// Plans by the policy and by the moment at which gathering the live names began.
 #[derive(Clone, Copy)]
 pub(super) struct SweepPlanner<'j> {
     pub(super) policy: &'j SweepPolicy,
@@ -51,7 +51,7 @@ pub(super) struct SweepPlanner<'j> {
 }
 
 impl SweepPlanner<'_> {
-    /// Decides what to do with `holdings`, in order: first what helps live content. What needs no
+    /// Plans the steps for `holdings`, first those that protect live content. Content that needs no
     /// step is counted in `report`.
     pub(super) fn plan(
         &self,
@@ -128,8 +128,9 @@ impl SweepPlanner<'_> {
     }
 
     /// Filters `steps` for those that are safe while another sweep may be running: removing swept
-    /// content that is not also under its key. It could only be swept again after its key was
-    /// stored again and was not live for a whole grace. The others are counted as left.
+    /// content that is not also under its key. Content could be moved there once more only after it
+    /// was stored under the key again and was not live for a whole grace. The other steps are
+    /// counted as left.
     pub(super) fn removals(
         steps: Vec<Step>,
         holdings: &Holdings,

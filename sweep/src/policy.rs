@@ -23,8 +23,8 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 ///
 /// # Default
 ///
-/// - `unreferenced`: false. With these three, nothing new is swept; what was swept before is
-///   removed when its grace is over.
+/// - `max_age` and `quota_bytes`: none, `unreferenced`: false. With these three, nothing new is
+///   swept; what was swept before is removed when its grace is over.
 /// - `grace`: 24 hours
 /// - `dry_run`: true
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

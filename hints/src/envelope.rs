@@ -167,10 +167,10 @@ impl Hint {
     }
 
     /// Parses a hint with its header after the preview. Preview and sentence may contain headers
-    /// too; only the right one fits to the byte.
+    /// too; only the right header's lengths fit the text exactly.
     ///
-    /// Linear even in a text full of header openings: reading one stops at the location of the
-    /// next, whose quote ends its own.
+    /// Takes linear time even in a text full of header openings: reading a header never gets past
+    /// the location of the next one, because that location's opening quote ends its own.
     fn parse_last(text: &str) -> Option<Self> {
         text.rmatch_indices(OPENING).find_map(|(at, _)| {
             let Header {

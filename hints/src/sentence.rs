@@ -141,8 +141,8 @@ impl Words {
 #[derive(Debug)]
 pub(crate) struct Words {
     pub(crate) sentence: fn(Sentence) -> &'static str,
-    /// The changes of each wording, oldest first: the sentences that the next wording changed, as
-    /// they were. Conversations still hold hints in them.
+    /// Former wordings, oldest first. Each has only the sentences that the next wording changed, as
+    /// they were before that. Conversations still hold hints in these words.
     pub(crate) former: &'static [&'static [(Sentence, &'static str)]],
     /// Replaces the tool's name if a result names none.
     pub(crate) tool: &'static str,

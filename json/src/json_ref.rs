@@ -29,7 +29,7 @@ impl JsonRef<'_> {
         }
     }
 
-    /// Writes the document's text, as `Display` gives it, without holding it.
+    /// Writes the document's text, as `Display` gives it, without holding it in memory.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub(crate) enum SpanKind {
     True,
     False,
     Number,
-    /// A string whose spelling is its meaning.
+    /// A string without escapes, so that its spelling is its meaning.
     Plain,
     /// A string with escapes.
     Escaped,

@@ -9,7 +9,8 @@ use crate::text::{JsonText, Node};
 
 impl JsonText {
     /// Sets a field of the object at `object` to the JSON `value`: in place if the field exists,
-    /// otherwise as the last field. On `None` it failed, and the text may have changed in part.
+    /// otherwise as the last field. Returns `None` if that fails; the text may then have changed in
+    /// part.
     pub(crate) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
         if let Some(at) = self.key(object, field).map(|key| key + 1) {
             let Span { start, end, .. } = self.spans[at];
@@ -73,8 +74,8 @@ impl JsonText {
         Node { at: object, ..all }.keys()
     }
 
-    /// Replaces bytes and the values in them. `spans` are the values of `new`. Known meanings of
-    /// other strings are kept.
+    /// Replaces bytes and the values in them. `spans` are the values of `new`. Keeps the meanings
+    /// of other strings that are already known.
     fn splice(
         &mut self,
         bytes: Range<u32>,

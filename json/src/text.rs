@@ -235,7 +235,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// The whole document, which also reports anything odd that is read of it to `watch`.
+    /// The whole document; whatever is odd among the parts that are read is reported to `watch`.
     #[must_use]
     pub fn watched_by(json: &'m JsonText, watch: &'m Watch) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The decision behind every keyed reducer, each of which is a setting of it. It knows keys and
+//! The decision that all keyed reducers share; they differ only in its settings. It knows keys and
 //! positions, not items.
 
 use std::collections::HashMap;
@@ -146,8 +146,8 @@ pub(crate) fn decide<K: Hash + Eq>(
                 has_removals = true;
             }
             Op::RemoveAll => {
-                // Earlier operations have no effect, not even as unknown removals: everything
-                // before this one is removed anyway.
+                // Earlier operations have no effect, and unknown removals among them are not
+                // errors: everything before this one is removed anyway.
                 index.clear();
                 slots.clear();
                 steps.clear();

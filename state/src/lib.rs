@@ -38,8 +38,8 @@
 //! | [`Merge`], [`MergeAll`] | `merge`, `merge_all` | maps, shallow; the last wins |
 //! | [`AddMessages::langgraph`] | `add_messages` | messages by id, replaced in place; removals |
 //! | [`AddMessages::agentflow`] | `add_messages` | messages by id, those in the list stay |
-//! | [`RemoveToolMessages`] | `remove_tool_messages` | without finished tool sequences |
-//! | [`BoundedMessages`] | | a bound that separates no call from its result |
+//! | [`RemoveToolMessages`] | `remove_tool_messages` | the messages without finished tool sequences |
+//! | [`BoundedMessages`] | | a bound that never separates a call from its result |
 //!
 //! # Guarantees
 //!

@@ -110,9 +110,9 @@ fn not_found(location: &Location) -> BackendError {
 }
 
 impl Fs {
-    /// Tries everything that storing needs: a file, a directory and a hard link, and removes them
-    /// again. Does not create the store: if the directory is missing, it tries the nearest existing
-    /// parent.
+    /// Tries out everything that storing needs: makes a file, a directory and a hard link, and
+    /// removes them again. Does not create the store: if the directory is missing, it tries the
+    /// nearest existing parent.
     ///
     /// The first content stored by a process does the same. Call this at program start to find a
     /// missing permission, or a file system without hard links, early.

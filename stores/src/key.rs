@@ -12,8 +12,7 @@ use crate::error_chain::ErrorChain;
 /// does not begin or end with `.`, and is not a device name on Windows. At most 900 bytes in all.
 /// So a key is a safe relative path on every file system and a safe object name in every store. A
 /// segment may be as long as a file's name can be, which leaves no room for a suffix such as
-/// `.tmp`.
-/// Text from a model becomes a path only as a key.
+/// `.tmp`. Text from a model becomes a path only by becoming a key first.
 ///
 /// ```
 /// use offcut::backend::Key;

@@ -48,9 +48,10 @@ impl Key {
         Self::new(format!("{prefix}{rest}")).ok()
     }
 
-    /// The prefix segments of the session that `ToolReduction::session` makes of `id`. The first is
-    /// where it stores; the second is where it stored while fewer ids were reserved, and is still
-    /// read. They are nearly always equal: the id if that is a safe name, else its digest.
+    /// The prefix segments of the session that `ToolReduction::session` makes of `id`. Under the
+    /// first, the session stores its content. Under the second, which is still read, it stored its
+    /// content when fewer ids were reserved. Both are nearly always the same: the id if that is a
+    /// safe name, else its digest.
     ///
     /// ```
     /// use offcut::backend::Key;

@@ -14,8 +14,8 @@ use self::clauses::{Shape, all_clauses};
 /// Checks a format against every clause of [`Format`]'s contract, using `messages`.
 ///
 /// Pass messages of every kind that the format knows. They must include a call and, after it, the
-/// result that answers it, in every position that they can have in a message. Anything that is missing from `messages` is not
-/// tested.
+/// result that answers it, in every position that they can have in a message. Whatever is missing
+/// from `messages` is not tested.
 ///
 /// ```
 /// use offcut::format::{Message, Plain};

@@ -140,7 +140,7 @@ impl<C: Config> OpenAiChatModel<C> {
             .await
             .map_err(error::from_client)?;
         let mut answer = Answer::default();
-        // A panic in it does not end the answer.
+        // A panic in `on_text` does not end the answer.
         let on_text = |text: &str| {
             let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));
         };

@@ -19,7 +19,7 @@ const READER: &str = "offcut_rig::reader";
 /// A hook that bounds tool results, and clears old ones before each model call.
 ///
 /// - **After a tool returns**, any tool, including MCP's: a result over the limit is stored whole
-///   and replaced by a preview and a hint. rig's transcript has the short one.
+///   and replaced by a preview and a hint. rig's transcript has the replacement.
 /// - **Before each model call**: over the token threshold, old results are stored and replaced by
 ///   hints, in this request only. rig keeps the original history and passes it in each time. The
 ///   hook repeats its decisions byte for byte, so that the provider's prompt cache sees the same

@@ -44,17 +44,17 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 /// - **Create-only.** Content up to 8 MiB is put with `If-None-Match: *`, or its equivalent in
 ///   other stores. Before the first put, one small object below the prefix, `.offcut-create-only`,
 ///   which stays, proves that the store honours this; a store that would overwrite is rejected.
-///   Longer content is uploaded in parts, for which no store has such a mode. So it is stored only
-///   under keys that [name their content](Key::is_addressed_by), where others can store only the
-///   same bytes, and only if nothing is there right before the upload is complete.
-/// - **Truthful.** If a store answers that the name is taken, or not in time, or that it failed,
-///   the object there is read and compared before anything is reported or retried.
+///   Longer content is uploaded in parts, for which `object_store` has no such mode. So it is
+///   stored only under keys that [name their content](Key::is_addressed_by), where others can store
+///   only the same bytes, and only if nothing is there right before the upload is complete.
+/// - **Truthful.** If a store answers that the name is taken or that it failed, or does not answer
+///   in time, the object there is read and compared before anything is reported or retried.
 /// - **Atomic.** An object appears whole or not at all. An upload that fails or is dropped is
 ///   aborted. If even that fails, its parts are invisible, and a lifecycle rule removes them.
-/// - **Bounded.** Each call ends within the [timeout](crate::Builder::timeout), an upload within
-///   that for each of its parts. Uploads hold at most [`MAX_PARTS_IN_MEMORY`](crate::MAX_PARTS_IN_MEMORY) parts of 5 MiB, over
-///   all clones of a store; other calls hold the bytes they are given or asked for. A result may
-///   have up to 48 GiB.
+/// - **Bounded.** Each call ends within the [timeout](crate::Builder::timeout), and an upload
+///   within that time for each of its parts. Uploads hold at most
+///   [`MAX_PARTS_IN_MEMORY`](crate::MAX_PARTS_IN_MEMORY) parts of 5 MiB, over all clones of a
+///   store; other calls hold the bytes they are given or asked for. A result may have up to 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
 ///   [spool](crate::Builder::spool) and upload from it. If that fails permanently, the file gets a
 ///   name ([`Writer::finish_in_spool`](offcut::backend::Writer::finish_in_spool)).
@@ -168,7 +168,8 @@ impl fmt::Debug for Objects {
     }
 }
 
-/// Turns "not found" into a missing bucket, for calls that store: they need no existing object.
+/// Turns "not found" into a missing bucket. For calls that store: these need no existing object, so
+/// only the bucket can be missing.
 pub(crate) fn missing_bucket(mut trouble: Trouble) -> Trouble {
     if trouble.kind == Kind::NotFound {
         trouble.kind = Kind::NoBucket;

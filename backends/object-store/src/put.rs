@@ -14,10 +14,10 @@ const PROBE: &[u8] = b"Offcut found out with this that the store overwrites noth
 impl Objects {
     /// Stores `content` under `key` if nothing is there.
     ///
-    /// Unless the store answers "stored" or "refused", the content may be there: the answer may be
-    /// lost, or a proxy may have repeated the request and met the first one's object. So the object
-    /// there is compared before anything is reported or retried. If the first request takes effect
-    /// after that, the second meets its object.
+    /// Unless the store answers "stored" or "refused", the content may be there all the same: the
+    /// answer may be lost, or a proxy may have repeated the request and met the first one's object.
+    /// So the object there is compared before anything is reported or retried. If the first request
+    /// takes effect after that, the second meets its object.
     pub(crate) async fn put_whole(
         &self,
         key: &Key,

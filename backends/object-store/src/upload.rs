@@ -24,10 +24,11 @@ const PART_SIZE: u64 = 5 << 20;
 const MAX_PARTS_PER_UPLOAD: u64 = 10_000;
 
 impl Objects {
-    /// Stores `content` under `key`, which names it, if nothing is there.
+    /// Stores `content` under `key`, which is derived from it, if nothing is there.
     ///
-    /// In the meantime, others can store only the same bytes under the key, because the key names
-    /// them. Even different bytes would be noticed, unless they are stored during the last request.
+    /// In the meantime, others can store only the same bytes under the key, because the key is
+    /// derived from them. Even different bytes would be noticed, unless they are stored during the
+    /// last request.
     pub(crate) async fn upload(
         &self,
         key: &Key,

@@ -61,7 +61,7 @@ impl RequestedReducer {
     }
 }
 
-/// All words, for messages and to reject registered names that clash.
+/// All words. Error messages list them, and no registered reducer may have one of them as its name.
 const WORDS: [&str; 15] = [
     "last_write_wins",
     "replace_value",
@@ -216,7 +216,7 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<RequestedRedu
         "last_write_wins" | "replace_value" | "replace_messages" | "replace" => {
             RequestedReducer::any(LastWriteWins)
         }
-        // A word of the list above that is missing here must not become another reducer.
+        // Only a word of `WORDS` that was forgotten here. It must not become another reducer.
         _ => {
             let message = format!("`{word}` is not built in after all: report this as a bug");
             let kind = SchemaErrorKind::UnknownReducer;

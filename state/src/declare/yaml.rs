@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 100;
 /// A list or map that is not closed yet.
 enum Open {
     List(Place, Vec<Node>),
-    /// With the key whose value comes next.
+    /// The last field holds the key whose value comes next.
     Map(Place, Vec<(String, Node)>, Option<String>),
 }
 

@@ -1,6 +1,8 @@
 //! The command line.
 
 mod agents;
+#[cfg(unix)]
+mod mcp;
 mod reduction;
 
 #[cfg(unix)]
@@ -18,6 +20,8 @@ use regex::bytes::RegexBuilder;
 use crate::units;
 
 pub(crate) use agents::{Gain, Hook, Install};
+#[cfg(unix)]
+pub(crate) use mcp::Mcp;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
 pub(crate) use reduction::Shown;
@@ -48,6 +52,8 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand, hide = true)]
     Sink(Sink),
+    #[cfg(unix)]
+    Mcp(Mcp),
     Hook(Hook),
     /// Put Offcut around the tools of a coding agent, by the agent's own settings.
     ///

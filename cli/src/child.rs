@@ -25,7 +25,7 @@ pub(crate) const QUIET: Duration = Duration::from_millis(500);
 const MAX_AFTER_END: usize = 1 << 20;
 /// Time for the command to end after a signal that asks it to. The sender of the signal is likely
 /// to kill this program soon too, so the output so far has to be shown and stored before that.
-const GRACE: Duration = Duration::from_millis(1_500);
+pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
 /// Signals that are passed on to the command.
 const PASSED_ON: [(SignalKind, Signal); 4] = [
@@ -84,19 +84,12 @@ impl Child {
     /// Passes signals on until the command has ended. Returns its exit code: 128 and the signal's
     /// number if a signal ended it.
     pub(crate) async fn wait(mut self) -> io::Result<u8> {
-        let pid = self
-            .process
-            .id()
-            .and_then(|id| Pid::from_raw(id.cast_signed()));
         let mut ended_by = None;
         let code = loop {
             tokio::select! {
                 status = self.process.wait() => break exit_code(status?),
                 Some(signal) = self.signals.recv() => {
-                    if let Some(pid) = pid.filter(|_| !is_from_terminal(signal)) {
-                        // The command may have ended just now.
-                        _ = kill_process(pid, signal);
-                    }
+                    pass_on(&self.process, signal);
                     if signal == Signal::TERM || signal == Signal::HUP {
                         ended_by.get_or_insert(signal);
                     }
@@ -111,8 +104,18 @@ impl Child {
     }
 }
 
+/// Passes a signal on to a process, unless its terminal has sent it the same.
+pub(crate) fn pass_on(process: &tokio::process::Child, signal: Signal) {
+    let id = process.id();
+    let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
+    if let Some(pid) = pid.filter(|_| !is_from_terminal(signal)) {
+        // It may have ended just now.
+        _ = kill_process(pid, signal);
+    }
+}
+
 /// Collects the signals that are to be passed on.
-fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
+pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, signals) = mpsc::unbounded_channel();
     for (kind, passed_on) in PASSED_ON {
         let (mut signal, sender) = (signal(kind)?, sender.clone());
@@ -195,13 +198,15 @@ pub(crate) fn start_code(error: &io::Error) -> u8 {
     }
 }
 
-fn exit_code(status: ExitStatus) -> u8 {
+/// The exit code of a process: 128 and the signal's number if a signal ended it.
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     code.and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX)
 }
 
-fn signal_number(signal: Signal) -> u8 {
+/// The number of a signal, for exit codes.
+pub(crate) fn signal_number(signal: Signal) -> u8 {
     u8::try_from(signal.as_raw()).unwrap_or(0)
 }
 

@@ -5,6 +5,8 @@ pub(crate) mod config;
 pub(crate) mod gain;
 pub(crate) mod hook;
 pub(crate) mod install;
+#[cfg(unix)]
+pub(crate) mod mcp;
 pub(crate) mod read;
 pub(crate) mod replay;
 #[cfg(unix)]

@@ -63,6 +63,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Run(run) => commands::run::run(run),
         #[cfg(unix)]
         Command::Sink(sink) => Ok(commands::sink::run(sink)),
+        #[cfg(unix)]
+        Command::Mcp(mcp) => commands::mcp::run(mcp),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),

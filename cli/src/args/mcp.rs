@@ -1,0 +1,44 @@
+//! The arguments of the gateway around an MCP server.
+
+use std::ffi::OsString;
+
+use offcut::backend::StoreUrl;
+
+use crate::units;
+
+/// Run an MCP server, and keep long results of its tools out of the model's context.
+///
+/// Write this command in front of the server's own in an MCP client's configuration. Messages pass
+/// as they are; results over the limit are stored whole, and the model gets a preview, a hint, and a
+/// tool that reads what is stored. Stderr, signals and the exit code are the server's own. If
+/// something is wrong with the settings, the server runs without it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Mcp {
+    /// Settings: a .toml or .json file, or the name of a built-in policy. Default:
+    /// OFFCUT_HOME/offcut.toml if there is one, else recommended.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Store, overriding the settings: a path, memory:, or s3://bucket/prefix. Without any, results
+    /// are stored in OFFCUT_HOME/store, by default ~/.local/share/offcut/store.
+    #[arg(long, value_name = "URL")]
+    pub(crate) backend: Option<StoreUrl>,
+    /// Id of the session, under whose prefix results are stored; the reader reads nothing else.
+    /// Default: the same for the same command in the same directory, so that what a conversation has
+    /// stored can be read after the server was started again.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Name of the tool that reads stored results. Default: the settings' `read_file_tool_name`,
+    /// or read_stored_result if that is `read_file`, which many servers have themselves.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) reader: Option<String>,
+    /// A tool whose output schema clients are not told, so that its structured content may be left out
+    /// if it can't be shortened within the schema. May be repeated.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) drop_schema: Vec<String>,
+    /// Maximum length of a message that is read; a longer one passes as it is.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
+    pub(crate) max_message: u64,
+    /// The server's command and its arguments. Everything from the first word on is the server's.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}

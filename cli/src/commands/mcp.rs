@@ -1,0 +1,149 @@
+//! `offcut mcp`.
+
+mod server;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use offcut::backend::Backend;
+use offcut::{Settings, ToolReduction};
+use offcut_agents::layout::Home;
+use offcut_mcp::Gateway;
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::{args, child, output, settings, stores};
+
+/// The reader's name unless the settings have one that few servers use.
+const READER: &str = "read_stored_result";
+
+pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
+    let runtime = settings::runtime()?;
+    let inside = runtime.enter();
+    let gateway = match gateway(args) {
+        Ok(gateway) => Arc::new(gateway),
+        Err(failure) => {
+            output::report(&failure);
+            output::warn("running the server without offcut");
+            return Err(not_started(args, &child::replace_with(command(args))));
+        }
+    };
+    let code = runtime.block_on(async {
+        match server::start(command(args)) {
+            Ok(server) => server.carry(&gateway.conversation()).await,
+            Err(error) => Err(not_started(args, &error)),
+        }
+    });
+    drop(inside);
+    // A read of stdin that nobody waits for any more would hold it up.
+    runtime.shutdown_background();
+    code.map(ExitCode::from)
+}
+
+fn command(args: &args::Mcp) -> Command {
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    command
+}
+
+fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
+    let name = args.command[0].to_string_lossy();
+    Failure::new(format!("{name} does not start: {error}"))
+        .hint("write the server's own command after `offcut mcp --`")
+        .with_code(child::start_code(error))
+}
+
+fn gateway(args: &args::Mcp) -> Result<Gateway, Failure> {
+    let (settings, origin) = named(args)?;
+    let (session, stores) = (session(args), Stores::default());
+    let reduction = reduction(&settings, &origin, &stores)?.session(&session);
+    let renamed = move |name: &str| {
+        let mut settings = settings.clone();
+        settings.read_file_tool_name = Some(name.to_owned());
+        let renamed = reduction_or_warn(&settings, &origin, &stores)?;
+        Some(renamed.session(&session))
+    };
+    Ok(Gateway::new(reduction)
+        .renamed_by(renamed)
+        .drop_schemas(&args.drop_schema)
+        .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))
+        .log(output::warn))
+}
+
+/// The settings, and the name of their source.
+fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
+    let of_user = || {
+        let file = Home::from_env()?.settings();
+        file.exists()
+            .then(|| file.into_os_string().into_string().ok())?
+    };
+    let origin = args.config.clone().or_else(of_user);
+    let origin = origin.unwrap_or_else(|| settings::READY[0].0.to_owned());
+    let mut settings = settings::load(&origin)?;
+    if args.backend.is_some() {
+        settings.backend_url.clone_from(&args.backend);
+    }
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(settings::user_store()?);
+    }
+    let default = Settings::default().read_file_tool_name;
+    if args.reader.is_some() {
+        settings.read_file_tool_name.clone_from(&args.reader);
+    } else if settings.read_file_tool_name == default {
+        settings.read_file_tool_name = Some(READER.to_owned());
+    }
+    Ok((settings, origin))
+}
+
+/// The session's id: that of the arguments, or one that only this command in this directory has.
+fn session(args: &args::Mcp) -> String {
+    if let Some(id) = &args.session {
+        return id.clone();
+    }
+    let directory = std::env::current_dir().unwrap_or_default();
+    let mut digest = Sha256::new();
+    for word in [directory.as_os_str()]
+        .into_iter()
+        .chain(args.command.iter().map(OsString::as_os_str))
+    {
+        // Lengths keep words apart.
+        digest.update(word.len().to_le_bytes());
+        digest.update(word.as_bytes());
+    }
+    let digest = digest.finalize();
+    let digits: String = digest
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("mcp-{digits}")
+}
+
+/// Stores that are open, by their URLs: reductions of one gateway share them.
+#[derive(Default)]
+struct Stores(Mutex<HashMap<String, Arc<dyn Backend>>>);
+
+impl Stores {
+    fn open(&self, url: &str) -> stores::Opened {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(url) {
+            return Ok(store.clone());
+        }
+        let store = stores::open(url)?;
+        open.insert(url.to_owned(), store.clone());
+        Ok(store)
+    }
+}
+
+fn reduction(settings: &Settings, origin: &str, stores: &Stores) -> Result<ToolReduction, Failure> {
+    settings::build_with(settings, origin, None, |url| stores.open(url))
+}
+
+fn reduction_or_warn(settings: &Settings, origin: &str, stores: &Stores) -> Option<ToolReduction> {
+    reduction(settings, origin, stores)
+        .inspect_err(output::report)
+        .ok()
+}

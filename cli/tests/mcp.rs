@@ -1,0 +1,256 @@
+//! `offcut mcp`: a server's long results shortened, and everything else as without it.
+#![cfg(unix)]
+// Helpers are part of the tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use support::{command, run_command, text};
+use tempfile::tempdir;
+
+/// `offcut mcp` with a store of its own. `args` are its options and the server.
+fn gateway(home: &Path, args: &[&str]) -> Command {
+    let mut gateway = command(&[&["mcp"], args].concat());
+    gateway.env("OFFCUT_HOME", home);
+    gateway
+}
+
+/// A server that says `lines`, each once it has read a line.
+fn saying(home: &Path, lines: &[Value]) -> String {
+    let said = home.join("said");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(&said, text).unwrap();
+    format!(
+        "while IFS= read -r said <&3; do read -r asked || exit 0; printf '%s\\n' \"$said\"; done 3<'{}'",
+        said.display()
+    )
+}
+
+fn start(mut command: Command) -> (Child, BufReader<ChildStdout>) {
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    (child, lines)
+}
+
+fn next(lines: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn log() -> String {
+    (1..=20_000).map(|n| format!("{n}\n")).collect()
+}
+
+fn listed(tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": tool, "inputSchema": {"type": "object"}}]}})
+}
+
+fn result() -> Value {
+    json!({"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": log()}]}})
+}
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"log"}}"#;
+
+#[test]
+fn a_long_result_is_shortened_and_read_back_and_after_a_restart_too() {
+    let home = tempdir().unwrap();
+    let script = saying(home.path(), &[listed("log"), result()]);
+    let server = ["--", "sh", "-c", &script];
+    let (mut child, mut lines) = start(gateway(home.path(), &server));
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{LIST}").unwrap();
+    assert_eq!(
+        next(&mut lines)["result"]["tools"][1]["name"],
+        "read_stored_result"
+    );
+    writeln!(stdin, "{CALL}").unwrap();
+    let shown = next(&mut lines);
+    let text = shown["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("[offcut/1 truncated 108894B/20000L ") && text.len() < 8_000,
+        "{text}"
+    );
+    assert!(text.contains("Read it with read_stored_result."));
+    let location = text.split('"').nth(1).unwrap();
+    assert_eq!(fs::read_to_string(location).unwrap(), log());
+
+    // The reader of another process of the same server, which says nothing.
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    let read = json!({"jsonrpc": "2.0", "id": "r", "method": "tools/call", "params": {"name": "read_stored_result", "arguments": {"path": location, "offset": 19_999}}});
+    let ran = run_command(&mut gateway(home.path(), &server), &format!("{read}\n"));
+    let page: Value = serde_json::from_str(&ran.out).unwrap();
+    let text = page["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        page["id"] == "r" && text.ends_with("\n19999\n20000\n"),
+        "{text}"
+    );
+    // One of another server does not read it.
+    let ran = run_command(
+        &mut gateway(home.path(), &["--", "cat"]),
+        &format!("{read}\n"),
+    );
+    assert!(ran.out.contains(r#""isError":true"#), "{}", ran.out);
+}
+
+#[test]
+fn other_bytes_pass_in_both_directions() {
+    let home = tempdir().unwrap();
+    for text in [
+        "",
+        "\n",
+        "no JSON\r\n{\"id\":1,",
+        "{ \"id\" : 1.00, \"method\":\"x/y\", \"params\": {\"n\": 1E400} }\n\n[1]\n",
+    ] {
+        let ran = run_command(&mut gateway(home.path(), &["--", "cat"]), text);
+        assert_eq!(
+            (ran.out.as_str(), ran.err.as_str(), ran.code),
+            (text, "", 0)
+        );
+    }
+    let long = "x".repeat(1_000_000) + "\nshort\n";
+    let ran = run_command(
+        &mut gateway(home.path(), &["--max-message", "10kB", "--", "cat"]),
+        &long,
+    );
+    assert_eq!(ran.out, long);
+    assert!(
+        ran.err
+            .contains("a message of the client is longer than 10000 bytes"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn stderr_and_the_exit_code_are_the_servers() {
+    let home = tempdir().unwrap();
+    let flood = "yes flood | head -c 300000 >&2; printf '{}\\n'; exit 7";
+    let ran = run_command(&mut gateway(home.path(), &["--", "sh", "-c", flood]), "");
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.len()),
+        (7, "{}\n", 300_000)
+    );
+    let ran = run_command(
+        &mut gateway(home.path(), &["--", "sh", "-c", "kill -KILL $$"]),
+        "",
+    );
+    assert_eq!(ran.code, 137);
+    let ran = run_command(&mut gateway(home.path(), &["--", "/no/such/server"]), "");
+    assert_eq!(ran.code, 127);
+    assert!(
+        ran.err.contains("does not start") && ran.err.contains("hint: "),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_server_that_dies_ends_the_gateway_although_the_client_is_there() {
+    let home = tempdir().unwrap();
+    let (mut child, mut lines) = start(gateway(
+        home.path(),
+        &["--", "sh", "-c", "read -r a; exit 3"],
+    ));
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{LIST}").unwrap();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("", Some(3)));
+    drop(stdin);
+}
+
+#[test]
+fn signals_reach_the_server_and_one_that_hangs_is_killed() {
+    let home = tempdir().unwrap();
+    let traps = "trap 'echo asked; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
+    let hangs = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+    for (script, said, code) in [(traps, "asked\n", 9), (hangs, "", 143)] {
+        let (mut child, mut lines) = start(gateway(home.path(), &["--", "sh", "-c", script]));
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let term = Command::new("kill")
+            .arg(child.id().to_string())
+            .status()
+            .unwrap();
+        assert!(term.success());
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).unwrap();
+        assert_eq!(
+            (rest.as_str(), child.wait().unwrap().code()),
+            (said, Some(code))
+        );
+    }
+}
+
+#[test]
+fn a_client_that_is_gone_ends_a_server_that_goes_on() {
+    let home = tempdir().unwrap();
+    let mut command = gateway(home.path(), &["--", "yes"]);
+    command.stdin(Stdio::null());
+    let (mut child, mut lines) = start(command);
+    lines.read_line(&mut String::new()).unwrap();
+    drop(lines);
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.signal(), None);
+    assert!(ended.code().is_some_and(|code| code > 128), "{ended}");
+}
+
+#[test]
+fn with_wrong_settings_the_server_runs_without_offcut() {
+    let home = tempdir().unwrap();
+    let script = saying(home.path(), &[listed("log"), result()]);
+    fs::write(home.path().join("offcut.toml"), "max_lenght_for_trunc = 1").unwrap();
+    let ran = run_command(
+        &mut gateway(home.path(), &["--", "sh", "-c", &script]),
+        &format!("{LIST}\n{CALL}\n"),
+    );
+    assert_eq!(ran.out, format!("{}\n{}\n", listed("log"), result()));
+    assert!(
+        ran.err.contains("max_length_for_trunc") && ran.err.contains("without offcut"),
+        "{}",
+        ran.err
+    );
+    assert!(!home.path().join("store").exists());
+}
+
+#[test]
+fn options_name_the_reader_the_session_and_the_store() {
+    let home = tempdir().unwrap();
+    let script = saying(home.path(), &[listed("fetch"), result()]);
+    let store = home.path().join("elsewhere");
+    let options = [
+        "--reader",
+        "fetch",
+        "--session",
+        "mine",
+        "--backend",
+        text(&store),
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let call = CALL.replace("\"log\"", "\"other\"");
+    let ran = run_command(
+        &mut gateway(home.path(), &options),
+        &format!("{LIST}\n{call}\n"),
+    );
+    // The server has a `fetch` of its own.
+    assert!(
+        ran.out.contains(r#""name":"read_stored_result""#),
+        "{}",
+        ran.out
+    );
+    assert!(ran.err.contains("has a tool \"fetch\""), "{}", ran.err);
+    assert!(store.join("mine/trunc/2").is_file());
+}

@@ -1,0 +1,147 @@
+//! Official MCP clients and the official "everything" server, with and without `offcut mcp` between
+//! them. `scripts/mcp-clients` installs them.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+/// Number of calls of each kind.
+const ROUNDS: usize = 50;
+/// Number of those kinds whose results are over the limit.
+const LONG: usize = 2;
+
+fn installed() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/mcp-clients");
+    assert!(
+        folder.join("version").is_file(),
+        "run scripts/mcp-clients first"
+    );
+    folder
+}
+
+/// Calls of ten kinds.
+fn calls() -> Vec<Value> {
+    let long = "ä line\n".repeat(2_000);
+    let kinds = [
+        ("echo", json!({"message": "short"})),
+        ("echo", json!({"message": long})),
+        ("echo", json!({"message": "x".repeat(100_000)})),
+        ("get-sum", json!({"a": 1, "b": 2.5})),
+        ("get-sum", json!({"a": "not a number"})),
+        ("get-structured-content", json!({"location": "Chicago"})),
+        ("get-tiny-image", json!({})),
+        ("get-resource-links", json!({"count": 10})),
+        (
+            "get-annotated-message",
+            json!({"messageType": "error", "includeImage": true}),
+        ),
+        ("no-such-tool", json!({})),
+    ];
+    let kinds = kinds.map(|(name, arguments)| json!({"name": name, "arguments": arguments}));
+    (0..ROUNDS).flat_map(|_| kinds.clone()).collect()
+}
+
+/// The output of a client of `server`.
+fn seen(client: &[&str], server: &[&str], home: &Path) -> Value {
+    let calls_file = home.join("calls.json");
+    std::fs::write(&calls_file, json!(calls()).to_string()).unwrap();
+    let mut command = Command::new(client[0]);
+    command
+        .arg(client[1])
+        .arg(&calls_file)
+        .arg(client[2])
+        .args(server);
+    let output = command.env("OFFCUT_HOME", home).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Compares what a client sees with and without the gateway.
+fn compare(client: &[&str]) {
+    let server = installed().join("node_modules/.bin/mcp-server-everything");
+    let server = [server.to_str().unwrap(), "stdio"];
+    let home = tempfile::tempdir().unwrap();
+    let bare = seen(client, &server, home.path());
+    let gateway = [&[env!("CARGO_BIN_EXE_offcut"), "mcp", "--"][..], &server].concat();
+    let wrapped = seen(client, &gateway, home.path());
+    assert_eq!(wrapped["tools"], bare["tools"]);
+    let results = |seen: &Value| seen["results"].as_array().unwrap().clone();
+    for (nth, (wrapped, bare)) in results(&wrapped).iter().zip(results(&bare)).enumerate() {
+        assert!(*wrapped == bare, "call {nth}: {wrapped} {bare}");
+    }
+    assert_eq!(results(&wrapped).len(), 10 * ROUNDS);
+    assert_eq!(
+        (&bare["has_reader"], &bare["stored"]),
+        (&json!(false), &json!(0))
+    );
+    assert_eq!(
+        (&wrapped["has_reader"], &wrapped["stored"]),
+        (&json!(true), &json!(LONG * ROUNDS))
+    );
+    println!(
+        "{} results are equal, {} of them read back",
+        10 * ROUNDS,
+        LONG * ROUNDS
+    );
+}
+
+#[test]
+#[ignore = "needs scripts/mcp-clients"]
+fn the_typescript_client_sees_the_same_results() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients/client.mjs");
+    let sdk = installed().join("node_modules/@modelcontextprotocol/sdk");
+    compare(&["node", script, sdk.to_str().unwrap()]);
+}
+
+#[test]
+#[ignore = "needs scripts/mcp-clients"]
+fn the_python_client_sees_the_same_results() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients/client.py");
+    let python = installed().join("python/bin/python");
+    compare(&[python.to_str().unwrap(), script, "-"]);
+}
+
+#[test]
+#[ignore = "needs scripts/mcp-clients"]
+fn the_inspectors_command_line_sees_the_same_results() {
+    let inspector = installed().join("node_modules/.bin/mcp-inspector");
+    let server = installed().join("node_modules/.bin/mcp-server-everything");
+    let home = tempfile::tempdir().unwrap();
+    let inspect = |words: &[&str], asked: &[&str]| {
+        let mut command = Command::new(&inspector);
+        command
+            .arg("--cli")
+            .args(words)
+            .arg(&server)
+            .arg("stdio")
+            .args(asked);
+        let output = command.env("OFFCUT_HOME", home.path()).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let gateway = [env!("CARGO_BIN_EXE_offcut"), "mcp", "--"];
+    let sum = [
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "get-sum",
+        "--tool-arg",
+        "a=1",
+        "--tool-arg",
+        "b=2",
+    ];
+    assert_eq!(inspect(&gateway, &sum), inspect(&[], &sum));
+    let list = ["--method", "tools/list"];
+    let (mut wrapped, bare) = (inspect(&gateway, &list), inspect(&[], &list));
+    let reader = wrapped["tools"].as_array_mut().unwrap().pop().unwrap();
+    assert_eq!(reader["name"], "read_stored_result");
+    assert_eq!(wrapped, bare);
+}

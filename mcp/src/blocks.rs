@@ -1,0 +1,185 @@
+//! Content blocks of a result, and the parts that stand for them while the result is truncated.
+
+use std::ops::Range;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use offcut::Part;
+use offcut_json::{Kind, Node, View};
+use serde_json::{Value, json};
+
+/// A block of a result's `content`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'r> {
+    node: Node<'r>,
+    text: Option<Text<'r>>,
+}
+
+/// The text of a block.
+#[derive(Clone, Copy, Debug)]
+struct Text<'r> {
+    node: Node<'r>,
+    value: &'r str,
+    /// The embedded resource that holds it; `None` for a plain text block.
+    resource: Option<Node<'r>>,
+}
+
+impl<'r> Block<'r> {
+    /// The blocks of a list; none if it is not a list.
+    pub(crate) fn all(content: Option<Node<'r>>) -> Vec<Self> {
+        let items = content.into_iter().flat_map(Node::items);
+        items
+            .map(|node| Self {
+                node,
+                text: text_of(node),
+            })
+            .collect()
+    }
+
+    /// The text of a plain text block or of a text resource.
+    pub(crate) fn text(&self) -> Option<&'r str> {
+        self.text.map(|text| text.value)
+    }
+
+    /// The part that stands for this block.
+    pub(crate) fn part(&self) -> Part {
+        match self.text {
+            Some(text) => Part::Text(text.value.to_owned()),
+            None => Part::Opaque(self.opaque()),
+        }
+    }
+
+    fn opaque(&self) -> Value {
+        self.node.json().to_value().unwrap_or_default()
+    }
+
+    /// The block as it is.
+    pub(crate) fn spelled(&self) -> String {
+        self.node.json().to_string()
+    }
+
+    /// The block with another text, and everything else as it is. A resource becomes `text/plain`.
+    fn with_text(&self, new: &str) -> String {
+        let Some(Text { node, resource, .. }) = self.text else {
+            return text_block(new);
+        };
+        let (start, mut edits) = (self.node.range().start, Vec::new());
+        let moved = |range: Range<usize>| range.start - start..range.end - start;
+        let mut spelled = Value::from(new).to_string();
+        if let Some(resource) = resource {
+            // A hint is plain text, whatever type the resource had.
+            match resource.get("mimeType") {
+                Some(kind) => edits.push((moved(kind.range()), r#""text/plain""#.to_owned())),
+                None => spelled += r#","mimeType":"text/plain""#,
+            }
+        }
+        edits.push((moved(node.range()), spelled));
+        edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+        let mut block = self.spelled();
+        for (range, text) in edits {
+            block.replace_range(range, &text);
+        }
+        block
+    }
+
+    /// A link to the resource whose text was joined with others.
+    fn link(&self) -> Option<String> {
+        let Text {
+            value, resource, ..
+        } = self.text?;
+        let resource = resource?;
+        let uri = resource.text("uri");
+        let mut link = format!(
+            r#"{{"type":"resource_link","uri":{0},"name":{0},"size":{1}"#,
+            Value::from(uri),
+            value.len()
+        );
+        let kept = [
+            ("mimeType", resource.get("mimeType")),
+            ("_meta", resource.get("_meta")),
+            ("annotations", self.node.get("annotations")),
+        ];
+        for (name, value) in kept {
+            if let Some(value) = value {
+                link += &format!(r#","{name}":{}"#, value.json());
+            }
+        }
+        Some(link + "}")
+    }
+}
+
+fn text_of(node: Node<'_>) -> Option<Text<'_>> {
+    let [kind, text, resource] = node.pick(["type", "text", "resource"]);
+    let (text, resource) = match kind?.as_str()? {
+        "text" => (text?, None),
+        "resource" => {
+            let resource = resource?;
+            let [text, _, _, _] = resource.pick(["text", "uri", "mimeType", "_meta"]);
+            (text?, Some(resource))
+        }
+        _ => return None,
+    };
+    Some(Text {
+        node: text,
+        value: text.as_str()?,
+        resource,
+    })
+}
+
+/// Puts the `shown` parts in place of `blocks`. With `are_joined`, all texts are in one.
+pub(crate) fn put_together(
+    blocks: &[Block<'_>],
+    shown: Vec<Part>,
+    are_joined: bool,
+) -> Vec<String> {
+    let mut texts = blocks.iter().filter(|block| block.text.is_some());
+    let mut others = blocks
+        .iter()
+        .filter(|block| block.text.is_none())
+        .peekable();
+    let mut content = Vec::with_capacity(shown.len());
+    for part in shown {
+        content.push(match part {
+            Part::Text(text) if are_joined => text_block(&text),
+            Part::Text(text) => match texts.next() {
+                Some(block) if block.text() == Some(&text) => block.spelled(),
+                Some(block) => block.with_text(&text),
+                None => text_block(&text),
+            },
+            Part::Opaque(value) => match others.next_if(|block| block.opaque() == value) {
+                Some(block) => block.spelled(),
+                None => from_part(Part::Opaque(value)),
+            },
+            part => from_part(part),
+        });
+    }
+    content.extend(texts.filter_map(Block::link));
+    content
+}
+
+/// A plain text block.
+pub(crate) fn text_block(text: &str) -> String {
+    json!({"type": "text", "text": text}).to_string()
+}
+
+/// Converts `part` to a block of its own.
+pub(crate) fn from_part(part: Part) -> String {
+    let media = |kind: &str, mime: String, data: &[u8]| {
+        json!({"type": kind, "data": STANDARD.encode(data), "mimeType": mime}).to_string()
+    };
+    match part {
+        Part::Text(text) => text_block(&text),
+        Part::Media { mime, data } if mime.starts_with("audio/") => media("audio", mime, &data),
+        Part::Media { mime, data } => media("image", mime, &data),
+        Part::Link { url, .. } => {
+            json!({"type": "resource_link", "uri": url, "name": url}).to_string()
+        }
+        Part::Opaque(value) if value.get("type").is_some_and(Value::is_string) => value.to_string(),
+        Part::Json(value) | Part::Opaque(value) => text_block(&value.to_string()),
+    }
+}
+
+/// Returns true if a document is a list or an object, the only ones that a server repeats as text.
+pub(crate) fn is_document(node: Node<'_>) -> bool {
+    matches!(node.kind(), Kind::Array | Kind::Object)
+}

@@ -1,0 +1,13 @@
+//! A gateway between a client and a server.
+
+mod conversation;
+mod lines;
+mod message;
+mod pipes;
+mod settings;
+mod tools;
+mod waiting;
+
+pub use conversation::{Asked, Conversation, FromClient, FromServer};
+pub use pipes::run;
+pub use settings::Gateway;

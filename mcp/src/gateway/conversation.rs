@@ -1,0 +1,385 @@
+//! The messages of one client and one server, without I/O.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use offcut::{ErrorChain, Report, ToolCall, ToolReduction};
+use offcut_json::{JsonText, Node, View};
+use serde_json::{Value, json};
+
+use super::message::{Message, REVISION, kept, key, parse, task};
+use super::settings::Gateway;
+use super::tools::{Page, Tools};
+use super::waiting::{Waiting, WaitingRequests};
+use crate::answer;
+use crate::error::ReduceError;
+use crate::result::reduce_and_report;
+
+/// The messages that one client and one server exchange.
+///
+/// It decides; whoever holds it reads and writes. Give it each message of the client in
+/// [`from_client`](Self::from_client) and each of the server in [`from_server`](Self::from_server),
+/// in the order in which they come.
+pub struct Conversation {
+    gateway: Arc<Gateway>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` if there is no name for the reader, so that nothing may be shortened.
+    reduction: Option<ToolReduction>,
+    waiting: WaitingRequests,
+    tools: Tools,
+    /// True once somebody has asked for the list of tools.
+    is_list_asked_for: bool,
+    /// Calls that have become tasks, by the tasks' ids.
+    tasks: HashMap<String, ToolCall>,
+    /// Number of requests of the gateway itself.
+    own: u64,
+}
+
+/// The way of a client's message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FromClient {
+    /// It goes to the server as it is.
+    Pass {
+        /// A request of the gateway itself, a whole message, which the server is to get before it.
+        first: Option<String>,
+    },
+    /// It is for the gateway: [`Conversation::answer`] has the answer. The server does not see it.
+    Answer(Box<Asked>),
+    /// Nobody needs it.
+    Drop,
+}
+
+/// The way of a server's message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FromServer {
+    /// It goes to the client as it is.
+    Pass,
+    /// The client gets this one in its place, with the whitespace that was around it.
+    Replace(String),
+    /// It answers the gateway; the client does not see it. If there is a message here, the server is
+    /// to get it.
+    Own(Option<String>),
+}
+
+/// A call of the reader.
+#[derive(Debug)]
+pub struct Asked {
+    id: String,
+    key: String,
+    call: ToolCall,
+    tells_type: bool,
+    reduction: ToolReduction,
+}
+
+impl Gateway {
+    /// Starts a conversation of one client with one server.
+    #[must_use]
+    pub fn conversation(self: &Arc<Self>) -> Conversation {
+        Conversation::new(self.clone())
+    }
+}
+
+impl Conversation {
+    fn new(gateway: Arc<Gateway>) -> Self {
+        let state = State {
+            reduction: Some(gateway.reduction.clone()),
+            waiting: WaitingRequests::default(),
+            tools: Tools::default(),
+            is_list_asked_for: false,
+            tasks: HashMap::new(),
+            own: 0,
+        };
+        Self {
+            gateway,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // Each change is made in one step, so the state is whole even after a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides about a message of the client.
+    pub fn from_client(&self, message: &[u8]) -> FromClient {
+        let pass = FromClient::Pass { first: None };
+        let Some(json) = parse(message) else {
+            return pass;
+        };
+        match Message::read(&json) {
+            Message::Request { id, method, params } => match method {
+                "tools/call" => self.called(id, params),
+                "tools/list" => {
+                    let mut state = self.state();
+                    state.is_list_asked_for = true;
+                    state.waiting.push(key(id), Waiting::List);
+                    pass
+                }
+                "tasks/result" | "tasks/get" => {
+                    let task = params.map(|params| params.text("taskId"));
+                    let mut state = self.state();
+                    if let Some(call) = task.and_then(|task| state.tasks.get(task)).cloned() {
+                        state.waiting.push(key(id), Waiting::Call(call));
+                    }
+                    pass
+                }
+                _ => pass,
+            },
+            Message::Notification {
+                method: "notifications/cancelled",
+                params,
+            } => {
+                let id = params.and_then(|params| params.get("requestId"));
+                match id.and_then(|id| self.state().waiting.cancelled(&key(id))) {
+                    Some(Waiting::Reader) => FromClient::Drop,
+                    _ => pass,
+                }
+            }
+            _ => pass,
+        }
+    }
+
+    fn called(&self, id: Node<'_>, params: Option<Node<'_>>) -> FromClient {
+        let pass = FromClient::Pass { first: None };
+        let fields = params.map(|params| params.pick(["name", "arguments", "_meta"]));
+        let Some([Some(name), arguments, meta]) = fields else {
+            return pass;
+        };
+        let Some(name) = name.as_str() else {
+            return pass;
+        };
+        let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
+        let own = || {
+            id.as_str()
+                .map_or_else(|| id.json().to_string(), str::to_owned)
+        };
+        let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
+        let call = ToolCall::new(given.map_or_else(own, str::to_owned), name, arguments);
+
+        let mut state = self.state();
+        let Some(reduction) = state.reduction.clone() else {
+            return pass;
+        };
+        if reader(&reduction) == Some(name) {
+            state.waiting.push(key(id), Waiting::Reader);
+            return FromClient::Answer(Box::new(Asked {
+                id: id.json().to_string(),
+                key: key(id),
+                call,
+                tells_type: meta.is_some_and(|meta| meta.has(REVISION)),
+                reduction,
+            }));
+        }
+        if !reduction.truncates(name) {
+            return pass;
+        }
+        state.waiting.push(key(id), Waiting::Call(call));
+        let is_first = !std::mem::replace(&mut state.is_list_asked_for, true);
+        FromClient::Pass {
+            first: is_first.then(|| state.ask_for_tools(kept(meta), None)),
+        }
+    }
+
+    /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
+    pub async fn answer(&self, asked: Box<Asked>) -> Option<String> {
+        let reader = asked.reduction.read_file_tool();
+        let result = answer::answer(&reader, &asked.call, asked.tells_type).await;
+        self.state().waiting.read(&asked.key)?;
+        let id = asked.id;
+        Some(format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ))
+    }
+
+    /// Decides about a message of the server.
+    pub async fn from_server(&self, message: &[u8]) -> FromServer {
+        if self.state().waiting.is_empty() {
+            return FromServer::Pass;
+        }
+        let Some(json) = parse(message) else {
+            return FromServer::Pass;
+        };
+        let (waiting, range, result) = match Message::read(&json) {
+            Message::Response { id, result } => {
+                let waiting = self.state().waiting.answered(&key(id));
+                let Some(waiting) = waiting else {
+                    return FromServer::Pass;
+                };
+                match result {
+                    Some(result) => (waiting, result.range(), result.to_text()),
+                    None if matches!(waiting, Waiting::OwnList { .. }) => {
+                        return FromServer::Own(None);
+                    }
+                    None => return FromServer::Pass,
+                }
+            }
+            _ => return FromServer::Pass,
+        };
+        let new = match waiting {
+            Waiting::Call(call) => self.reduced(call, result).await,
+            Waiting::List => self.listed(result),
+            Waiting::OwnList { meta } => return FromServer::Own(self.learned(result, meta)),
+            Waiting::Reader => None,
+        };
+        new.map_or(FromServer::Pass, |new| {
+            let mut message = json.into_string();
+            message.replace_range(range, &new);
+            FromServer::Replace(message)
+        })
+    }
+
+    async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
+        if let Some(task) = task(&result) {
+            let mut state = self.state();
+            if state.tasks.len() < MAX_TASKS {
+                state.tasks.insert(task, call.clone());
+            }
+        }
+        let (reduction, schema) = {
+            let state = self.state();
+            (state.reduction.clone()?, state.tools.schema(&call.name))
+        };
+        let problem =
+            match reduce_and_report(&reduction, &call, result.into_string(), &schema).await {
+                Ok((new, report)) => {
+                    for problem in report.iter().flat_map(problems) {
+                        self.note(&call, problem);
+                    }
+                    return new;
+                }
+                Err(ReduceError::Offload(error)) => {
+                    self.note(&call, &ErrorChain(&error).to_string());
+                    let text = format!("offcut: {error}");
+                    let text = crate::blocks::text_block(&text);
+                    return Some(format!(r#"{{"content":[{text}],"isError":true}}"#));
+                }
+                Err(error) => error.to_string(),
+            };
+        self.note(&call, &problem);
+        None
+    }
+
+    /// Maximum length in bytes of a message that is read.
+    pub(super) fn max_message(&self) -> usize {
+        self.gateway.max_message
+    }
+
+    /// Logs that a message is too long.
+    pub(super) fn note_long(&self, from: &str) {
+        let most = self.gateway.max_message;
+        (self.gateway.log)(&format!(
+            "a message of {from} is longer than {most} bytes, and passes unread"
+        ));
+    }
+
+    fn note(&self, call: &ToolCall, problem: &str) {
+        let name: String = call.name.chars().take(MAX_NAME).collect();
+        (self.gateway.log)(&format!("the result of {name:?}: {problem}"));
+    }
+
+    fn listed(&self, result: JsonText) -> Option<String> {
+        let page = Page::new(result)?;
+        let mut state = self.state();
+        state.learn(&page, &self.gateway);
+        let is_last = page.next().is_none();
+        let reader = state
+            .reduction
+            .as_ref()
+            .filter(|one| is_last && reader(one).is_some());
+        let reader = reader.map(|reduction| answer::listed(&reduction.read_file_tool()));
+        Some(page.shown(&self.gateway.dropped, reader.as_ref()))
+    }
+
+    /// Learns from a page that the gateway has asked for. Returns the request for the next one.
+    fn learned(&self, result: JsonText, meta: Option<String>) -> Option<String> {
+        let page = Page::new(result)?;
+        let mut state = self.state();
+        state.learn(&page, &self.gateway);
+        let cursor = page.next()?;
+        Some(state.ask_for_tools(meta, Some(&cursor)))
+    }
+}
+
+impl State {
+    /// A request for a page of the tool list.
+    fn ask_for_tools(&mut self, meta: Option<String>, cursor: Option<&str>) -> String {
+        let mut id = json!(format!("offcut-{}", self.own));
+        while self.waiting.has(&own_key(&id)) {
+            self.own += 1;
+            id = json!(format!("offcut-{}", self.own));
+        }
+        self.own += 1;
+        let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));
+        let told = meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
+        let params: Vec<String> = cursor.into_iter().chain(told).collect();
+        self.waiting.push(own_key(&id), Waiting::OwnList { meta });
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{}}}}}"#,
+            params.join(",")
+        )
+    }
+
+    /// Learns the tools of a page, and gives the reader another name if one of them has its name.
+    fn learn(&mut self, page: &Page, gateway: &Gateway) {
+        self.tools.learn(page, &gateway.dropped);
+        let taken = self
+            .reduction
+            .as_ref()
+            .and_then(reader)
+            .filter(|name| self.tools.has(name));
+        let Some(taken) = taken.map(str::to_owned) else {
+            return;
+        };
+        let names = (1..100).map(|nth| match nth {
+            1 => OTHER_NAME.to_owned(),
+            _ => format!("{OTHER_NAME}_{nth}"),
+        });
+        let free = names.into_iter().find(|name| !self.tools.has(name));
+        let renamed = gateway.renamed.as_ref().zip(free);
+        self.reduction = renamed.and_then(|(renamed, name)| renamed(&name));
+        (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
+            Some(name) => {
+                format!("the server has a tool {taken:?}, so the reader is called {name:?}")
+            }
+            None => format!(
+                "the server has a tool {taken:?}, so results stay whole: give the reader another name with `read_file_tool_name`"
+            ),
+        });
+    }
+}
+
+/// The reader's name where the server has a tool of the name that was set.
+const OTHER_NAME: &str = "read_stored_result";
+/// Maximum number of tasks whose tools are remembered.
+const MAX_TASKS: usize = 1024;
+/// Maximum length in characters of a tool's name in the log.
+const MAX_NAME: usize = 100;
+
+fn own_key(id: &Value) -> String {
+    format!("\"{}", id.as_str().unwrap_or_default())
+}
+
+fn reader(reduction: &ToolReduction) -> Option<&str> {
+    reduction.settings().read_file_tool_name.as_deref()
+}
+
+fn problems(report: &Report) -> impl Iterator<Item = &str> {
+    report
+        .decisions
+        .iter()
+        .filter_map(|decision| decision.error.as_deref())
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("gateway", &self.gateway)
+            .finish_non_exhaustive()
+    }
+}

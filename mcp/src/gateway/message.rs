@@ -1,0 +1,142 @@
+//! The parts of a JSON-RPC message that decide about its way.
+
+use offcut_json::{JsonText, Kind, Node, View, Watch};
+use serde_json::json;
+
+/// The key by which requests of revisions without sessions name their revision.
+pub(super) const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The beginning of all such keys.
+const PROTOCOL: &str = "io.modelcontextprotocol/";
+
+/// A message, as far as it is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Message<'m> {
+    Request {
+        id: Node<'m>,
+        method: &'m str,
+        params: Option<Node<'m>>,
+    },
+    Notification {
+        method: &'m str,
+        params: Option<Node<'m>>,
+    },
+    Response {
+        id: Node<'m>,
+        /// `None` for an error.
+        result: Option<Node<'m>>,
+    },
+    /// A batch, or no message at all.
+    Other,
+}
+
+impl<'m> Message<'m> {
+    /// Reads a message. One in which a key is there twice is [`Other`](Self::Other), since its reader
+    /// may take the first.
+    pub(super) fn read(json: &'m JsonText) -> Self {
+        let watch = Watch::default();
+        let looked = Node::watched_by(json, &watch);
+        let _: [_; 5] = looked.pick(["id", "method", "params", "result", "error"]);
+        let [id, method, params, result, error] =
+            Node::root(json).pick(["id", "method", "params", "result", "error"]);
+        match (id, method, result.or(error)) {
+            _ if watch.has_twice.get() => Self::Other,
+            (id, Some(method), None) => match (id, method.as_str()) {
+                (_, None) => Self::Other,
+                (Some(id), Some(method)) => Self::Request { id, method, params },
+                (None, Some(method)) => Self::Notification { method, params },
+            },
+            (Some(id), None, Some(_)) => Self::Response { id, result },
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An id as a key, the same for each of its spellings.
+pub(super) fn key(id: Node<'_>) -> String {
+    let spelled = id.json().to_string();
+    match id.kind() {
+        Kind::String => id.as_str().map_or(spelled, |text| format!("\"{text}")),
+        Kind::Number => match spelled.parse::<i64>() {
+            Ok(number) => number.to_string(),
+            // 1.0 and 1e0 come back as 1 from some servers. `f64` holds 15 digits exactly.
+            Err(_) => match spelled.parse::<f64>() {
+                Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                    format!("{number:.0}")
+                }
+                _ => spelled,
+            },
+        },
+        _ => spelled,
+    }
+}
+
+/// A message as JSON. `None` if it is not.
+pub(super) fn parse(message: &[u8]) -> Option<JsonText> {
+    JsonText::parse(str::from_utf8(message).ok()?).ok()
+}
+
+/// The fields of a request's `_meta` with which each request says what it is about.
+pub(super) fn kept(meta: Option<Node<'_>>) -> Option<String> {
+    let fields = meta?
+        .fields()
+        .filter(|(name, _)| name.starts_with(PROTOCOL));
+    let fields = fields.map(|(name, value)| format!("{}:{}", json!(name), value.json()));
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
+}
+
+/// The id of the task that a call has become.
+pub(super) fn task(result: &JsonText) -> Option<String> {
+    let id = Node::root(result).get("task")?.text("taskId");
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> &'static str {
+        match Message::read(&JsonText::parse(text).unwrap()) {
+            Message::Request { .. } => "request",
+            Message::Notification { .. } => "notification",
+            Message::Response { result: None, .. } => "error",
+            Message::Response { .. } => "response",
+            Message::Other => "other",
+        }
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        for (text, expected) in [
+            (r#"{"id":1,"method":"a"}"#, "request"),
+            (r#"{"id":null,"method":"a"}"#, "request"),
+            (r#"{"method":"a","params":{}}"#, "notification"),
+            (r#"{"id":[1],"result":null}"#, "response"),
+            (r#"{"id":"x","error":{}}"#, "error"),
+            (r#"{"id":1,"id":2,"method":"a"}"#, "other"),
+            (r#"{"id":1,"method":"a","result":1}"#, "other"),
+            (r#"{"method":1}"#, "other"),
+            (r#"[{"id":1,"method":"a"}]"#, "other"),
+            ("1", "other"),
+        ] {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_compared_by_meaning_and_types_differ() {
+        let key = |text: &str| {
+            let json = JsonText::parse(text).unwrap();
+            key(Node::root(&json))
+        };
+        assert_eq!(key("1"), key("1.0"));
+        assert_eq!(key(r#""a""#), key(r#""\u0061""#));
+        assert_ne!(key("1"), key(r#""1""#));
+        assert_ne!(key("null"), key(r#""null""#));
+        assert_ne!(
+            key("12345678901234567890123"),
+            key("12345678901234567890124")
+        );
+        assert_eq!(key("-0.0"), key("-0.0"));
+    }
+}

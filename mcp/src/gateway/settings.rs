@@ -1,0 +1,98 @@
+//! The settings of a gateway.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use offcut::ToolReduction;
+
+/// Maximum length of a message that is read, in bytes, unless it is set.
+const MAX_MESSAGE: usize = 64 << 20;
+
+/// Makes a reduction like another, whose reader has this name. `None` if it can't be made.
+pub(super) type Renamed = dyn Fn(&str) -> Option<ToolReduction> + Send + Sync;
+/// Takes a line for the log.
+pub(super) type Log = dyn Fn(&str) + Send + Sync;
+
+/// A gateway around an MCP server: the settings of its [`Conversation`](crate::Conversation)s.
+///
+/// Everything passes as raw JSON, in both directions and in order, but for:
+///
+/// - **Results of `tools/call`** over the limit, which [`reduce`](crate::reduce) shortens. The same
+///   goes for the results of tasks that calls have become.
+/// - **`tools/list`**, which has the reader after its last page. If the server has a tool of that
+///   name, the reader takes another.
+/// - **Calls of the reader**, which the gateway answers itself.
+///
+/// If the client calls a tool before it has asked for the list of tools, the gateway asks for it
+/// first, for the tools' schemas.
+///
+/// # Default
+///
+/// - messages over 64 MiB pass unread
+/// - no schemas are dropped
+/// - nothing is logged
+pub struct Gateway {
+    pub(super) reduction: ToolReduction,
+    pub(super) renamed: Option<Box<Renamed>>,
+    pub(super) dropped: HashSet<String>,
+    pub(super) max_message: usize,
+    pub(super) log: Box<Log>,
+}
+
+impl Gateway {
+    /// A gateway that bounds results with `reduction`.
+    #[must_use]
+    pub fn new(reduction: ToolReduction) -> Self {
+        Self {
+            reduction,
+            renamed: None,
+            dropped: HashSet::new(),
+            max_message: MAX_MESSAGE,
+            log: Box::new(|_| {}),
+        }
+    }
+
+    /// Makes a reduction with a reader of another name, for servers that have a tool of the reader's
+    /// name. It must have the same stores and the same session. Without it, nothing is shortened
+    /// for such a server.
+    #[must_use]
+    pub fn renamed_by(
+        mut self,
+        renamed: impl Fn(&str) -> Option<ToolReduction> + Send + Sync + 'static,
+    ) -> Self {
+        self.renamed = Some(Box::new(renamed));
+        self
+    }
+
+    /// Hides the output schemas of `tools` from the client: their structured content may be left out
+    /// if it can't be shortened within its schema.
+    #[must_use]
+    pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.dropped.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the maximum length of a message in bytes; a longer one passes unread.
+    #[must_use]
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message = bytes;
+        self
+    }
+
+    /// Sends `log` a line about each message that passes unchanged though it should not. Lines hold no
+    /// content; names of tools are escaped.
+    #[must_use]
+    pub fn log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.log = Box::new(log);
+        self
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("reduction", &self.reduction)
+            .field("max_message", &self.max_message)
+            .finish_non_exhaustive()
+    }
+}

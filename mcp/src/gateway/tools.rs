@@ -1,0 +1,93 @@
+//! The list of tools: schemas are kept, and the reader is added.
+
+use std::collections::{HashMap, HashSet};
+
+use offcut_json::{Edit, JsonText, New, Node, Step, View, put_into_text};
+use serde_json::Value;
+
+use crate::schema::OutputSchema;
+
+/// Names and schemas of the tools that the server has listed.
+#[derive(Debug, Default)]
+pub(super) struct Tools(HashMap<String, OutputSchema>);
+
+impl Tools {
+    /// Returns true if the server has listed a tool of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The schema of a tool's structured results.
+    pub(super) fn schema(&self, name: &str) -> OutputSchema {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Learns the tools of a page. Schemas of tools in `dropped` do not count.
+    pub(super) fn learn(&mut self, page: &Page, dropped: &HashSet<String>) {
+        for tool in page.tools() {
+            let [name, schema] = tool.pick(["name", "outputSchema"]);
+            let Some(name) = name.and_then(View::as_str) else {
+                continue;
+            };
+            let schema = match schema {
+                Some(schema) if !dropped.contains(name) => {
+                    let schema = schema.json().to_value();
+                    schema.map_or(OutputSchema::Unknown, |schema| OutputSchema::new(&schema))
+                }
+                _ => OutputSchema::None,
+            };
+            self.0.insert(name.to_owned(), schema);
+        }
+    }
+}
+
+/// The result of `tools/list`.
+#[derive(Debug)]
+pub(super) struct Page(JsonText);
+
+impl Page {
+    /// `None` if it is not one.
+    pub(super) fn new(result: JsonText) -> Option<Self> {
+        let is_page = Node::root(&result).get("tools").is_some_and(View::is_array);
+        (is_page && result.is_plain()).then_some(Self(result))
+    }
+
+    fn tools(&self) -> impl Iterator<Item = Node<'_>> {
+        let tools = Node::root(&self.0).get("tools");
+        tools.into_iter().flat_map(Node::items)
+    }
+
+    /// The cursor of the next page; `None` on the last.
+    pub(super) fn next(&self) -> Option<String> {
+        let cursor = Node::root(&self.0).text("nextCursor");
+        (!cursor.is_empty()).then(|| cursor.to_owned())
+    }
+
+    /// The page without the schemas of tools in `dropped`, and with the `reader` if one is given.
+    pub(super) fn shown(mut self, dropped: &HashSet<String>, reader: Option<&Value>) -> String {
+        put_into_text(&mut self.0, |root| {
+            let tools = root.get("tools").into_iter().flat_map(Node::items);
+            let hidden = tools.enumerate().filter(|(_, tool)| {
+                dropped.contains(tool.text("name")) && tool.has("outputSchema")
+            });
+            let edit = |(nth, _)| {
+                Edit::remove(vec![Step::Field("tools"), Step::Item(nth)], "outputSchema")
+            };
+            Some(hidden.map(edit).collect())
+        });
+        if let Some(reader) = reader {
+            put_into_text(&mut self.0, |root| {
+                let tools = root.get("tools")?;
+                let comma = if tools.items().next().is_some() {
+                    ","
+                } else {
+                    ""
+                };
+                let spelled = tools.json().to_string();
+                let list = format!("{}{comma}{reader}]", spelled.strip_suffix(']')?.trim_end());
+                Some(vec![Edit::set(Vec::new(), "tools", New::Text(list))])
+            });
+        }
+        self.0.into_string()
+    }
+}

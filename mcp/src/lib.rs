@@ -1,0 +1,44 @@
+//! Keeps what an MCP server's tools return from filling the model's context, for any server and any
+//! client.
+//!
+//! - [`Gateway`] stands between a client and a server. Messages pass as raw JSON; only long results
+//!   of tools and the list of tools change.
+//! - [`reduce`] shortens one result, for programs that hold results themselves.
+//!
+//! ```
+//! use offcut::{ToolCall, ToolReduction, backend::Memory};
+//! use offcut_mcp::{OutputSchema, reduce};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
+//! let log = "a line of a log\\n".repeat(1_000);
+//! let result = format!(r#"{{"content":[{{"type":"text","text":"{log}"}}],"_meta":{{"n":1.00}}}}"#);
+//! let call = ToolCall::new("7", "build_log", "{}");
+//! let shown = reduce(&reduction, &call, result, &OutputSchema::None).await?.expect("it is long");
+//! assert!(shown.len() < 10_000 && shown.contains("memory://demo/trunc/7"));
+//! assert!(shown.ends_with(r#""_meta":{"n":1.00}}"#));
+//! # Ok(()) }
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod answer;
+mod blocks;
+mod error;
+#[cfg(feature = "gateway")]
+mod gateway;
+mod result;
+mod same;
+mod schema;
+mod structured;
+
+pub use error::ReduceError;
+#[cfg(feature = "gateway")]
+pub use gateway::{Asked, Conversation, FromClient, FromServer, Gateway, run};
+pub use result::reduce;
+pub use schema::OutputSchema;
+
+/// Compiles and runs the README's examples.
+#[cfg(all(doctest, feature = "gateway"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

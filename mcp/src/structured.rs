@@ -1,0 +1,114 @@
+//! Structured content, shortened in its own shape.
+
+use std::collections::HashSet;
+
+use offcut::hint::Hint;
+use offcut_json::Node;
+use serde_json::Value;
+
+use crate::schema::OutputSchema;
+
+mod drawing;
+
+use drawing::{Carrier, Drawing, FIELD, Limits, draw};
+
+/// Limits of strings in bytes and of lists in items, from mild to strict.
+const LEVELS: [Limits; 14] = [
+    Limits::new(65_536, 1_024),
+    Limits::new(32_768, 512),
+    Limits::new(16_384, 256),
+    Limits::new(8_192, 128),
+    Limits::new(4_096, 64),
+    Limits::new(2_048, 48),
+    Limits::new(1_024, 32),
+    Limits::new(512, 24),
+    Limits::new(256, 16),
+    Limits::new(160, 10),
+    Limits::new(100, 6),
+    Limits::new(64, 4),
+    Limits::new(48, 2),
+    Limits::new(32, 1),
+];
+/// Maximum number of drawings that are checked against the schema.
+const MAX_CHECKS: usize = 24;
+
+/// Shortens `document`, an object without duplicate keys, so that it takes about `room` bytes: long
+/// strings are cut in the middle, long lists after their first items. Keys, numbers and short
+/// strings stay, with their spelling. One string carries `hint`, which leads to the original.
+///
+/// `None` if that can't be done, or if the outcome would violate `schema` or be longer than half of
+/// the original.
+pub(crate) fn shorten(
+    document: Node<'_>,
+    hint: &Hint,
+    room: usize,
+    schema: &OutputSchema,
+) -> Option<String> {
+    let length = document.range().len();
+    let (mut kept, mut refused) = (HashSet::new(), HashSet::new());
+    let mut drawing = fit(document, hint, room, length / 2, &kept)?;
+    for _ in 0..MAX_CHECKS {
+        let carrier = drawing
+            .carriers()
+            .find(|one| !refused.contains(&one.path))?;
+        let text = with_hint(&drawing, &carrier, hint);
+        let violations = schema.violations(&text)?;
+        if violations.is_empty() {
+            return (text.len() < length).then_some(text);
+        }
+        // The places of all other violations are to stay as they are.
+        let before = kept.len();
+        kept.extend(violations.into_iter().filter(|path| *path != carrier.path));
+        if kept.len() > before {
+            drawing = fit(document, hint, room, length / 2, &kept)?;
+        } else {
+            refused.insert(carrier.path);
+        }
+    }
+    None
+}
+
+/// The mildest drawing within `room`, or the strictest if it is within `most`.
+fn fit<'m>(
+    document: Node<'m>,
+    hint: &Hint,
+    room: usize,
+    most: usize,
+    kept: &HashSet<String>,
+) -> Option<Drawing<'m>> {
+    let mut added = hint.clone();
+    added.preview.clear();
+    let room = room.saturating_sub(Value::from(added.render()).to_string().len());
+    let mild = LEVELS
+        .iter()
+        .find_map(|limits| draw(document, *limits, room.min(most), kept));
+    mild.or_else(|| draw(document, *LEVELS.last()?, most, kept))
+}
+
+/// The text of a drawing in which one string carries the hint.
+fn with_hint(drawing: &Drawing<'_>, carrier: &Carrier, hint: &Hint) -> String {
+    let mut preview = carrier.value.clone();
+    for (path, shown, all) in drawing.cut_lists() {
+        if !preview.is_empty() {
+            preview.push('\n');
+        }
+        preview += &format!("[… {path} {shown}/{all} …]");
+    }
+    let mut hint = hint.clone();
+    hint.preview = preview;
+    let spelled = Value::from(hint.render()).to_string();
+    let mut text = drawing.text().to_owned();
+    match &carrier.range {
+        Some(range) => text.replace_range(range.clone(), &spelled),
+        None => {
+            let comma = if text.trim_end().ends_with("{}") {
+                ""
+            } else {
+                ","
+            };
+            text.truncate(text.trim_end().len().saturating_sub(1));
+            text += &format!("{comma}\"{FIELD}\":{spelled}}}");
+        }
+    }
+    text
+}

@@ -1,0 +1,224 @@
+//! A document with its strings and lists cut.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use offcut_json::{Kind, Node, View};
+use serde_json::Value;
+
+/// The field that carries the hint where no string can, if the schema allows another field.
+pub(super) const FIELD: &str = "offcut";
+/// Maximum depth of a document that is cut.
+const MAX_DEPTH: usize = 100;
+/// Number of bytes by which a cut must make a string shorter.
+const MIN_GAIN: usize = 40;
+/// Maximum number of strings of each kind that are tried as carriers.
+const MAX_CARRIERS: usize = 4;
+/// Maximum number of lists whose lengths are told.
+const MAX_LISTS: usize = 5;
+/// Maximum length in bytes of a list's path, as it is told.
+const MAX_PATH: usize = 64;
+
+/// Limits of a string and of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of a string.
+    string: usize,
+    /// Items of a list.
+    items: usize,
+}
+
+impl Limits {
+    pub(super) const fn new(string: usize, items: usize) -> Self {
+        Self { string, items }
+    }
+}
+
+/// A string that may carry the hint.
+#[derive(Clone, Debug)]
+pub(super) struct Carrier {
+    /// JSON pointer to it, and to the whole document for a new field.
+    pub(super) path: String,
+    /// Its place in the drawing; `None` for a new field at the end of the document.
+    pub(super) range: Option<Range<usize>>,
+    /// The text beside the hint.
+    pub(super) value: String,
+}
+
+/// A document as it is shown, and the strings in it that may carry the hint.
+#[derive(Debug)]
+pub(super) struct Drawing<'m> {
+    document: Node<'m>,
+    text: String,
+    path: String,
+    /// Cut strings, with the lengths that they had.
+    cut: Vec<(usize, Carrier)>,
+    /// The first strings that are not cut.
+    whole: Vec<Carrier>,
+    /// Path, items shown and items.
+    lists: Vec<(String, usize, usize)>,
+}
+
+/// Draws `document` within `limits`, with everything at the paths in `kept` as it is. `None` if that
+/// takes more than `most` bytes.
+pub(super) fn draw<'m>(
+    document: Node<'m>,
+    limits: Limits,
+    most: usize,
+    kept: &HashSet<String>,
+) -> Option<Drawing<'m>> {
+    let mut drawing = Drawing {
+        document,
+        text: String::new(),
+        path: String::new(),
+        cut: Vec::new(),
+        whole: Vec::new(),
+        lists: Vec::new(),
+    };
+    let task = Task { limits, most, kept };
+    drawing.value(document, &task, 0)?;
+    Some(drawing)
+}
+
+struct Task<'t> {
+    limits: Limits,
+    most: usize,
+    kept: &'t HashSet<String>,
+}
+
+impl Drawing<'_> {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The lists that are cut: path, items shown and items.
+    pub(super) fn cut_lists(&self) -> &[(String, usize, usize)] {
+        &self.lists
+    }
+
+    /// The strings that may carry the hint, best first: cut strings by length, a new field, and the
+    /// first of the others.
+    pub(super) fn carriers(&self) -> impl Iterator<Item = Carrier> {
+        let mut cut: Vec<&(usize, Carrier)> = self.cut.iter().collect();
+        cut.sort_by_key(|(length, _)| Reverse(*length));
+        let field = (self.document.is_object() && !self.document.has(FIELD)).then(|| Carrier {
+            path: String::new(),
+            range: None,
+            value: String::new(),
+        });
+        cut.into_iter()
+            .take(MAX_CARRIERS)
+            .map(|(_, carrier)| carrier.clone())
+            .chain(field)
+            .chain(self.whole.iter().cloned())
+    }
+
+    fn value(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match node.kind() {
+            _ if task.kept.contains(&self.path) => self.copy(node),
+            Kind::String => self.string(node.as_str()?, node, task.limits.string),
+            Kind::Array => self.list(node, task, depth)?,
+            Kind::Object => self.object(node, task, depth)?,
+            Kind::Null | Kind::Bool | Kind::Number => self.copy(node),
+        }
+        (self.text.len() <= task.most).then_some(())
+    }
+
+    fn copy(&mut self, node: Node<'_>) {
+        self.text += &node.json().to_string();
+    }
+
+    fn string(&mut self, value: &str, node: Node<'_>, limit: usize) {
+        let start = self.text.len();
+        let is_cut = value.len() > limit + MIN_GAIN;
+        let shown = is_cut.then(|| cut(value, limit));
+        match &shown {
+            Some(shown) => self.text += &Value::from(&**shown).to_string(),
+            None => self.copy(node),
+        }
+        if is_cut || self.whole.len() < MAX_CARRIERS {
+            let carrier = Carrier {
+                path: self.path.clone(),
+                range: Some(start..self.text.len()),
+                value: shown.unwrap_or_else(|| value.to_owned()),
+            };
+            if is_cut {
+                self.cut.push((value.len(), carrier));
+            } else {
+                self.whole.push(carrier);
+            }
+        }
+    }
+
+    fn list(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+        let all = node.items().count();
+        let shown = all.min(task.limits.items);
+        self.text.push('[');
+        for (nth, item) in node.items().take(shown).enumerate() {
+            if nth > 0 {
+                self.text.push(',');
+            }
+            self.inside(&nth.to_string(), item, task, depth)?;
+        }
+        self.text.push(']');
+        if shown < all && self.lists.len() < MAX_LISTS {
+            self.lists.push((told(&self.path), shown, all));
+        }
+        Some(())
+    }
+
+    fn object(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+        self.text.push('{');
+        for (nth, (name, value)) in node.fields().enumerate() {
+            if nth > 0 {
+                self.text.push(',');
+            }
+            self.text += &Value::from(name).to_string();
+            self.text.push(':');
+            self.inside(
+                &name.replace('~', "~0").replace('/', "~1"),
+                value,
+                task,
+                depth,
+            )?;
+        }
+        self.text.push('}');
+        Some(())
+    }
+
+    fn inside(&mut self, step: &str, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+        let length = self.path.len();
+        self.path.push('/');
+        self.path += step;
+        self.value(node, task, depth + 1)?;
+        self.path.truncate(length);
+        Some(())
+    }
+}
+
+/// The beginning and the end of a text.
+fn cut(text: &str, limit: usize) -> String {
+    let head = &text[..text.floor_char_boundary(limit - limit / 3)];
+    let tail = &text[text.ceil_char_boundary(text.len() - limit / 3)..];
+    format!(
+        "{head}[… {}B …]{tail}",
+        text.len() - head.len() - tail.len()
+    )
+}
+
+/// A path as a model is told: without control characters, and not long.
+fn told(path: &str) -> String {
+    let short = &path[..path.floor_char_boundary(MAX_PATH)];
+    let visible = |character: char| {
+        if character.is_control() {
+            '?'
+        } else {
+            character
+        }
+    };
+    short.chars().map(visible).collect()
+}

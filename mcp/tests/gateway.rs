@@ -1,0 +1,360 @@
+//! A client and a server with the gateway between them, over pipes in memory.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::{Ends, LIMIT, gateway, hint_in, log, reduction};
+use offcut::ToolReduction;
+use offcut::backend::Memory;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn call(id: &Value, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {"a": 1}}})
+}
+
+fn answer(id: &Value, text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}})
+}
+
+/// A list of tools by name; one with a schema.
+fn list(id: &Value, names: &[&str]) -> Value {
+    let tool = |name: &&str| match *name {
+        "rows" => {
+            json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "properties": {"log": {"type": "string"}}, "required": ["log"], "additionalProperties": false}})
+        }
+        _ => json!({"name": name, "inputSchema": {"type": "object"}}),
+    };
+    json!({"jsonrpc": "2.0", "id": id, "result": {"tools": names.iter().map(tool).collect::<Vec<_>>()}})
+}
+
+async fn listed(ends: &mut Ends, names: &[&str]) -> Value {
+    ends.ask(&json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}))
+        .await;
+    ends.reply(&list(&json!("list"), names)).await
+}
+
+#[tokio::test]
+async fn a_long_result_is_stored_and_the_reader_reads_it_back() {
+    let mut ends = Ends::around(gateway(reduction()));
+    let shown = listed(&mut ends, &["log"]).await;
+    assert_eq!(shown["result"]["tools"][1]["name"], "read_file");
+    assert_eq!(
+        shown["result"]["tools"][1]["annotations"]["readOnlyHint"],
+        true
+    );
+    for id in [
+        json!(1),
+        json!("one"),
+        json!(1.5),
+        json!(null),
+        json!(-7),
+        json!({"a": [1]}),
+    ] {
+        ends.ask(&call(&id, "log")).await;
+        let shown = ends.reply(&answer(&id, &log())).await;
+        assert_eq!(shown["id"], id);
+        let hint = hint_in(&shown).expect("it is long");
+        assert!(shown.to_string().len() < LIMIT);
+        let read = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "read_file", "arguments": {"path": hint.location.unwrap().to_string(), "pattern": "^00499"}}});
+        ends.send(&read).await;
+        let page = ends.received().await;
+        assert_eq!(
+            (&page["id"], &page["result"]["isError"]),
+            (&id, &json!(false))
+        );
+        assert!(hint_in(&page).unwrap().preview.contains("00499 naïve"));
+    }
+}
+
+#[tokio::test]
+async fn the_models_own_call_id_names_the_result() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    let mut asked = call(&json!(1), "log");
+    asked["params"]["_meta"] = json!({"claudecode/toolUseId": "toolu_01"});
+    ends.ask(&asked).await;
+    let shown = ends.reply(&answer(&json!(1), &log())).await;
+    assert_eq!(
+        hint_in(&shown).unwrap().location.unwrap().as_str(),
+        "memory://t/trunc/toolu_01"
+    );
+    asked["params"]["_meta"] = json!({"claudecode/toolUseId": "../../etc/passwd"});
+    ends.ask(&asked).await;
+    let shown = ends.reply(&answer(&json!(1), &log())).await;
+    let location = hint_in(&shown).unwrap().location.unwrap();
+    assert!(
+        location.as_str().starts_with("memory://t/trunc/") && !location.as_str().contains(".."),
+        "{location}"
+    );
+}
+
+#[tokio::test]
+async fn answers_out_of_order_find_their_calls() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log", "exact"]).await;
+    for (id, tool) in [(1, "log"), (2, "exact"), (3, "log")] {
+        ends.ask(&call(&json!(id), tool)).await;
+    }
+    for (id, is_long) in [(3, false), (2, true), (1, false)] {
+        let shown = ends.reply(&answer(&json!(id), &log())).await;
+        assert_eq!(
+            (&shown["id"], hint_in(&shown).is_none()),
+            (&json!(id), is_long)
+        );
+    }
+    // An answer to no request passes as it is.
+    let stray = answer(&json!(1), &log());
+    assert_eq!(ends.reply(&stray).await, stray);
+}
+
+#[tokio::test]
+async fn errors_and_requests_of_the_server_pass_as_they_are() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {"messages": [], "x": log()}}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {"message": log()}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "message": log()}}),
+        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": log()}}),
+    ] {
+        assert_eq!(ends.reply(&message).await, message);
+    }
+    let sampled = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": log()}]}});
+    ends.send(&sampled).await;
+    assert_eq!(ends.seen().await, sampled);
+}
+
+#[tokio::test]
+async fn the_reader_takes_another_name_if_the_server_has_its_own() {
+    let renamed = |name: &str| {
+        ToolReduction::builder()
+            .backend(Memory::named("t").unwrap())
+            .max_length_for_trunc(LIMIT)
+            .preview_length(500)
+            .read_file_tool_name(name)
+            .build()
+            .ok()
+    };
+    let with_name = offcut_mcp::Gateway::new(reduction()).renamed_by(renamed);
+    let mut ends = Ends::around(with_name.into());
+    let shown = listed(&mut ends, &["read_file", "read_stored_result", "log"]).await;
+    assert_eq!(shown["result"]["tools"][3]["name"], "read_stored_result_2");
+    ends.ask(&call(&json!(1), "read_file")).await;
+    let shown = ends.reply(&answer(&json!(1), &log())).await;
+    assert!(
+        hint_in(&shown)
+            .unwrap()
+            .prose
+            .contains("read_stored_result_2")
+    );
+
+    // Without another name, nothing is shortened: no hint could be followed.
+    let mut ends = Ends::around(gateway(reduction()));
+    let shown = listed(&mut ends, &["read_file", "log"]).await;
+    assert_eq!(shown, list(&json!("list"), &["read_file", "log"]));
+    ends.ask(&call(&json!(1), "log")).await;
+    assert_eq!(
+        ends.reply(&answer(&json!(1), &log())).await,
+        answer(&json!(1), &log())
+    );
+}
+
+#[tokio::test]
+async fn only_the_last_page_of_the_list_has_the_reader_and_other_fields_keep_their_spelling() {
+    let mut ends = Ends::around(gateway(reduction()));
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    ends.ask(&ask).await;
+    let first =
+        r#"{"jsonrpc":"2.0","id":1, "result":{ "tools":[ ],"nextCursor":"2","ttlMs":1.00}}"#;
+    assert_eq!(ends.reply_line(first).await, first);
+    ends.ask(&ask).await;
+    let last =
+        r#"{"jsonrpc":"2.0","id":1, "result":{ "tools":[{"name":"log","x":1.00} ],"ttlMs":1E2}}"#;
+    let shown = ends.reply_line(last).await;
+    let (before, after) = last.split_once(" ],").unwrap();
+    assert!(shown.starts_with(&format!("{before},{{")), "{shown}");
+    assert!(shown.ends_with(&format!("}}],{after}")), "{shown}");
+}
+
+#[tokio::test]
+async fn schemas_of_tools_are_asked_for_before_the_first_call() {
+    let mut ends = Ends::around(gateway(reduction()));
+    let mut asked = call(&json!(1), "rows");
+    asked["params"]["_meta"] =
+        json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": 1});
+    ends.send(&asked).await;
+    let own = ends.seen().await;
+    assert_eq!(own["method"], "tools/list");
+    assert_eq!(
+        own["params"],
+        json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}})
+    );
+    assert_eq!(ends.seen().await, asked);
+    // The client sees neither page.
+    let mut page = list(&own["id"], &["log"]);
+    page["result"]["nextCursor"] = json!("2");
+    ends.say(&page).await;
+    let own = ends.seen().await;
+    assert_eq!(own["params"]["cursor"], "2");
+    ends.say(&list(&own["id"], &["rows"])).await;
+    let document = json!({"log": log()});
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": document.to_string()}], "structuredContent": document}});
+    let shown = ends.reply(&result).await;
+    let shown = &shown["result"]["structuredContent"];
+    assert!(hint_in(shown).is_some() && shown.as_object().unwrap().len() == 1);
+    // It asks once.
+    ends.ask(&call(&json!(2), "log")).await;
+}
+
+#[tokio::test]
+async fn the_schema_of_a_dropped_tool_is_hidden() {
+    let dropping = offcut_mcp::Gateway::new(reduction()).drop_schemas(["rows"]);
+    let mut ends = Ends::around(dropping.into());
+    let shown = listed(&mut ends, &["rows"]).await;
+    assert_eq!(
+        shown["result"]["tools"][0],
+        json!({"name": "rows", "inputSchema": {"type": "object"}})
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_request_is_forgotten() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    ends.ask(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+    )
+    .await;
+    let late = answer(&json!(1), &log());
+    assert_eq!(ends.reply(&late).await, late);
+}
+
+#[tokio::test]
+async fn the_result_of_a_task_is_shortened_like_its_call() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    let made = json!({"jsonrpc": "2.0", "id": 1, "result": {"task": {"taskId": "t-1", "status": "working"}}});
+    assert_eq!(ends.reply(&made).await, made);
+    ends.ask(
+        &json!({"jsonrpc": "2.0", "id": 2, "method": "tasks/result", "params": {"taskId": "t-1"}}),
+    )
+    .await;
+    assert!(hint_in(&ends.reply(&answer(&json!(2), &log())).await).is_some());
+    ends.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "tasks/result", "params": {"taskId": "other"}})).await;
+    assert!(hint_in(&ends.reply(&answer(&json!(3), &log())).await).is_none());
+}
+
+#[tokio::test]
+async fn a_message_over_the_maximum_passes_unread_and_the_log_says_so() {
+    let (gateway, lines) = common::logged(offcut_mcp::Gateway::new(reduction()).max_message(5_000));
+    let mut ends = Ends::around(gateway);
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    let long = answer(&json!(1), &"x".repeat(300_000));
+    assert_eq!(ends.reply(&long).await, long);
+    ends.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "log", "arguments": {"a": "x".repeat(300_000)}}})).await;
+    let lines = lines.lock().unwrap();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[0].contains("the server")
+            && lines[1].contains("the client")
+            && lines[0].contains("5000 bytes"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_failing_store_lets_results_pass_and_the_log_says_so() {
+    let store = offcut_testkit::Faulty::new(Memory::new());
+    store.fault_on_every_write(offcut_testkit::Fault::Fail(
+        offcut::backend::ErrorKind::Unavailable,
+    ));
+    let broken = ToolReduction::recommended(store)
+        .max_length_for_trunc(LIMIT)
+        .build()
+        .unwrap();
+    let (gateway, lines) = common::logged(offcut_mcp::Gateway::new(broken));
+    let mut ends = Ends::around(gateway);
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    assert_eq!(
+        ends.reply(&answer(&json!(1), &log())).await,
+        answer(&json!(1), &log())
+    );
+    assert!(lines.lock().unwrap()[0].starts_with("the result of \"log\": "));
+}
+
+#[tokio::test]
+async fn what_the_client_asked_before_it_left_is_answered() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.send(&call(&json!(7), "read_file")).await;
+    ends.client_leaves().await;
+    assert_eq!(ends.received().await["id"], 7);
+    ends.say(&json!({"jsonrpc": "2.0", "method": "last"})).await;
+    assert_eq!(ends.received().await["method"], "last");
+    assert!(ends.server_ends().await.is_ok());
+}
+
+/// Lines of a client or a server, of which none is about a tool.
+fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let method = prop_oneof![
+        Just("initialize"),
+        Just("x/y"),
+        Just("notifications/progress"),
+        Just("resources/read")
+    ];
+    let id = prop_oneof![
+        Just("1"),
+        Just("\"a\""),
+        Just("null"),
+        Just("1.00"),
+        Just("[{}]")
+    ];
+    let message = (method, id.clone(), "[ a-z\\\\\"{}:,0-9é]{0,40}", any::<bool>()).prop_map(|(method, id, extra, spaced)| {
+        let extra = Value::from(extra);
+        let space = if spaced { "  " } else { "" };
+        format!("{{\"id\":{space}{id},\"method\":\"{method}\",\"params\":{{\"_meta\":{extra},\"n\":1.00}}}}{space}").into_bytes()
+    });
+    let result = (id, "[ a-z]{0,20}").prop_map(|(id, text)| {
+        format!(
+            "{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}},\"id\":{id}}}"
+        )
+        .into_bytes()
+    });
+    let noise = prop::collection::vec(
+        any::<u8>().prop_filter("line feeds end lines", |byte| *byte != b'\n'),
+        0..80,
+    );
+    prop::collection::vec(prop_oneof![message, result, noise], 0..20)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_pass_in_both_directions(
+        up in lines(),
+        down in lines(),
+        is_cut in any::<bool>(),
+        max in prop_oneof![Just(20_usize), Just(64 << 20)],
+    ) {
+        let joined = |lines: Vec<Vec<u8>>| {
+            let mut all = lines.join(&b"\r\n"[..]);
+            if !is_cut {
+                all.push(b'\n');
+            }
+            all
+        };
+        let (up, down) = (joined(up), joined(down));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let gateway = offcut_mcp::Gateway::new(reduction()).max_message(max);
+        let (seen, received) = runtime.block_on(common::exchange(gateway.into(), &up, &down));
+        prop_assert_eq!(seen, up);
+        prop_assert_eq!(received, down);
+    }
+}

@@ -6,11 +6,11 @@ mod names;
 
 use std::collections::{HashMap, HashSet};
 
-use offcut::Part;
 use offcut::format::Message;
+use offcut::{Part, ToolCall};
 use serde_json::Value;
 
-pub(crate) use lines::quotable;
+pub(crate) use lines::{quotable, unnumbered};
 pub(crate) use names::{Names, names};
 
 /// Number of characters to each side of a string that show its context.
@@ -27,10 +27,13 @@ struct MessageText {
     text: String,
     /// Texts that may quote: content, and strings in arguments.
     written: Vec<String>,
+    calls: Vec<ToolCall>,
+    /// The id of the call that it answers; empty unless it is a result.
+    answers: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
+pub(crate) enum Speaker {
     Tool,
     Assistant,
     Other,
@@ -84,6 +87,30 @@ impl Read {
         }
     }
 
+    /// The speaker and the text of each message.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (Speaker, &str)> {
+        let messages = self.messages.iter();
+        messages.map(|message| (message.speaker, message.text.as_str()))
+    }
+
+    /// The speaker of each message, its content, and the strings in arguments of its calls.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (Speaker, &[String])> {
+        let messages = self.messages.iter();
+        messages.map(|message| (message.speaker, &message.written[..]))
+    }
+
+    /// The calls of a message.
+    pub(crate) fn calls(&self, message: usize) -> &[ToolCall] {
+        let message = self.messages.get(message);
+        message.map_or(&[], |message| &message.calls)
+    }
+
+    /// The id of the call that a message answers.
+    pub(crate) fn answers(&self, message: usize) -> &str {
+        let message = self.messages.get(message);
+        message.map_or("", |message| &message.answers)
+    }
+
     /// Returns the text before and after the first occurrence of `used` in a message, at most
     /// `most` characters each.
     pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
@@ -120,17 +147,30 @@ impl MessageText {
         let mut written = vec![text.clone()];
         for call in calls {
             text.extend([" ", &call.name, " ", &call.arguments]);
-            match serde_json::from_str(&call.arguments) {
-                Ok(arguments) => strings_of(&arguments, &mut written),
-                Err(_) => written.push(call.arguments.clone()),
-            }
+            written.extend(argued(&call.arguments));
         }
+        let answers = match message {
+            Message::Tool { call_id, .. } => call_id.clone(),
+            _ => String::new(),
+        };
         Self {
             speaker,
             text,
             written,
+            calls: calls.to_vec(),
+            answers,
         }
     }
+}
+
+/// All strings in a call's arguments; the arguments as they stand if they are not JSON.
+pub(crate) fn argued(arguments: &str) -> Vec<String> {
+    let mut strings = Vec::new();
+    match serde_json::from_str(arguments) {
+        Ok(arguments) => strings_of(&arguments, &mut strings),
+        Err(_) => strings.push(arguments.to_owned()),
+    }
+    strings
 }
 
 fn strings_of(value: &Value, into: &mut Vec<String>) {

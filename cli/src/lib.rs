@@ -15,6 +15,7 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 mod input;
+mod measure;
 mod notes;
 mod output;
 mod replay;

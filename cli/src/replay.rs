@@ -4,11 +4,19 @@
 mod agent;
 mod card;
 mod figures;
+mod gone;
 mod ids;
+mod look;
+mod pages;
+mod script;
+mod seen;
+#[cfg(test)]
+mod seen_tests;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 mod words;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,11 +30,13 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
-pub(crate) use agent::{Change, Miss};
-use agent::{Replay, Ruler, Script};
+pub(crate) use agent::Change;
+use agent::Replay;
 pub(crate) use card::{Card, Prices};
 pub(crate) use figures::{Figures, Summary};
-pub(crate) use table::{costs, table_by_trace, visibility};
+pub(crate) use look::Miss;
+use script::{Ruler, Script};
+pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// Name of the row for doing nothing.

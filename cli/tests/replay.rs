@@ -508,13 +508,13 @@ fn money_is_shown_only_with_its_source() {
     };
     let said = format!(
         "(USD {} instead of {}, by a \\u{{1b}}[31mlist, 2026-01-31)",
-        amount(1, "bill_reads"),
+        amount(1, "bill_pages"),
         amount(0, "bill")
     );
     let line = out.replace('\n', " ");
     assert!(line.contains(&said), "{said}: {out}");
     assert!(
-        line.contains(&format!("aggressive {}.", amount(1, "bill_reads"))),
+        line.contains(&format!("aggressive {}.", amount(1, "bill_pages"))),
         "{out}"
     );
     assert!(!out.contains('\u{1b}'));

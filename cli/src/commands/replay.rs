@@ -224,6 +224,8 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &
         replay::wrapped(&seen) + "\n",
         replay::costs(names, totals, card),
         replay::visibility(names, totals),
+        replay::values(names, totals),
+        replay::outcomes(names, totals, card),
         replay::table_by_trace(names, &by_trace, card),
         replay::LEGEND.to_owned(),
     ];

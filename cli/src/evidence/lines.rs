@@ -20,6 +20,12 @@ pub(crate) fn quotable(text: &str) -> HashSet<&str> {
     found
 }
 
+/// Returns `text` without the numbers that a file reader puts before its lines.
+pub(crate) fn unnumbered(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').map(without_number).collect();
+    lines.join("\n")
+}
+
 /// Strips the number from `12→text`, `12: text`, `12|text` and `12<TAB>text`.
 fn without_number(line: &str) -> &str {
     let numbered = line.trim_start();

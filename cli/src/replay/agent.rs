@@ -1,65 +1,20 @@
 //! An agent loop that replays a transcript: each result is truncated as it arrives, and each turn
 //! of the assistant is a model call with a pass before it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use bytes::Bytes;
 use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
-use offcut::hint::Hint;
-use offcut::report::{Outcome, Subject};
+use offcut::report::Outcome;
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
 use super::figures::Figures;
-use crate::evidence::{Evidence, Read, Use, names, quotable, text_of};
-
-/// A transcript, with everything that is the same under every policy.
-pub(crate) struct Script<'t> {
-    pub(crate) messages: &'t [Message],
-    pub(crate) evidence: Evidence<'t>,
-    /// Tokens of each message.
-    pub(crate) tokens: Vec<u64>,
-    pub(crate) ruler: &'t Ruler,
-}
-
-/// Measures messages in tokens of `o200k_base`, whatever a policy counts with.
-pub(crate) struct Ruler(ToolReduction);
-
-impl Ruler {
-    pub(crate) fn new() -> Result<Self, offcut::BuildError> {
-        ToolReduction::builder()
-            .skip_truncation(true)
-            .token_counter(offcut::TokenCounter::O200kBase)
-            .build()
-            .map(Self)
-    }
-
-    /// Returns a ruler for another transcript, with its own counts, which are dropped with it.
-    pub(crate) fn for_another(&self) -> Self {
-        Self(self.0.session("transcript"))
-    }
-
-    pub(crate) fn tokens(&self, message: &mut Message) -> u64 {
-        self.0
-            .count_tokens(&Messages::new(&Plain, std::slice::from_mut(message)), &[])
-    }
-}
-
-impl<'t> Script<'t> {
-    pub(crate) fn new(messages: &'t [Message], read: &'t Read, ruler: &'t Ruler) -> Self {
-        let tokens = messages
-            .iter()
-            .map(|message| ruler.tokens(&mut message.clone()))
-            .collect();
-        Self {
-            messages,
-            evidence: Evidence::of(read),
-            tokens,
-            ruler,
-        }
-    }
-}
+use super::look::{Look, Miss};
+use super::pages::{Pages, Reading};
+use super::script::Script;
+use super::view::View;
 
 /// Result of replaying one transcript under one policy.
 #[derive(Debug, Default)]
@@ -80,35 +35,6 @@ pub(crate) struct Change {
     pub(crate) outcome: Outcome,
     pub(crate) before: u64,
     pub(crate) after: u64,
-}
-
-/// Something that a turn used and that was no longer shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Miss {
-    pub(crate) call: usize,
-    pub(crate) text: String,
-    pub(crate) is_quote: bool,
-    /// The newest result that held it.
-    pub(crate) result: usize,
-    /// True if a hint leads to it.
-    pub(crate) is_reachable: bool,
-}
-
-/// Text that is shown instead of a result.
-struct Shown {
-    text: String,
-    names: HashSet<String>,
-    lines: HashSet<String>,
-    /// Originals behind its hints.
-    originals: Vec<String>,
-}
-
-impl Shown {
-    fn leads_to(&self, text: &str) -> bool {
-        self.originals
-            .iter()
-            .any(|original| original.contains(text))
-    }
 }
 
 /// Replays `script`; without a reduction, nothing is changed.
@@ -139,8 +65,9 @@ struct Agent<'s, 't> {
     /// unchanged.
     sent: usize,
     untouched: usize,
-    /// By message: results that are not shown whole.
-    reduced: HashMap<usize, Shown>,
+    /// By message: results and calls that are not shown whole.
+    views: HashMap<usize, View>,
+    pages: Pages,
     /// Calls that have no result yet.
     open: Vec<ToolCall>,
     stored: HashMap<Location, u64>,
@@ -156,7 +83,8 @@ impl<'s, 't> Agent<'s, 't> {
             tokens: Vec::new(),
             sent: 0,
             untouched: 0,
-            reduced: HashMap::new(),
+            views: HashMap::new(),
+            pages: Pages::default(),
             open: Vec::new(),
             stored: HashMap::new(),
             replay: Replay::default(),
@@ -221,7 +149,28 @@ impl<'s, 't> Agent<'s, 't> {
         figures.breaks += u64::from(self.untouched < self.sent);
         self.sent = self.messages.len();
         self.replay.contexts.push(total);
-        self.look_for_evidence(call, total);
+        self.pages
+            .pay_again(self.untouched, &mut self.replay.figures);
+        let look = Look {
+            script: self.script,
+            views: &self.views,
+            pages: &self.pages,
+            call,
+        };
+        let misses = look.at_evidence(total, &mut self.replay.figures);
+        let gone = look.at_all(&misses, &mut self.replay.figures);
+        self.replay.misses.extend(misses);
+        if let Some(reduction) = self.reduction {
+            let reading = Reading {
+                script: self.script,
+                reduction,
+                at: self.sent,
+                context: total,
+            };
+            self.pages
+                .read(&reading, gone, &mut self.replay.figures)
+                .await;
+        }
         Ok(())
     }
 
@@ -252,123 +201,14 @@ impl<'s, 't> Agent<'s, 't> {
                     self.stored.insert(location.clone(), original.len() as u64);
                 }
             }
-            if decision.subject == Subject::Result {
-                let shown = self.shown(at).await;
-                self.reduced.insert(at, shown);
+            if let Some(reduction) = self.reduction {
+                let view = View::of(&self.messages[at], reduction).await;
+                self.views.insert(at, view);
             }
-        }
-    }
-
-    /// Collects what is still shown of a reduced result: the previews of its hints, and text that
-    /// is not a hint.
-    async fn shown(&self, at: usize) -> Shown {
-        let content = match &self.messages[at] {
-            Message::Tool { content, .. } => &content[..],
-            _ => &[],
-        };
-        let (mut texts, mut originals) = (Vec::new(), Vec::new());
-        for part in content {
-            let part = text_of(std::slice::from_ref(part));
-            match Hint::parse_all(&part) {
-                Some(hints) => {
-                    for hint in hints {
-                        if let Some(location) = &hint.location
-                            && let Some(original) = self.original(location).await
-                        {
-                            originals.push(String::from_utf8_lossy(&original).into_owned());
-                        }
-                        texts.push(hint.preview);
-                    }
-                }
-                None => texts.push(part),
-            }
-        }
-        let text = texts.join("\n");
-        let names = names(&text).into_keys().map(str::to_owned).collect();
-        let lines = quotable(&text).into_iter().map(str::to_owned).collect();
-        Shown {
-            text,
-            names,
-            lines,
-            originals,
         }
     }
 
     async fn original(&self, location: &Location) -> Option<Bytes> {
         self.reduction?.read_original(location).await?.ok()
-    }
-
-    /// Checks what the coming turn uses against what is still shown.
-    fn look_for_evidence(&mut self, call: usize, total: u64) {
-        let evidence = &self.script.evidence;
-        let (turn, calls_left) = (
-            &evidence.turns[call],
-            (evidence.turns.len() - call - 1) as u64,
-        );
-        let (mut figures, mut misses) = (self.replay.figures, Vec::new());
-        let miss = |used: &Use, is_quote, is_reachable| {
-            let result = used.results.last().copied().unwrap_or_default();
-            Miss {
-                call,
-                text: used.text.clone(),
-                is_quote,
-                result,
-                is_reachable,
-            }
-        };
-        for name in &turn.names {
-            let is_named = |at: &usize| {
-                self.reduced
-                    .get(at)
-                    .is_none_or(|shown| shown.names.contains(&name.text))
-            };
-            let is_shown = |at: &usize| {
-                let is_window_in =
-                    |shown: &Shown| evidence.is_window_in(&shown.text, *at, &name.text);
-                self.reduced.get(at).is_none_or(is_window_in)
-            };
-            let is_stored = |at: &usize| {
-                self.reduced
-                    .get(at)
-                    .is_some_and(|shown| shown.leads_to(&name.text))
-            };
-            let named = name.results.iter().any(is_named);
-            let is_reachable = named || name.results.iter().any(is_stored);
-            figures.uses += 1;
-            figures.named += u64::from(named);
-            figures.shown += u64::from(named && name.results.iter().any(is_shown));
-            figures.reachable += u64::from(is_reachable);
-            if !named {
-                misses.push(miss(name, false, is_reachable));
-            }
-        }
-        for quote in &turn.quotes {
-            let is_quoted = |at: &usize| {
-                self.reduced
-                    .get(at)
-                    .is_none_or(|shown| shown.lines.contains(&quote.text))
-            };
-            let quoted = quote.results.iter().any(is_quoted);
-            figures.quotes += 1;
-            figures.quoted += u64::from(quoted);
-            if !quoted {
-                let is_stored = |at: &usize| {
-                    self.reduced
-                        .get(at)
-                        .is_some_and(|shown| shown.leads_to(&quote.text))
-                };
-                misses.push(miss(quote, true, quote.results.iter().any(is_stored)));
-            }
-        }
-        let reads = misses
-            .iter()
-            .map(|miss| miss.result)
-            .collect::<HashSet<_>>()
-            .len() as u64;
-        figures.reads += reads;
-        figures.read_context += reads * total;
-        figures.read_calls_left += reads * calls_left;
-        self.replay.figures = figures;
-        self.replay.misses.extend(misses);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::card::Card;
+use super::seen::{Seen, Shares, share};
 
 /// Tokens of a page that is read back.
 const PAGE: u64 = 500;
@@ -38,6 +39,14 @@ pub(crate) struct Figures {
     /// once for each read.
     pub(crate) read_context: u64,
     pub(crate) read_calls_left: u64,
+    /// Values, outcomes and all else that turns needed, and what of it was in view.
+    pub(crate) seen: Seen,
+    /// Number of pages that would have been read back.
+    pub(crate) pages: u64,
+    /// Tokens that reading those pages adds, by their price: the calls that read, and the pages
+    /// themselves, which stay.
+    pub(crate) pages_cached: u64,
+    pub(crate) pages_fresh: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
     /// Time spent in clear passes.
@@ -63,6 +72,10 @@ impl Figures {
             reads,
             read_context,
             read_calls_left,
+            seen,
+            pages,
+            pages_cached,
+            pages_fresh,
             stored_objects,
             stored_bytes,
             pass,
@@ -81,6 +94,10 @@ impl Figures {
         self.reads += reads;
         self.read_context += read_context;
         self.read_calls_left += read_calls_left;
+        self.seen.add(seen);
+        self.pages += pages;
+        self.pages_cached += pages_cached;
+        self.pages_fresh += pages_fresh;
         self.stored_objects += stored_objects;
         self.stored_bytes += stored_bytes;
         self.pass += *pass;
@@ -96,6 +113,14 @@ impl Figures {
     pub(crate) fn bill_with_reads(&self, card: Card) -> f64 {
         let cached = self.read_context + PAGE * self.read_calls_left;
         self.bill(card) + card.cached * cached as f64 + card.fresh * (PAGE * self.reads) as f64
+    }
+
+    /// The bill including real pages: each page is one more call over a cached context, and stays
+    /// until the end.
+    pub(crate) fn bill_with_pages(&self, card: Card) -> f64 {
+        self.bill(card)
+            + card.cached * self.pages_cached as f64
+            + card.fresh * self.pages_fresh as f64
     }
 
     /// Builds the row for `--json`.
@@ -118,16 +143,10 @@ impl Figures {
             pass_seconds: self.pass.as_secs_f64(),
             uses: self.uses,
             quotes: self.quotes,
+            bill_pages: rounded(self.bill_with_pages(card)),
+            pages: self.pages,
+            seen: self.seen.shares(),
         }
-    }
-}
-
-/// `part / whole`, or 1 if `whole` is 0.
-pub(super) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        1.0
-    } else {
-        part as f64 / whole as f64
     }
 }
 
@@ -156,4 +175,7 @@ pub(crate) struct Summary {
     pub(crate) pass_seconds: f64,
     pub(crate) uses: u64,
     pub(crate) quotes: u64,
+    pub(crate) bill_pages: f64,
+    pub(crate) pages: u64,
+    pub(crate) seen: Shares,
 }

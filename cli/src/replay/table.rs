@@ -1,7 +1,8 @@
 //! Tables that compare the figures of several policies.
 
-use super::figures::share;
+use super::seen::share;
 use super::{Card, Figures};
+use crate::measure::Kind;
 use crate::output;
 
 /// A figure about nothing.
@@ -29,8 +30,8 @@ pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
             output::visible(name),
             percent(ratio(total.tokens as f64, none.tokens as f64)),
             percent(ratio(total.bill(card), none.bill(card))),
-            percent(ratio(total.bill_with_reads(card), none.bill(card))),
-            format!("{:.1}", 100.0 * total.reads as f64 / calls),
+            percent(ratio(total.bill_with_pages(card), none.bill(card))),
+            format!("{:.1}", 100.0 * total.pages as f64 / calls),
             format!("{:.0}k", total.peak as f64 / 1e3),
             percent(total.breaks as f64 / calls),
         ]);
@@ -55,6 +56,59 @@ pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
     aligned(&rows)
 }
 
+/// Values and own words: what turns needed beside names and lines, and still saw.
+pub(crate) fn values(names: &[&str], totals: &[Figures]) -> String {
+    let head = [
+        "policy", "numbers", "flags", "nouns", "dates", "runs", "own",
+    ];
+    let kinds = [
+        Kind::Number,
+        Kind::Flag,
+        Kind::Noun,
+        Kind::Date,
+        Kind::Run,
+        Kind::Own,
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    for (name, total) in names.iter().zip(totals) {
+        let [number, flag, noun, date, run, own] = kinds.map(|kind| seen(total, kind));
+        rows.push([output::visible(name), number, flag, noun, date, run, own]);
+    }
+    aligned(&rows)
+}
+
+/// Outcomes and actions, and the bill with reads of a flat 500 tokens, as it was measured earlier.
+pub(crate) fn outcomes(names: &[&str], totals: &[Figures], card: Card) -> String {
+    let head = [
+        "policy", "verdicts", "failing", "edits", "actions", "flat", "flat/100",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    let none = totals.first().map_or(0.0, |none| none.bill(card));
+    for (name, total) in names.iter().zip(totals) {
+        let calls = total.model_calls.max(1) as f64;
+        rows.push([
+            output::visible(name),
+            seen_in_cut(total, Kind::Verdict),
+            seen_in_cut(total, Kind::Failing),
+            seen(total, Kind::Edit),
+            seen(total, Kind::Action),
+            percent(ratio(total.bill_with_reads(card), none)),
+            format!("{:.1}", 100.0 * total.reads as f64 / calls),
+        ]);
+    }
+    aligned(&rows)
+}
+
+fn seen_in_cut(total: &Figures, kind: Kind) -> String {
+    let count = total.seen.count(kind);
+    share_of(count.seen_in_cut(), count.cut)
+}
+
+fn seen(total: &Figures, kind: Kind) -> String {
+    let count = total.seen.count(kind);
+    share_of(count.seen, count.needed)
+}
+
 /// Differences that sums hide: each figure's mean over the transcripts, unweighted, and its worst
 /// value. `by_trace` has the figures of each transcript by policy, doing nothing first.
 pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
@@ -70,7 +124,7 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
         };
         let cost = |bill: f64, none: f64| (none > 0.0).then(|| bill / none);
         let bills = figures(&|own, none| cost(own.bill(card), none.bill(card)));
-        let with_reads = figures(&|own, none| cost(own.bill_with_reads(card), none.bill(card)));
+        let with_reads = figures(&|own, none| cost(own.bill_with_pages(card), none.bill(card)));
         let named = figures(&|own, _| (own.uses > 0).then(|| share(own.named, own.uses)));
         let quoted = figures(&|own, _| (own.quotes > 0).then(|| share(own.quoted, own.quotes)));
         let both = |of: &[f64], worse: fn(f64, f64) -> f64| {

@@ -1,6 +1,6 @@
 //! A replay's result in words: the outcome in one sentence, and the meaning of the columns.
 
-use super::figures::share;
+use super::seen::share;
 use super::{Figures, Prices};
 use crate::output;
 
@@ -16,6 +16,13 @@ reads/100   such reads per 100 calls          peak    tokens of the largest call
 named       share of the strings that it used from results and could still see
 shown       the same, with their surroundings quoted  the same for whole lines
 reachable   visible, or stored behind a hint  breaks  calls that miss the cache
+numbers     of three digits and more, flags (--all), nouns (Ada Lovelace), dates
+            and amounts, runs of five words: used from results and still seen
+own         the same for names and lines from arguments of its own calls
+verdicts    exit codes and counts of tests, builds, installs that it could see
+failing     the same for their lines that report failures
+edits       old texts of edits in view    actions  values of calls that change
+flat        the bill with reads of 500 tokens each   flat/100  their number
 ";
 
 /// Describes the outcome under the first policy, the main one.
@@ -28,7 +35,7 @@ pub(crate) fn sentence(
     let ([_, name, ..], [none, total, ..]) = (names, totals) else {
         return String::new();
     };
-    let (bill, was) = (total.bill_with_reads(prices.card), none.bill(prices.card));
+    let (bill, was) = (total.bill_with_pages(prices.card), none.bill(prices.card));
     let cost = if was > 0.0 { bill / was } else { 1.0 };
     let (these, they) = match transcripts {
         1 => ("this transcript".to_owned(), "it"),
@@ -75,7 +82,7 @@ pub(crate) fn money(names: &[&str], totals: &[Figures], prices: &Prices) -> Opti
         .iter()
         .zip(totals)
         .map(|(name, total)| {
-            let bill = amount(total.bill_with_reads(prices.card));
+            let bill = amount(total.bill_with_pages(prices.card));
             format!("{} {bill}", output::visible(name))
         })
         .collect();

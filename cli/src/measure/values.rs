@@ -1,0 +1,246 @@
+//! Values of a text: numbers, options, proper nouns, dates and amounts, and runs of five words.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::needs::{Kind, Need};
+use crate::evidence::{Read, Speaker, Use};
+
+/// Minimum number of digits of a number.
+const MIN_DIGITS: usize = 3;
+/// Number of words in a run.
+const RUN: usize = 5;
+
+struct Patterns {
+    number: Regex,
+    flag: Regex,
+    word: Regex,
+    date: Regex,
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    #[allow(
+        clippy::expect_used,
+        reason = "constant patterns, compiled by every test"
+    )]
+    let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
+    let month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*";
+    let date = [
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
+        r"[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4}",
+        r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?",
+        &format!("{month} [0-9]{{1,2}}(?:, [0-9]{{4}})?"),
+        &format!("[0-9]{{1,2}} {month}(?: [0-9]{{4}})?"),
+        r"[$€£¥][0-9][0-9.,]*",
+        r"[0-9][0-9.,]* ?(?:%|€|USD|EUR|GBP)",
+    ]
+    .join("|");
+    Patterns {
+        number: pattern("[0-9]+(?:[.,][0-9]+)*"),
+        flag: pattern("--[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"),
+        word: pattern(r"\p{Lu}\p{Ll}\p{L}*"),
+        date: pattern(&date),
+    }
+});
+
+/// Calls `see` with each value of `text`.
+fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
+    let joins_word = |c: char| c.is_alphanumeric() || c == '_';
+    let stands_alone = |start: usize, end: usize| {
+        !text[..start].ends_with(joins_word) && !text[end..].starts_with(joins_word)
+    };
+    for number in PATTERNS.number.find_iter(text) {
+        let digits = number.as_str().bytes().filter(u8::is_ascii_digit).count();
+        if digits >= MIN_DIGITS && stands_alone(number.start(), number.end()) {
+            see(Kind::Number, number.as_str());
+        }
+    }
+    for flag in PATTERNS.flag.find_iter(text) {
+        if !text[..flag.start()].ends_with(|c: char| joins_word(c) || c == '-') {
+            see(Kind::Flag, flag.as_str());
+        }
+    }
+    let mut before: Option<(usize, usize)> = None;
+    for word in PATTERNS.word.find_iter(text) {
+        if !stands_alone(word.start(), word.end()) {
+            continue;
+        }
+        if let Some((start, end)) = before
+            && &text[end..word.start()] == " "
+        {
+            see(Kind::Noun, &text[start..word.end()]);
+        }
+        before = Some((word.start(), word.end()));
+    }
+    for date in PATTERNS.date.find_iter(text) {
+        if !text[..date.start()].ends_with(joins_word) {
+            see(Kind::Date, date.as_str());
+        }
+    }
+}
+
+/// Calls `see` with each run of five words in a line of `text`: lower-case, one space between them.
+/// `step` gets true if the run was wanted; then the next one starts after it.
+fn each_run(text: &str, mut see: impl FnMut(&str) -> bool) {
+    for line in text.split('\n') {
+        let mut words: Vec<String> = Vec::new();
+        for token in line.split_whitespace().map(Some).chain([None]) {
+            let word = token.and_then(plain_word);
+            let ends = word.is_none_or(|(_, ends)| ends);
+            words.extend(word.map(|(word, _)| word.to_lowercase()));
+            if ends {
+                runs_of(&words, &mut see);
+                words.clear();
+            }
+        }
+    }
+}
+
+fn runs_of(words: &[String], see: &mut impl FnMut(&str) -> bool) {
+    let mut at = 0;
+    while at + RUN <= words.len() {
+        let is_wanted = see(&words[at..at + RUN].join(" "));
+        at += if is_wanted { RUN } else { 1 };
+    }
+}
+
+/// The word in `token` without the marks around it, if it is made of letters only; true if a
+/// sentence ends after it.
+fn plain_word(token: &str) -> Option<(&str, bool)> {
+    let word = token.trim_start_matches(['(', '"', '\'', '`', '*', '“']);
+    let rest = word.trim_end_matches([')', '"', '\'', '`', '*', '”', ',', ';', ':', '.', '!', '?']);
+    let is_letter = |c: char| c.is_alphabetic() || matches!(c, '\'' | '’' | '-');
+    let is_word = rest.starts_with(char::is_alphabetic) && rest.chars().all(is_letter);
+    is_word.then(|| (rest, word[rest.len()..].contains(['.', '!', '?'])))
+}
+
+/// A hash that identifies a value of a kind.
+pub(super) fn key(kind: Kind, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (kind, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Hashes of all values of `text`, overlapping runs included.
+pub(crate) fn keys(text: &str) -> HashSet<u64> {
+    let mut keys = HashSet::new();
+    each(text, |kind, value| {
+        keys.insert(key(kind, value));
+    });
+    each_run(text, |run| {
+        keys.insert(key(Kind::Run, run));
+        false
+    });
+    keys
+}
+
+impl Need {
+    /// The hash that [`keys`] gives for this value.
+    pub(crate) fn key(&self) -> u64 {
+        key(self.kind, &self.what.text)
+    }
+}
+
+/// Values that each turn takes from results: those that a result holds and nobody has said before.
+pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
+    let (mut said, mut known) = (HashSet::new(), HashMap::<u64, Vec<usize>>::new());
+    let mut turns = Vec::new();
+    for (at, (speaker, text)) in read.texts().enumerate() {
+        let own = keys(text);
+        if speaker == Speaker::Tool {
+            own.iter()
+                .for_each(|key| known.entry(*key).or_default().push(at));
+            continue;
+        }
+        if speaker == Speaker::Assistant {
+            let (mut needs, mut seen) = (Vec::new(), HashSet::new());
+            let mut take = |kind, value: &str| {
+                let key = key(kind, value);
+                let results = known.get(&key).filter(|_| !said.contains(&key));
+                if let Some(results) = results
+                    && seen.insert(key)
+                {
+                    let what = Use {
+                        text: value.to_owned(),
+                        results: results.clone(),
+                    };
+                    needs.push(Need { kind, what });
+                }
+                results.is_some()
+            };
+            each(text, |kind, value| {
+                take(kind, value);
+            });
+            each_run(text, |run| take(Kind::Run, run));
+            turns.push(needs);
+        }
+        said.extend(own);
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(Kind, String)> {
+        let mut found = Vec::new();
+        each(text, |kind, value| found.push((kind, value.to_owned())));
+        found
+    }
+
+    #[test]
+    fn each_kind_of_value_is_found_and_its_neighbours_are_not() {
+        let of = |kind, text: &str| -> Vec<String> {
+            let all = found(text).into_iter();
+            all.filter(|(own, _)| *own == kind)
+                .map(|(_, value)| value)
+                .collect()
+        };
+        assert_eq!(
+            of(
+                Kind::Number,
+                "12 of 345, 1,234.5 and 99.1; x100 100x _123 5768."
+            ),
+            ["345", "1,234.5", "99.1", "5768"]
+        );
+        assert_eq!(
+            of(Kind::Flag, "run --dry-run --n -x ---no a--b --x=1 --all"),
+            ["--dry-run", "--all"]
+        );
+        assert_eq!(
+            of(
+                Kind::Noun,
+                "see New York Times, then Ada Lovelace. NASA Report; Old\nTown"
+            ),
+            ["New York", "York Times", "Ada Lovelace"]
+        );
+        assert_eq!(
+            of(
+                Kind::Date,
+                "2026-11-23 at 14:45, 3 May 2024, $12.50, 40 % and v1.2.3"
+            ),
+            ["2026-11-23", "14:45", "3 May 2024", "$12.50,", "40 %"]
+        );
+    }
+
+    #[test]
+    fn runs_are_five_words_of_one_sentence() {
+        let runs = |text: &str| {
+            let mut runs = Vec::new();
+            each_run(text, |run| {
+                runs.push(run.to_owned());
+                false
+            });
+            runs
+        };
+        assert_eq!(
+            runs("The quick, brown fox jumps over. It is\nlet x = 5; a b c d"),
+            ["the quick brown fox jumps", "quick brown fox jumps over"]
+        );
+        assert_eq!(runs("one two three four 5 six seven"), [""; 0]);
+    }
+}

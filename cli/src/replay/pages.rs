@@ -1,0 +1,177 @@
+//! Pages that are read back, through the real reader.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use offcut::agent::Tool;
+use offcut::format::Message;
+use offcut::hint::Hint;
+use offcut::{ToolCall, ToolReduction};
+use serde_json::json;
+
+use super::figures::Figures;
+use super::gone::Gone;
+use super::script::Script;
+use super::view::{View, position};
+use crate::evidence::text_of;
+use crate::measure::Need;
+
+/// The pages that have been read, which stay until the end.
+#[derive(Default)]
+pub(super) struct Pages {
+    /// Number of messages before each page, and its tokens.
+    costs: Vec<(usize, u64)>,
+    views: Vec<View>,
+}
+
+/// A model call that may read.
+pub(super) struct Reading<'r, 't> {
+    pub(super) script: &'r Script<'t>,
+    pub(super) reduction: &'r ToolReduction,
+    /// Number of messages in the request, and their tokens.
+    pub(super) at: usize,
+    pub(super) context: u64,
+}
+
+impl Pages {
+    /// Returns true if a page shows a name or a line.
+    pub(super) fn show_words(&self, text: &str) -> bool {
+        let mut views = self.views.iter();
+        views.any(|view| view.names.contains(text) || view.lines.contains(text))
+    }
+
+    /// Returns true if a page shows `need`.
+    pub(super) fn show(&self, need: &Need) -> bool {
+        self.views.iter().any(|view| view.holds(need))
+    }
+
+    /// Charges the pages so far for a further call. `untouched` is the number of messages that the
+    /// cache still has.
+    pub(super) fn pay_again(&self, untouched: usize, figures: &mut Figures) {
+        for (at, tokens) in &self.costs {
+            if *at <= untouched {
+                figures.pages_cached += tokens;
+            } else {
+                figures.pages_fresh += tokens;
+            }
+        }
+    }
+
+    /// Reads what is `gone`: one page for each stretch that no earlier page shows.
+    pub(super) async fn read(
+        &mut self,
+        reading: &Reading<'_, '_>,
+        gone: Vec<Gone>,
+        figures: &mut Figures,
+    ) {
+        let mut by_place = BTreeMap::<(usize, String), (Option<Arc<str>>, Vec<String>)>::new();
+        for Gone {
+            text,
+            message,
+            stored,
+        } in gone
+        {
+            let (place, original) = match stored {
+                Some((location, original)) => (location.as_str().to_owned(), Some(original)),
+                None => (String::new(), None),
+            };
+            let (_, texts) = by_place
+                .entry((message, place))
+                .or_insert_with(|| (original, Vec::new()));
+            texts.push(text);
+        }
+        for ((message, location), (original, texts)) in by_place {
+            match original {
+                Some(original) => {
+                    self.read_back(reading, &location, &original, &texts, figures)
+                        .await;
+                }
+                // Nothing was stored, so the tool has to be called once more.
+                None => {
+                    let tokens = reading.script.tokens[message];
+                    let text = text_of_message(&reading.script.messages[message]);
+                    self.take(reading, tokens, View::of_text(text), figures);
+                }
+            }
+        }
+    }
+
+    async fn read_back(
+        &mut self,
+        reading: &Reading<'_, '_>,
+        location: &str,
+        original: &str,
+        texts: &[String],
+        figures: &mut Figures,
+    ) {
+        let mut wanted: Vec<(usize, &str)> = texts
+            .iter()
+            .filter_map(|text| Some((position(original, text)?, text.as_str())))
+            .collect();
+        wanted.sort_unstable();
+        let mut shown = Vec::<String>::new();
+        for (at, text) in wanted {
+            if shown.iter().any(|page| position(page, text).is_some()) {
+                continue;
+            }
+            let Some((tokens, page)) = page(reading, location, &offset(original, at)).await else {
+                continue;
+            };
+            shown.push(page.clone());
+            self.take(reading, tokens, View::of_text(page), figures);
+        }
+    }
+
+    fn take(&mut self, reading: &Reading<'_, '_>, tokens: u64, view: View, figures: &mut Figures) {
+        let before: u64 = self.costs.iter().map(|(_, tokens)| tokens).sum();
+        figures.pages += 1;
+        figures.pages_cached += reading.context + before;
+        figures.pages_fresh += tokens;
+        self.costs.push((reading.at, tokens));
+        self.views.push(view);
+    }
+}
+
+/// Length in bytes from which a line is read from the middle.
+const LONG_LINE: usize = 400;
+
+/// The reader's offset for a byte of `original`: its line, or the place in a long line.
+fn offset(original: &str, at: usize) -> String {
+    let before = &original[..at];
+    let start = before.rfind('\n').map_or(0, |feed| feed + 1);
+    let line = before.matches('\n').count() + 1;
+    if at - start > LONG_LINE {
+        format!("{line}+{}", at - start)
+    } else {
+        line.to_string()
+    }
+}
+
+/// A page as the reader returns it: its tokens as a message, and the stored text in it.
+async fn page(reading: &Reading<'_, '_>, location: &str, offset: &str) -> Option<(u64, String)> {
+    let reader = reading.reduction.read_file_tool();
+    let name = reader.definition().name;
+    let arguments = json!({"path": location, "offset": offset}).to_string();
+    let call = ToolCall::new("page", name, arguments);
+    let output = reader.call(&call).await.ok()?;
+    let (parts, _) = output.into_parts().await;
+    let text = text_of(&parts);
+    let mut message = Message::tool(&call, vec![text.as_str().into()], false);
+    let shown = Hint::parse_all(&text).map_or_else(String::new, |hints| {
+        hints.into_iter().map(|hint| hint.preview).collect()
+    });
+    Some((reading.script.ruler.tokens(&mut message), shown))
+}
+
+fn text_of_message(message: &Message) -> String {
+    match message {
+        Message::Assistant { content, calls } => {
+            let arguments = calls.iter().map(|call| call.arguments.as_str());
+            let arguments: Vec<&str> = arguments.collect();
+            text_of(content) + &arguments.join("\n")
+        }
+        Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
+            text_of(content)
+        }
+    }
+}

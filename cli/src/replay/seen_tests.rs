@@ -1,0 +1,430 @@
+//! Needs compared with a naive count, which takes messages apart with loops of its own and looks at
+//! everything again at each call; and planted losses, each of which must be flagged.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use offcut::format::{Message, Messages, Plain};
+use offcut::hint::Hint;
+use offcut::{Part, Settings, ToolCall, ToolOutput, ToolReduction, Turn};
+
+use super::agent::replay;
+use super::{Figures, Read, Ruler, Script, scratch};
+use crate::measure::Kind;
+use crate::settings;
+use crate::transcript::sources;
+
+fn figures(messages: &[Message], toml: &str) -> Figures {
+    let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
+    let script = Script::new(messages, &read, &ruler);
+    let reduction = build(toml);
+    let runtime = settings::runtime().unwrap();
+    runtime
+        .block_on(replay(&script, Some(&reduction)))
+        .unwrap()
+        .figures
+}
+
+fn build(toml: &str) -> ToolReduction {
+    let settings = Settings::from_toml(toml).unwrap();
+    settings::build(&settings, "a test", Some(scratch())).unwrap()
+}
+
+/// Cuts each result of over 600 bytes to its first 150 and last 150 bytes, and arguments when old.
+const CUT: &str = "max_length_for_trunc = 900\npreview_length = 300\nmax_tokens_for_clear = 1_000\nclear_tool_inputs = true\nclear_tool_inputs_above = 100";
+
+// ---- A naive count ----
+
+fn text_of(parts: &[Part]) -> String {
+    let mut texts = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(text.clone()),
+            Part::Json(value) => texts.push(value.to_string()),
+            _ => {}
+        }
+    }
+    texts.join("\n")
+}
+
+fn whole(message: &Message) -> String {
+    match message {
+        Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
+            text_of(content)
+        }
+        Message::Assistant { content, calls } => {
+            let mut text = text_of(content);
+            for call in calls {
+                text += &format!(" {} {}", call.name, call.arguments);
+            }
+            text
+        }
+    }
+}
+
+/// Text in which hints stand as what they preview and say.
+fn as_shown(message: &Message) -> String {
+    let Message::Tool { content, .. } = message else {
+        return whole(message);
+    };
+    let mut shown = String::new();
+    for part in content {
+        let text = text_of(std::slice::from_ref(part));
+        match Hint::parse_all(&text) {
+            Some(hints) => {
+                for hint in hints {
+                    shown += &format!("{}\n{}\n", hint.preview, hint.prose);
+                }
+            }
+            None => shown += &format!("{text}\n"),
+        }
+    }
+    shown
+}
+
+fn numbers(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let is_word = |at: usize| {
+        chars
+            .get(at)
+            .is_some_and(|c| c.is_alphanumeric() || *c == '_')
+    };
+    let is_digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < chars.len() {
+        if !is_digit(at) {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while is_digit(at) || matches!(chars.get(at), Some('.' | ',')) && is_digit(at + 1) {
+            at += 1;
+        }
+        let number: String = chars[start..at].iter().collect();
+        let before = start > 0 && is_word(start - 1);
+        if !before && !is_word(at) && number.chars().filter(char::is_ascii_digit).count() >= 3 {
+            found.push(number);
+        }
+    }
+    found
+}
+
+fn flags(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    for (at, _) in text.match_indices("--") {
+        let before = text[..at].chars().next_back();
+        let name: String = text[at + 2..].chars().take_while(|c| is_part(*c)).collect();
+        let name = name.trim_end_matches('-');
+        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if starts
+            && name.len() > 1
+            && !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+        {
+            found.push(format!("--{name}"));
+        }
+    }
+    found
+}
+
+/// Runs of five words, overlapping; an empty string ends a stretch of them.
+fn runs(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let tokens: Vec<&str> = line.split_whitespace().collect();
+        for five in tokens.windows(5) {
+            let mut words = Vec::new();
+            for (at, token) in five.iter().enumerate() {
+                let word = token.trim_start_matches(|c| "(\"'`*“".contains(c));
+                let bare = word.trim_end_matches(|c| ")\"'`*”,;:.!?".contains(c));
+                let letters = bare.chars().all(|c| c.is_alphabetic() || "'’-".contains(c));
+                let ends = word[bare.len()..].contains(|c| ".!?".contains(c));
+                if letters && bare.starts_with(char::is_alphabetic) && (at == 4 || !ends) {
+                    words.push(bare.to_lowercase());
+                }
+            }
+            let is_run = words.len() == 5;
+            found.push(if is_run {
+                words.join(" ")
+            } else {
+                String::new()
+            });
+        }
+        found.push(String::new());
+    }
+    found
+}
+
+/// Needed and seen, by kind, looked up in everything at each call.
+async fn naive(
+    messages: &[Message],
+    reduction: &ToolReduction,
+) -> BTreeMap<&'static str, [u64; 2]> {
+    type Find = fn(&str) -> Vec<String>;
+    let kinds: [(&'static str, Find, bool); 3] = [
+        ("numbers", numbers, false),
+        ("flags", flags, false),
+        ("runs", runs, true),
+    ];
+    let (mut now, mut open) = (Vec::<Message>::new(), Vec::<ToolCall>::new());
+    let mut counts = BTreeMap::new();
+    for message in messages {
+        let mut message = message.clone();
+        match &mut message {
+            Message::Assistant { calls, .. } => {
+                open.clone_from(calls);
+                let mut conversation = Messages::new(&Plain, &mut now);
+                let mut turn = Turn::new(&mut conversation);
+                reduction.clear_turn(&mut turn).await.unwrap();
+                for (name, find, skips) in kinds {
+                    let [needed, seen] = counts.entry(name).or_insert([0, 0]);
+                    let (mut done, mut skip) = (Vec::new(), 0);
+                    for value in find(&whole(&message)) {
+                        if value.is_empty() || skip > 0 {
+                            skip = if value.is_empty() { 0 } else { skip - 1 };
+                            continue;
+                        }
+                        let holds = |text: String| find(&text).contains(&value);
+                        let is_result = |at: usize| matches!(messages[at], Message::Tool { .. });
+                        let before = 0..now.len();
+                        let said = before
+                            .clone()
+                            .any(|at| !is_result(at) && holds(whole(&messages[at])));
+                        let held: Vec<usize> = before
+                            .filter(|at| is_result(*at) && holds(whole(&messages[*at])))
+                            .collect();
+                        if said || held.is_empty() {
+                            continue;
+                        }
+                        // A run that counts takes its words with it.
+                        skip = if skips { 4 } else { 0 };
+                        if done.contains(&value) {
+                            continue;
+                        }
+                        *needed += 1;
+                        *seen += u64::from(
+                            held.iter()
+                                .any(|at| now[*at] == messages[*at] || holds(as_shown(&now[*at]))),
+                        );
+                        done.push(value);
+                    }
+                }
+            }
+            Message::Tool {
+                call_id,
+                name,
+                content,
+                is_error,
+            } => {
+                let at = open.iter().position(|call| call.id == *call_id);
+                let call = at.map_or_else(
+                    || ToolCall::new(&*call_id, &*name, ""),
+                    |at| open.remove(at),
+                );
+                let mut output = ToolOutput::parts(content.clone());
+                output.is_error = *is_error;
+                *content = reduction.truncate(&call, output).await.unwrap().parts;
+            }
+            Message::System { .. } | Message::User { .. } => {}
+        }
+        now.push(message);
+    }
+    counts
+}
+
+fn assert_agrees(messages: &[Message], toml: &str, at: &str) -> u64 {
+    let found = figures(messages, toml).seen;
+    let runtime = settings::runtime().unwrap();
+    let expected = runtime.block_on(naive(messages, &build(toml)));
+    let mut all = 0;
+    for (name, kind) in [
+        ("numbers", Kind::Number),
+        ("flags", Kind::Flag),
+        ("runs", Kind::Run),
+    ] {
+        let count = found.count(kind);
+        let expected = expected.get(name).copied().unwrap_or_default();
+        assert_eq!([count.needed, count.seen], expected, "{name} of {at}");
+        all += count.needed;
+    }
+    all
+}
+
+fn look(id: &str, arguments: &str, text: &str) -> [Message; 2] {
+    let call = ToolCall::new(id, "shell", arguments);
+    let result = Message::tool(&call, vec![text.into()], false);
+    [Message::calls(vec![call]), result]
+}
+
+#[test]
+fn a_naive_count_of_values_agrees() {
+    let mut messages = vec![Message::user("go, with --known and 1000")];
+    for round in 0..12_u64 {
+        let text = format!(
+            "head {round}\n{}\ntakes --option-{} and {} bytes, 9{round}1.5 in all\nthe quick brown fox number {} jumps over our lazy dogs today\n{}\ntail {}",
+            "filler words here\n".repeat(20),
+            ["a", "bb", "cc"][round as usize % 3],
+            4_000 + round,
+            ["one", "two", "three"][round as usize % 3],
+            "more of it\n".repeat(30),
+            7_000 + round,
+        );
+        messages.extend(look(&format!("c{round}"), "{\"command\":\"x\"}", &text));
+        messages.push(Message::assistant(format!(
+            "I saw {} and {}, --known, --option-bb: jumps over our lazy dogs today.",
+            4_000 + round,
+            7_000 + round / 2,
+        )));
+        messages.push(Message::user("go on"));
+    }
+    assert!(assert_agrees(&messages, CUT, "our own session") >= 15);
+}
+
+#[test]
+fn a_naive_count_of_values_agrees_on_real_transcripts() {
+    let folder = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from);
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        let skipped = "SKIPPED a_naive_count_of_values_agrees_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
+        writeln!(std::io::stderr(), "{skipped}").unwrap();
+        return;
+    };
+    // Looking everything up again at each call is slow: some short ones will do.
+    let mut chosen = sources(&[folder]).unwrap();
+    chosen.sort_by_key(crate::transcript::Source::size);
+    let mut all = 0;
+    for source in chosen.iter().step_by(3).take(8) {
+        for messages in source.read().unwrap() {
+            all += assert_agrees(&messages, CUT, &source.name());
+        }
+    }
+    assert!(all > 30, "{all} values");
+}
+
+// ---- Planted losses ----
+
+/// A session that learns `text`, surrounded by much else, and then says `use_of_it`.
+fn planted(command: &str, text: &str, use_of_it: Message) -> Vec<Message> {
+    let filler = "nothing of note in this line\n".repeat(40);
+    let arguments = serde_json::json!({ "command": command }).to_string();
+    let mut messages = vec![Message::user("go")];
+    messages.extend(look(
+        "c1",
+        &arguments,
+        &format!("{filler}{text}\n{filler}the end"),
+    ));
+    messages.push(use_of_it);
+    messages
+}
+
+fn lost(messages: &[Message], kind: Kind) -> (u64, u64) {
+    let count = figures(messages, CUT).seen.count(kind);
+    (count.needed, count.seen)
+}
+
+#[test]
+fn each_planted_loss_is_flagged_by_its_kind() {
+    let says = |text: &str| Message::assistant(text);
+    for (kind, text, said) in [
+        (Kind::Number, "distance: 5768 m", "It is 5768 away."),
+        (Kind::Flag, "  --dry-run  try it", "Use --dry-run."),
+        (Kind::Noun, "by Ada Lovelace", "Ada Lovelace wrote it."),
+        (Kind::Date, "until 2026-03-04", "Until 2026-03-04."),
+        (
+            Kind::Run,
+            "they never come back after noon",
+            "They never come back after noon.",
+        ),
+    ] {
+        let messages = planted("x", text, says(said));
+        assert_eq!(lost(&messages, kind), (1, 0), "{text}");
+        let done = figures(&messages, CUT);
+        assert_eq!(done.pages, u64::from(kind.is_read_back()), "{text}");
+        assert_eq!(done.seen.count(kind).readable, 1, "{text}");
+    }
+    // The end is shown, so nothing is lost there.
+    let kept = planted("x", "-", says("This is the end."));
+    assert_eq!(figures(&kept, CUT).pages, 0);
+}
+
+#[test]
+fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
+    let hidden = planted(
+        "npm test",
+        "12 pass\n1 fail\nFAIL a.test.ts: adds",
+        Message::assistant("So."),
+    );
+    assert_eq!(lost(&hidden, Kind::Verdict), (1, 0));
+    assert_eq!(lost(&hidden, Kind::Failing), (1, 0));
+    assert_eq!(
+        lost(
+            &planted("cat test", "1 fail", Message::assistant("So.")),
+            Kind::Verdict
+        ),
+        (0, 0)
+    );
+    let mut shown = planted("npm test", "-", Message::assistant("So."));
+    if let Message::Tool { content, .. } = &mut shown[2] {
+        *content = vec![format!("{}\n12 pass\n0 fail", "x of y\n".repeat(300)).into()];
+    }
+    assert_eq!(lost(&shown, Kind::Verdict), (1, 1));
+}
+
+#[test]
+fn old_text_and_values_that_a_call_repeats_are_flagged() {
+    let edit = r#"{"path": "src/zone_file.rs", "old_string": "let zone = 1;\n    let area = 2;", "new_string": "-"}"#;
+    let edits = planted(
+        "x",
+        "src/zone_file.rs\n12→let zone = 1;\n13→    let area = 2;",
+        Message::calls(vec![ToolCall::new("c2", "edit", edit)]),
+    );
+    assert_eq!(lost(&edits, Kind::Edit), (1, 0));
+    assert_eq!(lost(&edits, Kind::Action), (1, 0));
+    let whole = "skip_truncation = true\nskip_clear = true";
+    let count = figures(&edits, whole).seen.count(Kind::Edit);
+    assert_eq!((count.needed, count.seen), (1, 1));
+}
+
+#[test]
+fn own_words_in_cleared_arguments_are_flagged_and_read_back() {
+    let long = format!(
+        r#"{{"text": "const only_here = 7; {}"}}"#,
+        "and so on ".repeat(40)
+    );
+    let mut messages = vec![Message::user("go")];
+    messages.extend(look("c1", &long, "written"));
+    for round in 0..3 {
+        messages.extend(look(
+            &format!("d{round}"),
+            "{}",
+            &"some words\n".repeat(250),
+        ));
+    }
+    messages.push(Message::assistant("It has only_here in it."));
+    let done = figures(&messages, &format!("{CUT}\nskip_truncation = true"));
+    let own = done.seen.count(Kind::Own);
+    assert_eq!((own.needed, own.seen, own.readable), (1, 0, 1));
+    assert_eq!(done.pages, 1);
+    assert_eq!(done.reads, 0, "no result held it");
+}
+
+#[test]
+fn a_page_that_was_read_stays_and_is_paid_for() {
+    let mut messages = planted(
+        "x",
+        "distance: 5768 m\nheight: 9123 m",
+        Message::assistant("5768"),
+    );
+    messages.push(Message::user("and?"));
+    messages.push(Message::assistant("9123"));
+    let done = figures(&messages, CUT);
+    // Both numbers are on one page, and the second turn still has it.
+    assert_eq!((done.pages, done.seen.count(Kind::Number).seen), (1, 0));
+    let more = done.bill_with_pages(super::Card::DEFAULT) - done.bill(super::Card::DEFAULT);
+    let (cached, fresh) = (done.pages_cached as f64, done.pages_fresh as f64);
+    assert!((more - 0.1 * cached - fresh).abs() < 1e-9);
+    // The page is sent once fresh, and once from the cache, beside the context of the call that
+    // read it.
+    let read_context = done.pages_cached - done.pages_fresh;
+    assert!(read_context > 0 && read_context < done.tokens, "{done:?}");
+}

@@ -1,0 +1,112 @@
+//! Views of a message that became shorter: its texts as the model sees them, and the originals
+//! that its hints lead to.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use offcut::ToolReduction;
+use offcut::backend::Location;
+use offcut::format::Message;
+use offcut::hint::Hint;
+
+use crate::evidence::{argued, names, quotable, text_of, unnumbered};
+use crate::measure::{self, Kind, Need};
+
+/// Text that is shown instead of a message's own.
+pub(super) struct View {
+    pub(super) text: String,
+    pub(super) names: HashSet<String>,
+    pub(super) lines: HashSet<String>,
+    pub(super) values: HashSet<u64>,
+    /// The text without line numbers, then the sentences of hints.
+    pub(super) plain: String,
+    /// Originals behind its hints.
+    pub(super) originals: Vec<(Location, Arc<str>)>,
+}
+
+impl View {
+    /// The view of a text that leads nowhere.
+    pub(super) fn of_text(text: String) -> Self {
+        let names = names(&text).into_keys().map(str::to_owned).collect();
+        let lines = quotable(&text).into_iter().map(str::to_owned).collect();
+        Self {
+            names,
+            lines,
+            values: measure::keys(&text),
+            plain: unnumbered(&text),
+            originals: Vec::new(),
+            text,
+        }
+    }
+
+    /// Collects what is still shown of a message: the previews of its hints, and text that is not a
+    /// hint.
+    pub(super) async fn of(message: &Message, reduction: &ToolReduction) -> Self {
+        let mut texts = Vec::new();
+        match message {
+            Message::Tool { content, .. } => {
+                let parts = content.iter();
+                texts.extend(parts.map(|part| text_of(std::slice::from_ref(part))));
+            }
+            Message::Assistant { content, calls } => {
+                texts.push(text_of(content));
+                texts.extend(calls.iter().flat_map(|call| argued(&call.arguments)));
+            }
+            Message::System { .. } | Message::User { .. } => {}
+        }
+        let (mut shown, mut said, mut originals) = (Vec::new(), Vec::new(), Vec::new());
+        for text in texts {
+            let Some(hints) = Hint::parse_all(&text) else {
+                shown.push(text);
+                continue;
+            };
+            for hint in hints {
+                said.push(hint.prose);
+                if let Some(location) = hint.location
+                    && let Some(Ok(original)) = reduction.read_original(&location).await
+                {
+                    let original = Arc::from(String::from_utf8_lossy(&original));
+                    originals.push((location, original));
+                }
+                shown.push(hint.preview);
+            }
+        }
+        let mut view = Self::of_text(shown.join("\n"));
+        view.originals = originals;
+        let said = said.join("\n");
+        view.values.extend(measure::keys(&said));
+        view.plain.extend(["\n", &said]);
+        view
+    }
+
+    /// Returns true if `need` stands in what is shown.
+    pub(super) fn holds(&self, need: &Need) -> bool {
+        let text = &need.what.text;
+        match need.kind {
+            Kind::Number | Kind::Flag | Kind::Noun | Kind::Date | Kind::Run => {
+                self.values.contains(&need.key())
+            }
+            Kind::Own => self.names.contains(text) || self.lines.contains(text),
+            // A verdict has one or two pieces, each in a line.
+            Kind::Verdict => text.split('\n').all(|piece| self.plain.contains(piece)),
+            Kind::Failing => self.plain.contains(text),
+            Kind::Edit | Kind::Action => self.plain.contains(text),
+        }
+    }
+
+    /// The stored original that holds `text`.
+    pub(super) fn source_of(&self, text: &str) -> Option<&(Location, Arc<str>)> {
+        self.originals
+            .iter()
+            .find(|(_, original)| position(original, text).is_some())
+    }
+}
+
+/// The offset of `text` in stored content. Stored arguments spell it as JSON does.
+pub(super) fn position(original: &str, text: &str) -> Option<usize> {
+    original.find(text).or_else(|| {
+        let spelled = serde_json::to_string(text).ok()?;
+        let spelled = &spelled[1..spelled.len() - 1];
+        (spelled != text).then(|| original.find(spelled)).flatten()
+    })
+}

@@ -5,6 +5,7 @@ mod checks;
 mod opener;
 mod original;
 mod probe;
+mod whole;
 
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +19,7 @@ use crate::content::{Body, ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
+use crate::history::Memory;
 use crate::middleware::{Middleware, Next, Turn};
 use crate::read_back::ReadFileTool;
 use crate::report::Report;
@@ -49,6 +51,7 @@ pub use builder::Builder;
 pub struct ToolReduction {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
+    memory: Arc<Memory>,
 }
 
 impl ToolReduction {
@@ -56,6 +59,7 @@ impl ToolReduction {
         Self {
             session,
             ledger: Arc::default(),
+            memory: Arc::default(),
         }
     }
 
@@ -153,21 +157,25 @@ impl ToolReduction {
     ///
     /// The same as for [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
-        let mut report = clear::clear(&self.session, &self.ledger, turn).await?;
+        let report = clear::clear(&self.session, &self.ledger, turn).await?;
+        Ok(self.after_pass(turn, report).await)
+    }
+
+    /// Runs the callback after a pass that changed something, and passes the report to observers.
+    async fn after_pass(&self, turn: &mut Turn<'_>, mut report: Report) -> Report {
         if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };
             let problem = guard_future("clear_post_process", call).await.err();
             report.post_process_error = problem.map(|error| error.to_string());
         }
         self.session.observe(&report);
-        Ok(report)
+        report
     }
 
     /// Plans a clear pass. Nothing is stored or changed.
     ///
-    /// New texts are counted on this thread, at about a millisecond per 20 kB.
-    /// [`clear`](Self::clear) and [`clear_turn`](Self::clear_turn) count large texts on a thread
-    /// that may block.
+    /// New texts are counted on this thread, at about a millisecond per 20 kB. [`clear`](Self::clear)
+    /// and [`clear_turn`](Self::clear_turn) count large texts on a thread that may block.
     ///
     /// ```
     /// # use offcut::{Turn, ToolReduction, backend::Memory};

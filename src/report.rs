@@ -29,6 +29,11 @@ pub struct Report {
     pub cost_estimate: Option<CostEstimate>,
     /// The error of `clear_post_process`, if it failed. The changes of the pass remain.
     pub post_process_error: Option<String>,
+    /// The problem with the records that [`reduce`](crate::ToolReduction::reduce) keeps, if there was
+    /// one: they could not be read or written, or some of them are not usable. In JSON only if there
+    /// is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_error: Option<String>,
 }
 
 /// The moment that a report is about.
@@ -310,6 +315,9 @@ impl Report {
         }
         if let Some(error) = &self.post_process_error {
             tracing::warn!(error, "clear_post_process failed");
+        }
+        if let Some(error) = &self.records_error {
+            tracing::warn!(error, "records of decisions not handled as configured");
         }
     }
 }

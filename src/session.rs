@@ -66,7 +66,15 @@ impl Session {
 
     /// A session with the same configuration and its own prefix.
     pub(crate) fn below(&self, id: &str) -> Self {
-        let roots = self.roots.session(id);
+        self.at(self.roots.session(id))
+    }
+
+    /// The session of one of the conversations of a tenant.
+    pub(crate) fn of_tenant(&self, tenant: &str, id: &str) -> Self {
+        self.at(self.roots.conversation(tenant, id))
+    }
+
+    fn at(&self, roots: Roots) -> Self {
         Self {
             shared: self.shared.clone(),
             roots,

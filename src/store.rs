@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use offcut_store::layout::Phase;
+use offcut_store::layout::{Phase, is_reserved};
 use offcut_store::names::digest;
 
 use crate::backend::{
@@ -32,6 +32,9 @@ pub(crate) struct Roots {
     /// The prefix from before more names were reserved, if it differed. Still read, but nothing is
     /// stored there any more.
     former: Option<String>,
+    /// Length of the prefix of all conversations of a tenant, if this is one of them. What any of
+    /// them stored is read.
+    tenant: Option<usize>,
 }
 
 impl Roots {
@@ -42,6 +45,7 @@ impl Roots {
             root: prefix.len(),
             prefix,
             former: None,
+            tenant: None,
         }
     }
 
@@ -54,6 +58,21 @@ impl Roots {
             prefix: self.nested(&self.prefix, &segment),
             root: self.root,
             former: has_moved.then(|| self.nested(before, &former)),
+            tenant: None,
+        }
+    }
+
+    /// The roots of one of the conversations of a tenant. It reads what any of them stored: a
+    /// conversation that was compacted or forked is another one, with the old hints.
+    pub(crate) fn conversation(&self, tenant: &str, id: &str) -> Self {
+        let all = self.session(tenant);
+        let one = all.session(id);
+        Self {
+            tenant: one
+                .prefix
+                .starts_with(&all.prefix)
+                .then_some(all.prefix.len()),
+            ..one
         }
     }
 
@@ -83,7 +102,12 @@ impl Roots {
     /// Returns true if `key` names something that this session stored: exactly
     /// `<prefix><phase>/<name>`.
     pub(crate) fn owns(&self, key: &Key) -> bool {
-        [Some(&self.prefix), self.former.as_ref()]
+        let siblings = self.tenant.and_then(|tenant| {
+            let name = key.as_str().strip_prefix(&self.prefix[..tenant])?;
+            let (session, _) = name.split_once('/')?;
+            (!is_reserved(session)).then(|| format!("{}{session}/", &self.prefix[..tenant]))
+        });
+        [Some(&self.prefix), self.former.as_ref(), siblings.as_ref()]
             .into_iter()
             .flatten()
             .any(|prefix| {
@@ -309,6 +333,24 @@ mod tests {
         assert!(!own(&session, "agent/trunc/call_1"));
         assert!(!own(&root.session("swept"), "agent/swept/trunc/call_1"));
         assert!(!own(&Roots::default(), "agent/trunc/call_1"));
+    }
+
+    #[test]
+    fn a_conversation_of_a_tenant_owns_the_keys_of_all_of_them() {
+        let one = Roots::default().conversation("tenant", "one");
+        assert_eq!(one.prefix(), "tenant/one/");
+        let own = |key: &str| one.owns(&Key::new(key).unwrap());
+        assert!(own("tenant/one/trunc/a") && own("tenant/other/clear/a"));
+        for foreign in [
+            "tenant/trunc/a",
+            "tenant/swept/trunc/a",
+            "tenant/other/more/trunc/a",
+            "tenant/other/swept/trunc/a",
+            "tenants/one/trunc/a",
+            "one/trunc/a",
+        ] {
+            assert!(!own(foreign), "{foreign}");
+        }
     }
 
     #[test]

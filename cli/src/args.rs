@@ -71,7 +71,22 @@ pub(crate) enum Command {
     Doctor(Install),
     Gain(Gain),
     Truncate(Truncate),
-    Clear(Clear),
+    /// Clear old results from a conversation, read from stdin, and print the messages to send.
+    ///
+    /// The conversation is a JSON list of messages, or a request's body that holds one; the output has
+    /// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
+    /// byte. With --json, the output is {"body": …, "report": …}.
+    #[command(override_usage = "offcut clear <--backend <URL>|--config <FILE>> [OPTIONS]")]
+    Clear(Conversation),
+    /// Reduce a whole request, read from stdin, and print the one to send.
+    ///
+    /// Every result over the limit is truncated as it would have been when it arrived, and then old
+    /// results are cleared. The input is a JSON list of messages, or a request's body that holds one,
+    /// and may be the original each time: what was decided in an earlier call is written down in the
+    /// store, and is repeated byte for byte. If there is nothing to do, or something fails, the input is
+    /// passed on byte for byte. With --json, the output is {"body": …, "report": …}.
+    #[command(override_usage = "offcut reduce <--backend <URL>|--config <FILE>> [OPTIONS]")]
+    Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
     /// Show what a store holds.
@@ -169,14 +184,9 @@ pub(crate) struct Truncate {
     pub(crate) parts: bool,
 }
 
-/// Clear old results from a conversation, read from stdin, and print the messages to send.
-///
-/// The conversation is a JSON list of messages, or a request's body that holds one; the output has
-/// the same form. If there is nothing to clear, or something fails, the input is passed on byte for
-/// byte. With --json, the output is {"body": …, "report": …}.
+/// A conversation on stdin.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "offcut clear <--backend <URL>|--config <FILE>> [OPTIONS]")]
-pub(crate) struct Clear {
+pub(crate) struct Conversation {
     #[command(flatten)]
     pub(crate) reduction: Reduction,
     /// The format: openai-chat, openai-responses, anthropic or gemini. By default, it is detected

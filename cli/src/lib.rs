@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 use clap::Parser;
+use commands::clear::Work;
 use failure::Failure;
 
 /// Runs the program.
@@ -72,7 +73,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Doctor(install) => commands::install::doctor(install, args.json),
         Command::Gain(gain) => commands::gain::run(gain, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
-        Command::Clear(clear) => commands::clear::run(clear, args.json),
+        Command::Clear(clear) => commands::clear::run(clear, Work::Clear, args.json),
+        Command::Reduce(reduce) => commands::clear::run(reduce, Work::Reduce, args.json),
         Command::Read(read) => commands::read::run(read, args.json),
         Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
         Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),

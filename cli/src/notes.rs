@@ -16,6 +16,9 @@ pub(crate) fn note_failures(report: &Report) {
             ));
         }
     }
+    if let Some(error) = &report.records_error {
+        output::warn(error);
+    }
 }
 
 fn what_became_of(decision: &Decision) -> String {

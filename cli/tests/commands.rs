@@ -331,6 +331,20 @@ fn old_results_are_cleared_in_every_format_and_the_rest_stays() {
 }
 
 #[test]
+fn a_whole_request_is_reduced_to_the_same_bytes_each_time() {
+    for (format, body) in conversations() {
+        let folder = tempdir().unwrap();
+        let (store, body) = (text(folder.path()), body.to_string());
+        let args = ["reduce", "--config", "eino", "--backend", store];
+        let first = succeed(&args, &body);
+        assert!(first.len() < body.len(), "{format}");
+        for again in [&body, &first] {
+            assert_eq!(succeed(&args, again), first, "{format}");
+        }
+    }
+}
+
+#[test]
 fn messages_that_are_not_cleared_are_printed_byte_for_byte() {
     let folder = tempdir().unwrap();
     let args = [

@@ -17,8 +17,8 @@ use super::shorten::shorten;
 use super::stub::{Line, join};
 use crate::content::Part;
 use crate::error::OffloadError;
-use crate::fingerprint::Fingerprint;
 use crate::report::{Outcome, Reason, Sum};
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// Number of results stored concurrently.
 const AT_ONCE: usize = 8;

@@ -7,12 +7,12 @@ use super::ledger::{Origin, Substitute};
 use super::print::Place;
 use super::stub::Line;
 use crate::backend::Backend;
-use crate::fingerprint::Fingerprint;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
 use crate::store::Target;
 use crate::tokens::Meter;
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
 /// replacement.

@@ -4,16 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::content::Part;
-use crate::fingerprint::{Fingerprint, PassThroughHash};
 use crate::report::Reason;
 use crate::tokens::Meter;
+use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
 
 /// The replacement of a result or of a call's arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Substitute {
-    Parts(Vec<Part>),
-    Arguments(String),
-}
+pub(crate) type Substitute = offcut_decisions::Substitute<Part>;
 
 /// The decisions of one session. Among originals with the same fingerprint, the nth is replaced as
 /// the nth was before.
@@ -77,6 +73,29 @@ impl Ledger {
         self.originals
             .get(&print)
             .is_some_and(|original| *original != print)
+    }
+
+    /// Notes that `replaced` stands for `original`, which is not passed in any more.
+    pub(crate) fn note(&mut self, original: Fingerprint, replaced: Fingerprint) {
+        self.originals.insert(replaced, original);
+    }
+
+    /// Takes what holds for any conversation, and leaves the decisions of this one.
+    pub(crate) fn take_facts(&mut self) -> Self {
+        Self {
+            settled: std::mem::take(&mut self.settled),
+            gains: std::mem::take(&mut self.gains),
+            reads_items: self.reads_items,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the facts of `other`.
+    pub(crate) fn add_facts(&mut self, other: &mut Self) {
+        let other = other.take_facts();
+        self.settled.extend(other.settled);
+        self.gains.extend(other.gains);
+        self.reads_items |= other.reads_items;
     }
 
     pub(super) fn record_final(&mut self, decided: Vec<(Fingerprint, Reason)>) {

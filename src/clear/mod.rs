@@ -67,8 +67,10 @@ use pass::Pass;
 use scan::Scan;
 
 pub use apply::Committed;
-pub(crate) use ledger::Ledger;
+pub(crate) use ledger::{Ledger, Substitute};
+pub(crate) use part::{decode, owned, part_bytes, transcribed};
 pub use plan::Plan;
+pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
 /// apply. The report is not passed to observers yet.

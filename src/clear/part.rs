@@ -10,7 +10,7 @@ use crate::format::{Data, JsonRef, PartRef};
 use crate::tokens::Text;
 
 /// Number of bytes of a part's content.
-pub(super) fn part_bytes(part: PartRef<'_>) -> u64 {
+pub(crate) fn part_bytes(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Media { data, .. } => data.decoded_len(),
         part => Text::of_part(part).map_or(0, Text::bytes),
@@ -18,7 +18,7 @@ pub(super) fn part_bytes(part: PartRef<'_>) -> u64 {
 }
 
 /// A part as a handler gets it. JSON that can't be read as a value becomes text.
-pub(super) fn owned(part: PartRef<'_>) -> Part {
+pub(crate) fn owned(part: PartRef<'_>) -> Part {
     let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
         json.to_value().map_or_else(|| text_of(json), part)
     };
@@ -40,7 +40,7 @@ pub(super) fn owned(part: PartRef<'_>) -> Part {
 
 /// A part as a transcript holds it, without loss: JSON that a value would spell differently becomes
 /// text.
-pub(super) fn transcribed(part: PartRef<'_>) -> Part {
+pub(crate) fn transcribed(part: PartRef<'_>) -> Part {
     let spelled = match part {
         PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),
         PartRef::Text(_) | PartRef::Media { .. } | PartRef::Link { .. } => None,
@@ -60,7 +60,7 @@ fn text_of(json: JsonRef<'_>) -> Part {
 }
 
 /// The bytes of media. Base64 is decoded only if encoding gives the same text again.
-pub(super) fn decode(data: Data<'_>) -> Option<Bytes> {
+pub(crate) fn decode(data: Data<'_>) -> Option<Bytes> {
     match data {
         Data::Bytes(bytes) => Some(bytes.clone()),
         Data::Base64(text) => STANDARD.decode(text).ok().map(Bytes::from),

@@ -13,11 +13,11 @@ use super::part::part_bytes;
 use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
-use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
 use crate::report::{Failure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {

@@ -7,10 +7,10 @@ use super::edit::Edit;
 use super::planner::Planner;
 use super::stub::{Case, Line, Stubs};
 use crate::config::CostAware;
-use crate::fingerprint::Fingerprint;
 use crate::format::PartRef;
 use crate::middleware::Turn;
 use crate::report::{CostEstimate, Outcome, Reason};
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// The results that could become previews, and the rewrite with the highest gain.
 #[derive(Debug, Default)]

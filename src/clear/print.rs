@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::fingerprint::{Fingerprint, Record};
 use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
 use crate::rounds::Slot;
 use crate::tokens::{Meter, Text};
+use offcut_decisions::fingerprint::{Fingerprint, Record};
 
 /// The place of a result or of a call's arguments. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Result { message: usize, slot: usize },
     Arguments { message: usize, call: usize },
 }
 
 impl Place {
-    pub(super) fn of(slot: &Slot<'_>) -> Self {
+    pub(crate) fn of(slot: &Slot<'_>) -> Self {
         let Slot { message, slot, .. } = *slot;
         Self::Result { message, slot }
     }
 
-    pub(super) fn message(self) -> usize {
+    pub(crate) fn message(self) -> usize {
         let (Self::Result { message, .. } | Self::Arguments { message, .. }) = self;
         message
     }
@@ -28,20 +28,20 @@ impl Place {
 
 /// The fingerprint of a result, built part by part. It covers everything that matters: two slots
 /// with equal fingerprints hold the same bytes under the same id.
-pub(super) struct ResultPrint<'m> {
+pub(crate) struct ResultPrint<'m> {
     meter: &'m Meter,
     record: Record,
 }
 
 impl<'m> ResultPrint<'m> {
-    pub(super) fn new(meter: &'m Meter, head: ResultHead<'_>) -> Self {
+    pub(crate) fn new(meter: &'m Meter, head: ResultHead<'_>) -> Self {
         let mut record = meter.record();
         record.field(b'r', head.id.as_bytes());
         Self { meter, record }
     }
 
     /// Adds the next part. `text` is the fingerprint of its text, if it has one.
-    pub(super) fn add(&mut self, part: PartRef<'_>, text: Option<Fingerprint>) {
+    pub(crate) fn add(&mut self, part: PartRef<'_>, text: Option<Fingerprint>) {
         let kind = match part {
             PartRef::Text(_) => b't',
             PartRef::Json(_) => b'j',
@@ -65,13 +65,13 @@ impl<'m> ResultPrint<'m> {
         }
     }
 
-    pub(super) fn finish(self) -> Fingerprint {
+    pub(crate) fn finish(self) -> Fingerprint {
         self.record.finish()
     }
 }
 
 /// The fingerprint of a call whose arguments have the fingerprint `arguments`.
-pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
+pub(crate) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprint) -> Fingerprint {
     let mut record = meter.record();
     record.field(b'c', call.id.as_bytes());
     record.field(b'n', call.name.as_bytes());
@@ -81,7 +81,7 @@ pub(super) fn print_of_call(meter: &Meter, call: Call<'_>, arguments: Fingerprin
 
 /// The current fingerprints of the content at `places`. Visits each message once, however many
 /// places it has.
-pub(super) fn prints_at(
+pub(crate) fn prints_at(
     meter: &Meter,
     conversation: &dyn Conversation,
     places: impl Iterator<Item = Place>,

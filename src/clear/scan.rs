@@ -10,12 +10,12 @@ use super::items::Items;
 use super::ledger::{Anchor, Ledger};
 use super::pass::Pass;
 use super::print::{ResultPrint, print_of_call};
-use crate::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, last_turn};
 use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// If new texts have at least this many bytes in total, they are counted off the async thread:
 /// about two milliseconds of work.

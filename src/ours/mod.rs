@@ -4,6 +4,7 @@
 //! apparent hint is believed if that costs no more than a hint does. A longer one is first compared
 //! with the stored content.
 
+mod classify;
 mod compare;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::hint::{Hint, Kind};
 use crate::session::Session;
 use crate::store::Stored;
 
+pub(crate) use classify::{Classified, classify};
 pub(crate) use compare::{Verdict, judge};
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.

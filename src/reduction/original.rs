@@ -5,21 +5,9 @@ use offcut_store::layout::Phase;
 use offcut_store::names::digest;
 
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome};
-use crate::hint::Hint;
-use crate::read_back::{HintContext, shows_only};
+use crate::ours::{Classified, classify};
 use crate::session::Session;
 use crate::store::{Id, Name, key, put};
-
-/// A text, classified by its relation to the store.
-enum Classified {
-    /// Content that is not stored yet.
-    Content,
-    /// Hints that show only what is stored there. Storing them again would add a hop before the
-    /// original (L1).
-    Hints(Vec<Location>),
-    /// A text that looks like hints of this session but shows something else, as any text may.
-    Imitation,
-}
 
 /// Stores `text` and returns its locations, or `None` if it only looks like hints.
 pub(super) async fn store_original(
@@ -32,37 +20,6 @@ pub(super) async fn store_original(
         Classified::Hints(locations) => Ok(Some(locations)),
         Classified::Imitation => Ok(None),
     }
-}
-
-async fn classify(session: &Session, text: &str) -> Result<Classified, BackendError> {
-    let Some(hints) = Hint::parse_all(text) else {
-        return Ok(Classified::Content);
-    };
-    let resolve = |hint: &Hint| session.resolve(hint.location.as_ref()?.as_str());
-    if !hints.iter().any(|hint| resolve(hint).is_some()) {
-        return Ok(Classified::Content);
-    }
-    let said = HintContext {
-        prose: session.prose(),
-        tool: "",
-        reader: session.reader(),
-        own: &|_| None,
-    };
-    let mut locations = Vec::new();
-    for hint in hints {
-        let Some(stored) = resolve(&hint) else {
-            return Ok(Classified::Imitation);
-        };
-        match stored.whole().await {
-            Ok(Some(content)) if shows_only(&hint, &content, said) => {
-                locations.push(stored.location);
-            }
-            Ok(_) => return Ok(Classified::Imitation),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Classified::Imitation),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Classified::Hints(locations))
 }
 
 async fn store(session: &Session, name: &str, text: &str) -> Result<Location, BackendError> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::seen::Seen;
-use crate::fingerprint::{Fingerprint, PassThroughHash};
+use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
 
 /// A count that this many passes in a row did not use is dropped. Several passes, so that
 /// conversations that share a session don't evict each other's counts.
@@ -151,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fingerprint::Secret;
+    use offcut_decisions::fingerprint::Secret;
 
     fn prints(secret: &Secret, range: std::ops::Range<u32>) -> Vec<Fingerprint> {
         range.map(|i| secret.of(&i.to_le_bytes())).collect()
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn counts_in_use_are_kept_and_others_forgotten() {
-        let (secret, cache) = (Secret::new(), Cache::default());
+        let (secret, cache) = (Secret::random(), Cache::default());
         let all = prints(&secret, 0..3_000);
         all.iter().for_each(|print| cache.insert(*print, 7));
         for _ in 0..3 * PASSES {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn conversations_share_counts_and_displace_none() {
-        let (secret, one) = (Secret::new(), Cache::default());
+        let (secret, one) = (Secret::random(), Cache::default());
         let two = one.sibling();
         let (idle, busy) = (prints(&secret, 0..50), prints(&secret, 50..20_000));
         idle.iter().for_each(|print| one.insert(*print, 1));
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn conversations_that_share_a_session_take_turns() {
-        let (secret, cache) = (Secret::new(), Cache::default());
+        let (secret, cache) = (Secret::random(), Cache::default());
         let conversations: Vec<_> = (0..32)
             .map(|i| prints(&secret, i * 100..i * 100 + 100))
             .collect();

@@ -3,7 +3,7 @@
 //! If a history only grows, the next pass finds each text in its old place, and looks up only the
 //! new ones.
 
-use crate::fingerprint::Fingerprint;
+use offcut_decisions::fingerprint::Fingerprint;
 
 /// A text that was seen.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fingerprint::Secret;
+    use offcut_decisions::fingerprint::Secret;
 
     /// Runs a pass over `texts`, which cost their length, and returns how many had to be looked up.
     fn look(secret: &Secret, seen: &mut Seen, texts: &[&str]) -> usize {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn only_new_messages_are_searched() {
-        let (secret, mut seen) = (Secret::new(), Seen::default());
+        let (secret, mut seen) = (Secret::random(), Seen::default());
         assert_eq!(look(&secret, &mut seen, &["a", "bb"]), 2);
         assert_eq!(look(&secret, &mut seen, &["a", "bb", "ccc"]), 1);
         assert_eq!(look(&secret, &mut seen, &["a", "hint", "ccc"]), 1);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn displaced_texts_are_reported() {
-        let (secret, mut seen) = (Secret::new(), Seen::default());
+        let (secret, mut seen) = (Secret::random(), Seen::default());
         let print = |text: &str| secret.of(text.as_bytes());
         look(&secret, &mut seen, &["a", "bb", "ccc"]);
         assert_eq!(seen.finish().count(), 0);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn texts_without_a_count_are_not_remembered() {
-        let (secret, mut seen) = (Secret::new(), Seen::default());
+        let (secret, mut seen) = (Secret::random(), Seen::default());
         seen.push(TextKind::Other, secret.of(b"a"));
         let mut seen = seen.restart();
         assert!(seen.push(TextKind::Other, secret.of(b"a")).1.is_none());
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn subjects_are_given_only_if_complete() {
-        let (secret, mut seen) = (Secret::new(), Seen::default());
+        let (secret, mut seen) = (Secret::random(), Seen::default());
         look(&secret, &mut seen, &["a", "bb"]);
         assert_eq!(seen.subjects(TextKind::Result).count(), 0);
         seen.has_all_subjects = true;

@@ -55,6 +55,7 @@ mod paths;
 mod plan;
 mod policy;
 mod report;
+mod rows;
 mod run;
 mod spelling;
 

@@ -104,6 +104,12 @@ impl Live {
         self
     }
 
+    /// Returns true if everything that is stored below `prefix`, that of a session, stays.
+    pub(super) fn keeps(&self, prefix: &str) -> bool {
+        let session = prefix.trim_end_matches('/').rsplit('/').next();
+        session.is_some_and(|session| self.sessions.contains(&session.to_ascii_lowercase()))
+    }
+
     /// Marks what this names as live in `index`, whose keys are `keys`.
     pub(super) fn name<'k>(&self, index: &mut Index<'k>, keys: impl Iterator<Item = &'k Key>) {
         self.names.iter().for_each(|piece| index.name(piece));

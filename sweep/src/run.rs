@@ -14,12 +14,14 @@ use super::names::Scanner;
 use super::plan::SweepPlanner;
 use super::policy::{LEAST_GRACE, SweepPolicy};
 use super::report::{SweepError, SweepFailure, SweepReport};
+use super::rows::{Row, Rows, prefix_of};
 
 /// One store of the configuration, and its content.
 struct Swept {
     store: Arc<dyn Backend>,
     access: Access,
     holdings: Holdings,
+    rows: Rows,
 }
 
 /// Removes stored content that is neither live nor new, as `policy` says: from all stores of
@@ -146,11 +148,12 @@ impl Sweep<'_> {
     ) -> Result<SweepReport, SweepError> {
         let mut all = Vec::new();
         for (store, access) in stores {
-            let holdings = self.list(&*store).await?;
+            let (holdings, rows) = self.list(&*store).await?;
             all.push(Swept {
                 store,
                 access,
                 holdings,
+                rows,
             });
         }
         // Before any store is touched: what is live in one may be named in another.
@@ -164,6 +167,7 @@ impl Sweep<'_> {
             store,
             access,
             holdings,
+            rows,
         } in all
             .iter()
             .filter(|swept| !matches!(swept.access, Access::ReadOnly))
@@ -176,6 +180,10 @@ impl Sweep<'_> {
             let mut steps = planner.plan(holdings, |key| index.is_live(key), &mut report);
             let until = match access {
                 Access::ReadOnly | Access::DryRun => {
+                    for (_, row) in rows.iter().filter(|(stem, row)| !self.stays(stem, row)) {
+                        let records = row.last_first();
+                        records.for_each(|record| report.removed.add(record.bytes));
+                    }
                     pretend(&steps, &mut report);
                     continue;
                 }
@@ -189,6 +197,8 @@ impl Sweep<'_> {
                     *until
                 }
             };
+            // Before what they name goes.
+            self.remove_rows(&**store, rows, &mut report).await;
             act(&**store, steps, until, &mut report).await;
             let before = self
                 .now
@@ -212,13 +222,40 @@ impl Sweep<'_> {
         Ok(report)
     }
 
-    async fn list(&self, store: &dyn Backend) -> Result<Holdings, BackendError> {
-        let mut holdings = Holdings::default();
+    async fn list(&self, store: &dyn Backend) -> Result<(Holdings, Rows), BackendError> {
+        let (mut holdings, mut rows) = (Holdings::default(), Rows::default());
         let mut entries = store.list();
         while let Some(entry) = entries.next().await {
-            holdings.take(&entry?);
+            let entry = entry?;
+            holdings.take(&entry);
+            rows.take(&entry);
         }
-        Ok(holdings)
+        Ok((holdings, rows))
+    }
+
+    /// Returns true if a row of records stays, and with it everything that it names.
+    fn stays(&self, stem: &str, row: &Row) -> bool {
+        !stem.starts_with(self.prefix)
+            || row.stays(self.policy, self.now)
+            || self.live.keeps(prefix_of(stem))
+    }
+
+    /// Removes the records of conversations that no longer go on. Nothing leads to a record, so it
+    /// need not be moved aside first.
+    async fn remove_rows(&self, store: &dyn Backend, rows: &Rows, report: &mut SweepReport) {
+        for (_, row) in rows.iter().filter(|(stem, row)| !self.stays(stem, row)) {
+            for record in row.last_first() {
+                if let Err(error) = store.remove(&record.key).await {
+                    // A row without its beginning would not be read.
+                    report.failed.push(SweepFailure {
+                        location: store.locate(&record.key),
+                        error: error.to_string(),
+                    });
+                    break;
+                }
+                report.removed.add(record.bytes);
+            }
+        }
     }
 
     /// Finds what is live, and what that names in turn, below any prefix: arguments, rounds and
@@ -233,6 +270,13 @@ impl Sweep<'_> {
         };
         let mut index = Index::new(keys());
         self.live.name(&mut index, keys().map(|(_, key)| key));
+        for Swept { store, rows, .. } in all {
+            for (_, row) in rows.iter().filter(|(stem, row)| self.stays(stem, row)) {
+                for record in row.last_first() {
+                    name_in_turn(&**store, &record.key, &mut index).await?;
+                }
+            }
+        }
         while let Some((number, key)) = index.take_new() {
             if may_name(key) {
                 let Swept {

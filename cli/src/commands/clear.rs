@@ -1,4 +1,4 @@
-//! `offcut clear`.
+//! `offcut clear` and `offcut reduce`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,9 +13,18 @@ use crate::failure::{Failure, chain};
 use crate::notes::note_failures;
 use crate::{args, input, output, settings};
 
-pub(crate) fn run(args: &args::Clear, json: bool) -> Result<ExitCode, Failure> {
+/// The work to do on a conversation.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// The clear pass.
+    Clear,
+    /// Truncation of every result, and the clear pass.
+    Reduce,
+}
+
+pub(crate) fn run(args: &args::Conversation, work: Work, json: bool) -> Result<ExitCode, Failure> {
     let mut read = Vec::new();
-    let (text, report) = match pass(args, &mut read) {
+    let (text, report) = match pass(args, work, &mut read) {
         Ok(passed) => passed,
         Err(failure) => return input::pass_on(&failure, &read),
     };
@@ -41,7 +50,11 @@ fn with_report(body: &str, report: &Report) -> Result<String, Failure> {
 }
 
 /// Returns the body to send and the report. Once read, all of stdin is in `read`.
-fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Failure> {
+fn pass(
+    args: &args::Conversation,
+    work: Work,
+    read: &mut Vec<u8>,
+) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let reduction = settings::reduction(&args.reduction)?;
@@ -75,13 +88,16 @@ fn pass(args: &args::Clear, read: &mut Vec<u8>) -> Result<(String, Report), Fail
         tools: &tools,
         ..Turn::new(&mut conversation)
     };
-    let report = runtime
-        .block_on(reduction.clear_turn(&mut turn))
-        .map_err(|error| {
-            Failure::new(chain(&error)).hint(
-                "the messages are passed on unchanged: fix the store, or set `on_offload_error`",
-            )
-        })?;
+    let report = runtime.block_on(async {
+        match work {
+            Work::Clear => reduction.clear_turn(&mut turn).await,
+            Work::Reduce => reduction.reduce_turn(&mut turn).await,
+        }
+    });
+    let report = report.map_err(|error| {
+        Failure::new(chain(&error))
+            .hint("the messages are passed on unchanged: fix the store, or set `on_offload_error`")
+    })?;
     note_failures(&report);
     Ok((body.to_string(), report))
 }
@@ -131,7 +147,7 @@ fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
 
 fn unusable(problem: &dyn std::fmt::Display) -> Failure {
     Failure::usage(
-        format!("stdin can't be cleared: {problem}"),
+        format!("stdin can't be used: {problem}"),
         "pipe a list of messages, or a request's body with one, into this command; --format names the format",
     )
 }

@@ -11,6 +11,7 @@ use offcut::agent::Tool;
 use offcut::backend::{
     Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
+use offcut::format::{self, Message};
 use offcut::{Chunk, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
 use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport};
 
@@ -52,6 +53,75 @@ async fn reads(reduction: &ToolReduction, location: &str) -> Result<String, Stri
         .await;
     let (parts, _) = read.map_err(|error| error.to_string())?.into_parts().await;
     Ok(super::common::text(&parts).to_owned())
+}
+
+/// A history with a long result for each of `ids`, as it is handed in.
+fn history(ids: &[&str]) -> Vec<Message> {
+    let rounds = ids.iter().flat_map(|id| {
+        let call = call(id, "grep");
+        let result = vec![lines(500).into()];
+        [
+            Message::calls(vec![call.clone()]),
+            Message::tool(&call, result, false),
+        ]
+    });
+    rounds.collect()
+}
+
+#[tokio::test]
+async fn w7_records_in_use_keep_what_they_name_and_others_go() {
+    let store = store();
+    let live = Live::new();
+    let reduce = async |ids: &[&str]| {
+        let mut messages = history(ids);
+        let session = quick(store.clone()).session("s1");
+        session.reduce(&format::Plain, &mut messages).await.unwrap();
+        messages
+    };
+    let records = async || {
+        let keys = keys(&store).await;
+        keys.iter()
+            .filter(|key| key.contains("s1/swept/decided-"))
+            .count()
+    };
+    reduce(&["call_1"]).await;
+    store.clock.turn(20 * HOUR);
+    let sent = reduce(&["call_1", "call_2"]).await;
+    store.clock.turn(10 * HOUR);
+    let report = sweep(&store, &live).await;
+    assert_eq!((report.live.count, report.moved.count), (2, 0));
+    assert_eq!(records().await, 2);
+    assert_eq!(reduce(&["call_1", "call_2"]).await, sent);
+    let by_name = Live::new().session("s1");
+    store.clock.turn(20 * HOUR);
+    assert_eq!(sweep(&store, &by_name).await.live.count, 2);
+    assert_eq!(records().await, 2);
+    let report = sweep(&store, &live).await;
+    assert_eq!(
+        (report.live.count, report.moved.count, report.removed.count),
+        (0, 2, 2)
+    );
+    assert_eq!(records().await, 0);
+    // The conversation goes on all the same.
+    let again = reduce(&["call_1", "call_2"]).await;
+    assert_eq!(again, sent);
+    assert_eq!(records().await, 1);
+}
+
+/// The variant without records is a sweep that loses what a conversation in use shows.
+#[tokio::test]
+async fn w7_finds_records_that_keep_nothing() {
+    let store = store();
+    let session = quick(store.clone()).session("s1");
+    let mut messages = history(&["call_1"]);
+    session.reduce(&format::Plain, &mut messages).await.unwrap();
+    for key in keys(&store).await {
+        if key.contains("decided-") {
+            store.remove(&Key::new(key).unwrap()).await.unwrap();
+        }
+    }
+    store.clock.turn(30 * HOUR);
+    assert_eq!(sweep(&store, &Live::new()).await.moved.count, 1);
 }
 
 #[tokio::test]

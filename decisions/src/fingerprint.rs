@@ -29,14 +29,19 @@ const SHORT: usize = 64;
 
 /// A fingerprint of some bytes: their length and their keyed hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     hash: u64,
     len: u64,
 }
 
 impl Fingerprint {
     /// Number of bytes that were hashed.
-    pub(crate) fn len(self) -> u64 {
+    #[must_use]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "it is a length of something else"
+    )]
+    pub fn len(self) -> u64 {
         self.len
     }
 }
@@ -49,11 +54,11 @@ impl Hash for Fingerprint {
 }
 
 /// The hasher of maps whose keys are fingerprints.
-pub(crate) type PassThroughHash = BuildHasherDefault<PassThroughHasher>;
+pub type PassThroughHash = BuildHasherDefault<PassThroughHasher>;
 
 /// A hasher that uses the hash in a fingerprint unchanged.
-#[derive(Default)]
-pub(crate) struct PassThroughHasher(u64);
+#[derive(Debug, Default)]
+pub struct PassThroughHasher(u64);
 
 impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
@@ -72,7 +77,7 @@ impl Hasher for PassThroughHasher {
 }
 
 /// The key of fingerprints. Only those made with the same key can be compared.
-pub(crate) struct Secret {
+pub struct Secret {
     words: [[u64; 2]; BLOCK / 16],
     outer: RandomState,
 }
@@ -86,7 +91,8 @@ impl fmt::Debug for Secret {
 
 impl Secret {
     /// Makes a new key from the operating system's randomness.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn random() -> Self {
         let expand = RandomState::new();
         let mut words = [[0; 2]; BLOCK / 16];
         for (index, word) in words.as_flattened_mut().iter_mut().enumerate() {
@@ -99,7 +105,7 @@ impl Secret {
     }
 
     /// The fingerprint of `bytes`.
-    pub(crate) fn of(&self, bytes: &[u8]) -> Fingerprint {
+    pub fn of(&self, bytes: &[u8]) -> Fingerprint {
         let mut outer = self.outer.build_hasher();
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
         for block in blocks {
@@ -110,7 +116,7 @@ impl Secret {
 
     /// Starts a fingerprint of bytes that arrive in pieces. It does not depend on how they are cut,
     /// and equals that of [`of`](Self::of).
-    pub(crate) fn stream(&self) -> Stream<'_> {
+    pub fn stream(&self) -> Stream<'_> {
         Stream {
             secret: self,
             outer: self.outer.build_hasher(),
@@ -121,7 +127,7 @@ impl Secret {
     }
 
     /// Starts a fingerprint of several things together.
-    pub(crate) fn record(&self) -> Record {
+    pub fn record(&self) -> Record {
         Record {
             outer: self.outer.build_hasher(),
             len: 0,
@@ -170,7 +176,7 @@ fn product(pair: [u8; 16], [first, second]: [u64; 2]) -> u128 {
 }
 
 /// An unfinished [`Fingerprint`] of bytes that arrive in pieces. Does not allocate.
-pub(crate) struct Stream<'k> {
+pub struct Stream<'k> {
     secret: &'k Secret,
     outer: DefaultHasher,
     block: [u8; BLOCK],
@@ -178,8 +184,16 @@ pub(crate) struct Stream<'k> {
     len: u64,
 }
 
+/// Shows nothing of the key.
+impl fmt::Debug for Stream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
 impl Stream<'_> {
-    pub(crate) fn write(&mut self, bytes: &[u8]) {
+    /// Appends bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -194,7 +208,8 @@ impl Stream<'_> {
         }
     }
 
-    pub(crate) fn finish(self) -> Fingerprint {
+    /// The fingerprint.
+    pub fn finish(self) -> Fingerprint {
         self.secret
             .finish(self.outer, &self.block[..self.filled], self.len)
     }
@@ -214,14 +229,21 @@ impl io::Write for Stream<'_> {
 
 /// An unfinished [`Fingerprint`] of several short things. It is never compared with the fingerprint
 /// of a text.
-pub(crate) struct Record {
+pub struct Record {
     outer: DefaultHasher,
     len: u64,
 }
 
+/// Shows nothing of the key.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").finish_non_exhaustive()
+    }
+}
+
 impl Record {
     /// Adds bytes of a `kind`, set apart from the fields before and after.
-    pub(crate) fn field(&mut self, kind: u8, bytes: &[u8]) {
+    pub fn field(&mut self, kind: u8, bytes: &[u8]) {
         self.outer.write_u8(kind);
         self.outer.write_u64(bytes.len() as u64);
         self.outer.write(bytes);
@@ -229,14 +251,15 @@ impl Record {
     }
 
     /// Adds something of a `kind` by its own fingerprint.
-    pub(crate) fn known(&mut self, kind: u8, print: Fingerprint) {
+    pub fn known(&mut self, kind: u8, print: Fingerprint) {
         self.outer.write_u8(kind);
         self.outer.write_u64(print.len);
         self.outer.write_u64(print.hash);
         self.len += print.len;
     }
 
-    pub(crate) fn finish(self) -> Fingerprint {
+    /// The fingerprint.
+    pub fn finish(self) -> Fingerprint {
         Fingerprint {
             hash: self.outer.finish(),
             len: self.len,
@@ -276,7 +299,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..5_000),
             cuts in proptest::collection::vec(0_usize..5_000, 0..8),
         ) {
-            let secret = Secret::new();
+            let secret = Secret::random();
             let mut stream = secret.stream();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);
@@ -289,14 +312,14 @@ mod tests {
 
         #[test]
         fn blocks_are_compressed_as_the_specification_says(bytes in proptest::collection::vec(any::<u8>(), 1..=BLOCK)) {
-            let secret = Secret::new();
+            let secret = Secret::random();
             assert_eq!(secret.compress(&bytes), naive_nh(&secret, &bytes));
         }
     }
 
     #[test]
     fn every_byte_and_every_length_counts() {
-        let secret = Secret::new();
+        let secret = Secret::random();
         for len in [
             0,
             1,
@@ -327,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_order_of_blocks_matters() {
-        let secret = Secret::new();
+        let secret = Secret::random();
         let (one, two) = (vec![1; BLOCK], vec![2; BLOCK]);
         assert_ne!(
             secret.of(&[&one[..], &two].concat()),
@@ -339,13 +362,13 @@ mod tests {
     fn every_key_gives_different_fingerprints() {
         for len in [10, 100, 3_000] {
             let bytes = vec![7; len];
-            assert_ne!(Secret::new().of(&bytes), Secret::new().of(&bytes));
+            assert_ne!(Secret::random().of(&bytes), Secret::random().of(&bytes));
         }
     }
 
     #[test]
     fn neighbouring_fields_stay_distinct() {
-        let secret = Secret::new();
+        let secret = Secret::random();
         let two = |a: &[u8], b: &[u8]| {
             let mut record = secret.record();
             record.field(b't', a);

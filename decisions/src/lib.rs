@@ -1,0 +1,23 @@
+//! Decisions about tool results that outlive the process: which results they are about, what takes
+//! their place, and where that is written down.
+//!
+//! - **Identities:** a [`SlotId`] is the same in every process. A
+//!   [`Fingerprint`](fingerprint::Fingerprint) is faster, and means nothing outside its process.
+//! - **[`Decisions`]:** what takes the place of a slot.
+//! - **[`Records`]:** a row of small objects in a store, in which any process finds them.
+
+mod decided;
+pub mod fingerprint;
+mod records;
+mod settings;
+mod slot;
+
+pub use decided::{Decided, Decisions, Moment, Put, PutPart, Substitute};
+pub use records::{Record, Records};
+pub use settings::digest_of_settings;
+pub use slot::{Fields, NotASlotId, SlotId, SlotIds};
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

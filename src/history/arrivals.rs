@@ -1,0 +1,209 @@
+//! Truncates the results of a history as they would have been when they arrived.
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use offcut_decisions::fingerprint::Fingerprint;
+use offcut_decisions::{Decided, Moment, Put};
+
+use super::memory::Memory;
+use super::slots::{Item, Slots};
+use crate::backend::BackendError;
+use crate::clear::{Place, Substitute, decode, owned, transcribed};
+use crate::config::Policy;
+use crate::content::{Body, Part, ToolOutput};
+use crate::error::OffloadError;
+use crate::format::PartRef;
+use crate::ours::{Classified, classify};
+use crate::report::{Decision, ErrorSource, Outcome, Reason};
+use crate::rounds::Slot;
+use crate::session::Session;
+use crate::truncate::truncate;
+
+/// Number of results that are treated at once.
+const AT_ONCE: usize = 8;
+
+/// A result that has been treated.
+pub(super) struct Arrived {
+    pub(super) place: Place,
+    pub(super) decision: Decision,
+    /// The parts to show and the decision to remember; `None` if the result stays.
+    pub(super) put: Option<(Substitute, Decided<Part>)>,
+    /// The fingerprint under which it is remembered that the result stays.
+    kept: Option<Fingerprint>,
+}
+
+/// Truncates the results among `items` about which nothing was decided. What stays, for a reason
+/// that can't change, is remembered.
+pub(super) async fn arrive(
+    session: &Session,
+    memory: &Memory,
+    slots: &Slots<'_>,
+    is_decided: impl Fn(&Item<'_>) -> bool,
+) -> Result<Vec<Arrived>, OffloadError> {
+    let (mut arrived, mut batch, mut ids) = (Vec::new(), Vec::new(), HashSet::new());
+    for (slot, item) in slots.results() {
+        let policy = session.policy(item.tool);
+        if is_decided(item) || !may_change(policy, slot, item) {
+            continue;
+        }
+        let print = print_of_arrival(session, slots, slot, item);
+        if memory.is_kept(print) {
+            continue;
+        }
+        // Names depend on what is stored already, so equal ids are treated one after the other.
+        if batch.len() == AT_ONCE || !ids.insert(item.call_id) && !item.call_id.is_empty() {
+            arrived.append(&mut treated(
+                join_all(std::mem::take(&mut batch)).await,
+                memory,
+            )?);
+            ids = HashSet::from([item.call_id]);
+        }
+        batch.push(treat(session, slots, slot, item, print));
+    }
+    arrived.append(&mut treated(join_all(batch).await, memory)?);
+    Ok(arrived)
+}
+
+fn treated(
+    batch: Vec<Result<Arrived, OffloadError>>,
+    memory: &Memory,
+) -> Result<Vec<Arrived>, OffloadError> {
+    let mut arrived = Vec::with_capacity(batch.len());
+    for one in batch {
+        let one = one?;
+        memory.keep(one.kept);
+        arrived.push(one);
+    }
+    Ok(arrived)
+}
+
+/// Returns false if the result certainly stays, judging by lengths alone.
+fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
+    if item.is_fixed || !policy.truncates() || policy.backend().is_none() {
+        return false;
+    }
+    let (within, previewed) = (
+        policy.max_length_for_trunc.safe_bytes() as u64,
+        policy.preview_above.unwrap_or(usize::MAX),
+    );
+    let is_long =
+        |part: &PartRef<'_>| matches!(part, PartRef::Text(text) if text.len() > previewed);
+    policy.hooks.trunc_handler.is_some() || item.bytes > within || slot.parts.iter().any(is_long)
+}
+
+/// The fingerprint of everything that a truncation may look at.
+fn print_of_arrival(
+    session: &Session,
+    slots: &Slots<'_>,
+    slot: &Slot<'_>,
+    item: &Item<'_>,
+) -> Fingerprint {
+    let mut record = session.meter().record();
+    record.known(b's', item.print);
+    record.field(b't', item.tool.as_bytes());
+    record.field(b'e', &[u8::from(slot.head.is_error)]);
+    let results = slots.outline.slots.len();
+    if let Some(call) = slot.call.and_then(|call| slots.items.get(results + call)) {
+        record.known(b'c', call.print);
+    }
+    record.finish()
+}
+
+async fn treat(
+    session: &Session,
+    slots: &Slots<'_>,
+    slot: &Slot<'_>,
+    item: &Item<'_>,
+    print: Fingerprint,
+) -> Result<Arrived, OffloadError> {
+    let policy = session.policy(item.tool);
+    let kept = |decision: Decision, kept| Arrived {
+        place: item.place,
+        decision,
+        put: None,
+        kept,
+    };
+    let unchanged = |reason| {
+        let mut decision = item.decision();
+        decision.outcome = Outcome::Kept(reason);
+        decision
+    };
+    let Some(originals) = originals(policy, slot) else {
+        return Ok(kept(unchanged(Reason::Ambiguous), Some(print)));
+    };
+    // Hints over a limit that has become smaller since still lead to their originals.
+    match are_hints(session, policy, item.bytes, &originals).await {
+        Ok(true) => return Ok(kept(unchanged(Reason::AlreadyHint), Some(print))),
+        Ok(false) => {}
+        Err(error) => {
+            let mut decision = unchanged(Reason::StoreFailed);
+            decision.fail_first(Some(ErrorSource::Store.said(&error)));
+            return Ok(kept(decision, None));
+        }
+    }
+    let output = ToolOutput {
+        body: Body::Parts(originals.clone()),
+        is_error: slot.head.is_error,
+    };
+    let mut truncated = truncate(session, &slots.call_of(slot), output).await?;
+    let Some(mut decision) = truncated.report.decisions.pop() else {
+        return Ok(kept(unchanged(Reason::Excluded), Some(print)));
+    };
+    // The pass counts what is shown now.
+    (decision.message, decision.tokens) = (Some(item.place.message()), None);
+    match decision.outcome {
+        Outcome::Kept(reason) => {
+            let is_final = decision.error.is_none() && reason != Reason::StoreFailed;
+            Ok(kept(decision, is_final.then_some(print)))
+        }
+        _ => {
+            let put = Substitute::Parts(truncated.parts);
+            let decided = Decided {
+                slot: item.id,
+                moment: Moment::Arrival,
+                put: Put::of(&put, &originals),
+                locations: decision.locations.clone(),
+            };
+            Ok(Arrived {
+                place: item.place,
+                decision,
+                put: Some((put, decided)),
+                kept: None,
+            })
+        }
+    }
+}
+
+/// Returns true if a result is over the limit, and within it but for hints that show only what is
+/// stored where they lead.
+async fn are_hints(
+    session: &Session,
+    policy: &Policy,
+    bytes: u64,
+    parts: &[Part],
+) -> Result<bool, BackendError> {
+    let limit = policy.max_length_for_trunc.safe_bytes() as u64;
+    let mut others = bytes;
+    for part in parts {
+        if let Part::Text(text) = part
+            && bytes > limit
+            && let Classified::Hints(_) = classify(session, text).await?
+        {
+            others -= text.len() as u64;
+        }
+    }
+    Ok(others < bytes && others <= limit)
+}
+
+/// The parts of a result as values; `None` if it has media that can't be written again as they are.
+fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
+    let limit = policy.max_length_for_trunc.safe_bytes();
+    let part = |part: &PartRef<'_>| match part {
+        PartRef::Media { data, .. } => decode(*data).map(|_| owned(*part)),
+        // Only JSON over the limit is stored, and then in its own spelling.
+        PartRef::Json(json) if json.to_string().len() > limit => Some(transcribed(*part)),
+        part => Some(owned(*part)),
+    };
+    slot.parts.iter().map(part).collect()
+}

@@ -268,6 +268,25 @@ async fn a_message_over_the_maximum_passes_unread_and_the_log_says_so() {
 }
 
 #[tokio::test]
+async fn nothing_comes_between_the_parts_of_a_long_message() {
+    let gateway = offcut_mcp::Gateway::new(reduction()).max_message(5_000);
+    let mut ends = Ends::around(gateway.into());
+    ends.send(&call(&json!(1), "log")).await;
+    let own = ends.seen().await;
+    ends.seen().await;
+    ends.send_part(&"x".repeat(20_000)).await;
+    // The gateway wants the next page as well, and has to wait.
+    let mut page = list(&own["id"], &["log"]);
+    page["result"]["nextCursor"] = json!("2");
+    ends.say(&page).await;
+    let stray = answer(&json!(9), "stray");
+    assert_eq!(ends.reply(&stray).await, stray);
+    ends.send_part(&"y".repeat(20_000)).await;
+    ends.send_part("\n").await;
+    assert_eq!(ends.seen().await["params"]["cursor"], "2");
+}
+
+#[tokio::test]
 async fn a_failing_store_lets_results_pass_and_the_log_says_so() {
     let store = offcut_testkit::Faulty::new(Memory::new());
     store.fault_on_every_write(offcut_testkit::Fault::Fail(

@@ -73,13 +73,15 @@ async fn pass_up(
     };
     // True until the server no longer reads.
     let mut is_read = true;
+    // True between the parts of a long line, where no request of the gateway's own may come.
+    let mut is_in_line = false;
     loop {
         let piece = tokio::select! {
             Some(answered) = answers.next() => {
                 answered?;
                 continue;
             }
-            Some(own) = requests.recv() => {
+            Some(own) = requests.recv(), if !is_in_line => {
                 is_read = is_read && write(&mut server, &[own.as_bytes(), b"\n"]).await.is_ok();
                 continue;
             }
@@ -100,8 +102,11 @@ async fn pass_up(
                 FromClient::Drop => Ok(()),
             },
             Piece::Part {
-                bytes, is_first, ..
+                bytes,
+                is_first,
+                is_last,
             } => {
+                is_in_line = !is_last;
                 if is_first {
                     conversation.note_long("the client");
                 }

@@ -1,5 +1,6 @@
 //! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
+mod codex;
 mod coverage;
 mod probe;
 
@@ -8,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::Agent;
 use crate::install::{InstallError, Installation, installed_path, parse_settings};
+use crate::{Agent, layout};
 
 pub use coverage::{Coverage, coverage};
 use probe::Probe;
@@ -145,6 +146,7 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
             path.exists().then_some(command).into_iter().collect(),
         )
     };
+    let file = &path;
     let path = path.display();
     let mut findings = match commands.first() {
         None => vec![Finding::problem(
@@ -173,6 +175,13 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
     if settings["disableAllHooks"] == json!(true) {
         let text = format!("{path} switches all hooks off");
         findings.push(Finding::problem(text, "remove `disableAllHooks`"));
+    }
+    if agent == Agent::Codex
+        && let Some(command) = commands.first()
+        && let Some(home) = layout::agent_home(agent)
+    {
+        let config = home.join("config.toml");
+        findings.extend(codex::findings(&config, file, &settings, command)?);
     }
     Ok(Found {
         findings,

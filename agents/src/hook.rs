@@ -2,6 +2,7 @@
 
 mod answer;
 mod claude_code;
+mod codex;
 mod error;
 mod event;
 mod gemini_cli;
@@ -16,6 +17,7 @@ use crate::Agent;
 
 pub use answer::Answer;
 pub(crate) use claude_code::TOOLS as CLAUDE_CODE_TOOLS;
+pub(crate) use codex::TOOLS as CODEX_TOOLS;
 pub use error::HookError;
 pub use surroundings::Surroundings;
 
@@ -48,8 +50,7 @@ pub async fn answer(
         Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
         Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
         Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
-        // Its hooks see output that is already cut, and a replacement hides the exit code.
-        Agent::Codex => Ok(Answer::default()),
+        Agent::Codex => codex::answer(event, reduction, surroundings).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
 mod claude_code;
+mod codex;
 mod command;
 mod error;
 mod file;
@@ -318,6 +319,11 @@ fn remove(
 pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
     let file = AgentFile::read(path)?;
     jsonc::parse(file.text()?.0).map_err(|problem| InstallError::new(path, problem))
+}
+
+/// Reads the text of a settings file; a missing one is empty.
+pub(crate) fn read_text(path: &Path) -> Result<String, InstallError> {
+    Ok(AgentFile::read(path)?.text()?.0.to_owned())
 }
 
 /// The text of a settings file, without a byte order mark.

@@ -3,39 +3,37 @@
 #![allow(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
+    unreachable_pub,
+    dead_code,
     missing_docs,
-    reason = "a test that can't be set up has failed; JSON is written where it is used"
+    reason = "a test that can't be set up has failed; JSON is written where it is used; helpers are shared"
 )]
+
+mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use offcut::ToolReduction;
-use offcut::backend::Fs;
 use offcut_agents::Agent;
-use offcut_agents::hook::{self, Surroundings};
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use support::lines;
 
-/// A user's home with the client's folder and a project's temporary folder.
-struct User {
-    home: TempDir,
-    surroundings: Surroundings,
-}
+/// A user with the temporary folder of a project.
+struct User(support::User);
 
 impl User {
     fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        fs::create_dir_all(home.path().join(".gemini/tmp/src/chats")).unwrap();
-        let surroundings = Surroundings {
-            agent_home: Some(home.path().join(".gemini")),
-            ..Surroundings::default()
-        };
-        Self { home, surroundings }
+        let user = support::User::new();
+        fs::create_dir_all(user.home().join("agent/tmp/src/chats")).unwrap();
+        Self(user)
+    }
+
+    fn home(&self) -> &Path {
+        self.0.home()
     }
 
     fn project(&self) -> PathBuf {
-        self.home.path().join(".gemini/tmp/src")
+        self.home().join("agent/tmp/src")
     }
 
     fn event(&self, tool: &str, input: Value, content: Value) -> Value {
@@ -48,17 +46,7 @@ impl User {
 
     /// The file that the answer makes the client read in place of the result.
     async fn answer(&self, event: &Value) -> Option<PathBuf> {
-        let bytes = event.to_string().into_bytes();
-        let store = hook::store(Agent::GeminiCli, &bytes, &self.surroundings);
-        let store = store.unwrap_or_else(|| self.home.path().join("store"));
-        let reduction = ToolReduction::recommended(Fs::open(&store).unwrap());
-        let surroundings = Surroundings {
-            store: Some(store),
-            ..self.surroundings.clone()
-        };
-        let reduction = reduction.build().unwrap();
-        let answer = hook::answer(Agent::GeminiCli, &bytes, &reduction, &surroundings);
-        let answer: Value = serde_json::from_str(&answer.await.unwrap().output?).unwrap();
+        let answer = self.0.answer(Agent::GeminiCli, event).await?;
         let output = &answer["hookSpecificOutput"];
         assert_eq!(output["hookEventName"], "AfterTool");
         assert_eq!(output["tailToolCallRequest"]["name"], "read_file");
@@ -67,14 +55,9 @@ impl User {
     }
 }
 
-fn lines(count: usize) -> String {
-    (1..=count).map(|n| format!("line {n} of many\n")).collect()
-}
-
 /// The content that the hint in `file` leads to.
 fn read_back(file: &Path) -> String {
-    let shown = fs::read_to_string(file).unwrap();
-    fs::read_to_string(shown.split('"').nth(1).unwrap()).unwrap()
+    support::read_back(&fs::read_to_string(file).unwrap())
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -106,7 +89,7 @@ async fn the_preview_goes_after_it_was_read() {
     second["original_request_name"] = "run_shell_command".into();
     assert_eq!(user.answer(&second).await, None);
     assert!(!file.exists());
-    let other = user.home.path().join("notes");
+    let other = user.home().join("notes");
     fs::write(&other, "mine").unwrap();
     second["tool_input"] = json!({"file_path": other});
     assert_eq!(user.answer(&second).await, None);
@@ -162,17 +145,17 @@ async fn content_of_the_store_is_never_truncated_again() {
 async fn nothing_is_written_outside_the_clients_own_folder() {
     let user = User::new();
     for path in [
-        user.home.path().join("elsewhere/chats/session.jsonl"),
+        user.home().join("elsewhere/chats/session.jsonl"),
         user.project().join("logs/session.jsonl"),
         user.project()
             .join("../../../elsewhere/chats/session.jsonl"),
         PathBuf::from("src/chats/session.jsonl"),
         PathBuf::new(),
     ] {
-        fs::create_dir_all(user.home.path().join("elsewhere/chats")).unwrap();
+        fs::create_dir_all(user.home().join("elsewhere/chats")).unwrap();
         let mut event = user.event("run_shell_command", json!({}), json!(lines(3_000)));
         event["transcript_path"] = json!(path);
         assert_eq!(user.answer(&event).await, None, "{path:?}");
     }
-    assert!(!user.home.path().join("elsewhere/offcut").exists());
+    assert!(!user.home().join("elsewhere/offcut").exists());
 }

@@ -3,75 +3,58 @@
 #![allow(
     clippy::unwrap_used,
     clippy::needless_pass_by_value,
+    unreachable_pub,
+    dead_code,
     missing_docs,
-    reason = "a test that can't be set up has failed; JSON is written where it is used"
+    reason = "a test that can't be set up has failed; JSON is written where it is used; helpers are shared"
 )]
+
+mod support;
 
 use std::path::Path;
 
-use offcut::backend::{Backend, ErrorKind, Fs};
+use offcut::backend::{ErrorKind, Fs};
 use offcut::{OnStoreFailure, ToolReduction};
 use offcut_agents::Agent;
-use offcut_agents::hook::{self, Surroundings};
+use offcut_agents::hook::{self, HookError, Surroundings};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use support::lines;
 
-/// A user's folder with a store, and an agent's folder with a session.
-struct User {
-    home: TempDir,
-    reduction: ToolReduction,
-    surroundings: Surroundings,
-}
+/// A user with a session of the agent.
+struct User(support::User);
 
 impl User {
     fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let store = home.path().join("store");
-        let claude = home.path().join(".claude");
-        std::fs::create_dir_all(claude.join("projects/-src/session/tool-results")).unwrap();
-        Self {
-            reduction: reduction(Fs::open(&store).unwrap()),
-            surroundings: Surroundings {
-                store: Some(store),
-                agent_home: Some(claude),
-                temporary: None,
-            },
-            home,
-        }
+        let user = support::User::new();
+        std::fs::create_dir_all(user.home().join("agent/projects/-src/session/tool-results"))
+            .unwrap();
+        Self(user)
+    }
+
+    fn home(&self) -> &Path {
+        self.0.home()
+    }
+
+    fn store(&self) -> &Path {
+        self.0.store()
     }
 
     async fn answer(&self, event: &Value) -> Option<Value> {
-        let event = event.to_string();
-        let answer = hook::answer(
-            Agent::ClaudeCode,
-            event.as_bytes(),
-            &self.reduction,
-            &self.surroundings,
-        );
-        let answer: Value = serde_json::from_str(&answer.await.unwrap().output?).unwrap();
+        let answer = self.0.answer(Agent::ClaudeCode, event).await?;
         let output = &answer["hookSpecificOutput"];
         assert_eq!(output["hookEventName"], "PostToolUse");
         Some(output["updatedToolOutput"].clone())
     }
 
-    fn store(&self) -> &Path {
-        self.surroundings.store.as_deref().unwrap()
+    async fn respond(&self, event: &str) -> Result<hook::Answer, HookError> {
+        self.0.respond(Agent::ClaudeCode, event.as_bytes()).await
     }
 
     fn spill(&self, folder: &str, text: &str) -> String {
-        let file = self.home.path().join(folder).join("b1.txt");
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, text).unwrap();
+        let file = self.0.file(&format!("{folder}/b1.txt"), text);
         file.to_str().unwrap().to_owned()
     }
-}
-
-fn reduction(store: impl Backend) -> ToolReduction {
-    ToolReduction::recommended(store)
-        .read_file_tool_name("Read")
-        .build()
-        .unwrap()
 }
 
 fn event(tool: &str, input: Value, response: Value) -> Value {
@@ -87,16 +70,12 @@ fn bash(stdout: &str) -> Value {
     json!({"stdout": stdout, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false})
 }
 
-fn lines(count: usize) -> String {
-    (1..=count).map(|n| format!("line {n} of many\n")).collect()
-}
-
 /// The content that the hint in `text` leads to, which must be in this user's store.
 fn read_back(user: &User, text: &str) -> String {
     let path = text.split('"').nth(1).unwrap();
     assert!(!path.contains(".."), "{path}");
     assert!(Path::new(path).starts_with(user.store()), "{path}");
-    std::fs::read_to_string(path).unwrap()
+    support::read_back(text)
 }
 
 /// `response` with the text at `path` replaced by that of `other`.
@@ -177,7 +156,7 @@ async fn short_results_and_other_events_pass() {
             .await,
         None
     );
-    assert!(!user.home.path().join("store/s1").exists());
+    assert!(!user.home().join("store/s1").exists());
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -222,7 +201,7 @@ async fn spilled_output_is_taken_whole_from_the_agents_own_folder() {
     let whole = lines(9_000);
     let mut response = bash(&whole[..30_000]);
     response["persistedOutputPath"] = user
-        .spill(".claude/projects/-src/session/tool-results", &whole)
+        .spill("agent/projects/-src/session/tool-results", &whole)
         .into();
     response["persistedOutputSize"] = whole.len().into();
     let answer = user
@@ -265,17 +244,17 @@ async fn a_spilled_file_elsewhere_is_not_opened() {
     let secret = "secret\n".repeat(9_000);
     for folder in [
         "elsewhere",
-        ".claude",
-        ".claude/projects/-src",
-        ".claude/projects/x/../../tool-results",
+        "agent",
+        "agent/projects/-src",
+        "agent/projects/x/../../tool-results",
     ] {
-        std::fs::create_dir_all(user.home.path().join(".claude/projects/x")).unwrap();
+        std::fs::create_dir_all(user.home().join("agent/projects/x")).unwrap();
         check(&user, "Bash", &user.spill(folder, &secret)).await;
     }
     check(
         &user,
         "mcp__a__b",
-        &user.spill(".claude/projects/-src/session/tool-results", &secret),
+        &user.spill("agent/projects/-src/session/tool-results", &secret),
     )
     .await;
     check(&user, "Bash", "tool-results/b1.txt").await;
@@ -284,9 +263,8 @@ async fn a_spilled_file_elsewhere_is_not_opened() {
     {
         let outside = user.spill("elsewhere", &secret);
         let link = user
-            .home
-            .path()
-            .join(".claude/projects/-src/session/tool-results/link.txt");
+            .home()
+            .join("agent/projects/-src/session/tool-results/link.txt");
         std::os::unix::fs::symlink(outside, &link).unwrap();
         check(&user, "Bash", link.to_str().unwrap()).await;
     }
@@ -299,7 +277,7 @@ async fn content_of_the_store_is_never_truncated_again() {
     user.answer(&event("Bash", json!({}), bash(&long)))
         .await
         .unwrap();
-    let path = user.home.path().join("store/s1/trunc/toolu_1");
+    let path = user.home().join("store/s1/trunc/toolu_1");
     let path = path.to_str().unwrap();
     let file = json!({"type": "text", "file": {"content": long}});
     let mut again = event("Read", json!({"file_path": path}), file.clone());
@@ -328,7 +306,7 @@ async fn content_of_the_store_is_never_truncated_again() {
         "../store/x",
         &format!("{path}/../../../../a"),
     ] {
-        std::fs::write(user.home.path().join("a"), "").unwrap();
+        std::fs::write(user.home().join("a"), "").unwrap();
         let mut other = event("Read", json!({"file_path": path}), file.clone());
         other["tool_use_id"] = format!("toolu_{}", path.len()).into();
         assert!(user.answer(&other).await.is_some(), "{path}");
@@ -397,13 +375,7 @@ async fn an_event_that_is_not_one_is_refused() {
         "\u{fffd}",
         "{\"hook_event_name\":\"PostToolUse\"",
     ] {
-        let answer = hook::answer(
-            Agent::ClaudeCode,
-            event.as_bytes(),
-            &user.reduction,
-            &user.surroundings,
-        );
-        answer.await.unwrap_err();
+        user.respond(event).await.unwrap_err();
     }
     let empty = json!({"hook_event_name": "PostToolUse"});
     assert_eq!(user.answer(&empty).await, None);
@@ -414,18 +386,6 @@ async fn text_that_was_cut_in_the_middle_of_a_character_is_truncated_too() {
     let user = User::new();
     let event = event("Bash", json!({}), bash(&lines(3_000))).to_string();
     let event = event.replace("line 2999 of many", r"half \ud83d");
-    let answer = hook::answer(
-        Agent::ClaudeCode,
-        event.as_bytes(),
-        &user.reduction,
-        &user.surroundings,
-    );
-    assert!(
-        answer
-            .await
-            .unwrap()
-            .output
-            .unwrap()
-            .contains("half \u{fffd}")
-    );
+    let answer = user.respond(&event).await.unwrap();
+    assert!(answer.output.unwrap().contains("half \u{fffd}"));
 }

@@ -322,14 +322,8 @@ fn backups_can_only_be_read_by_their_user() {
 }
 
 #[test]
-fn other_agents_and_odd_paths_are_refused() {
+fn odd_paths_are_refused() {
     let user = User::new();
-    let other = Installation {
-        agent: Agent::Codex,
-        ..user.installation("/opt/offcut")
-    };
-    let error = other.install().unwrap_err().to_string();
-    assert!(error.contains("nothing to install"), "{error}");
     let odd = Installation {
         home: Home::at(user.folder.path().join("a*b")),
         ..user.installation("/opt/offcut")
@@ -384,6 +378,33 @@ fn a_plug_in_is_ours_alone() {
             assert!(error.contains("changed after Offcut placed it"), "{error}");
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    }
+}
+
+#[test]
+fn the_hooks_of_codex_are_added_and_taken_back() {
+    for file in FILES {
+        let user = User::new();
+        let hooks = user.folder.path().join("project/.codex/hooks.json");
+        fs::create_dir_all(hooks.parent().unwrap()).unwrap();
+        fs::write(&hooks, file).unwrap();
+        let installation = Installation {
+            agent: Agent::Codex,
+            ..user.installation("/opt/offcut")
+        };
+        assert_eq!(installation.install().unwrap().outcome, Outcome::Added);
+        let text = fs::read_to_string(&hooks).unwrap();
+        let groups = parse(&text)["hooks"]["PostToolUse"].clone();
+        let ours = groups.as_array().unwrap().last().unwrap().clone();
+        assert_eq!(ours["matcher"], "Bash|mcp__.*");
+        let command = ours["hooks"][0]["command"].as_str().unwrap();
+        assert!(
+            command.ends_with("'/opt/offcut' hook codex || true"),
+            "{command}"
+        );
+        assert_eq!(installation.install().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
+        assert_eq!(fs::read_to_string(&hooks).unwrap(), file);
     }
 }
 

@@ -149,9 +149,8 @@ fn a_project_gets_settings_that_are_not_shared() {
 #[test]
 fn errors_say_what_to_do() {
     let home = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str, i32); 3] = [
+    let cases: [(&[&str], &str, i32); 2] = [
         (&["install", "claude"], "did you mean claude-code?", 2),
-        (&["install", "codex"], "there is nothing to install", 1),
         (
             &["install", "claude-code", "--program", "/no/such"],
             "there is no program at /no/such",

@@ -50,10 +50,18 @@ const CLAUDE_CODE: &[Coverage] = &[
     READS,
 ];
 
-const CODEX: &[Coverage] = &[row(
-    "all results",
-    "unchanged: hooks see output that is cut already",
-)];
+const CODEX: &[Coverage] = &[
+    row("MCP tools", "shortened; errors are unchanged"),
+    row(
+        "shell commands",
+        "unchanged: hooks see output that is cut already; use `offcut run`",
+    ),
+    row(
+        "calls from a program of the model",
+        "unchanged: a replaced result would end the program",
+    ),
+    READS,
+];
 
 const GEMINI_CLI: &[Coverage] = &[
     row("shell commands", "shortened, also if they fail"),

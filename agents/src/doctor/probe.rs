@@ -73,6 +73,11 @@ impl Probe {
                 "tool_name": "Bash", "tool_input": {"command": "true"},
                 "tool_response": {"stdout": result, "stderr": "", "interrupted": false},
             }),
+            Agent::Codex => json!({
+                "hook_event_name": "PostToolUse", "session_id": self.session, "cwd": "/", "tool_use_id": "probe",
+                "tool_name": "mcp__offcut__probe", "tool_input": {},
+                "tool_response": {"content": [{"type": "text", "text": result}], "isError": false},
+            }),
             Agent::GeminiCli => json!({
                 "hook_event_name": "AfterTool", "session_id": self.session, "cwd": "/",
                 "transcript_path": self.project.as_ref().map(|project| project.join("chats/probe.jsonl")),
@@ -94,6 +99,7 @@ impl Probe {
             Agent::ClaudeCode => {
                 text("/hookSpecificOutput/updatedToolOutput/stdout").map(str::to_owned)
             }
+            Agent::Codex => text("/reason").map(str::to_owned),
             Agent::GeminiCli => {
                 let file = text("/hookSpecificOutput/tailToolCallRequest/args/file_path")?;
                 std::fs::read_to_string(file).ok()

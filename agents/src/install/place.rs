@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::InstallError;
 use super::installation::{Installation, Scope};
 use super::jsonc::Addition;
-use super::{claude_code, gemini_cli, plugin};
+use super::{claude_code, codex, gemini_cli, plugin};
 use crate::Agent;
 use crate::layout;
 
@@ -23,7 +23,7 @@ pub(super) enum Content {
 ///
 /// # Errors
 ///
-/// The agent has no hooks by which Offcut can be installed, or there is no home directory.
+/// There is no home directory, or the project's folder can't be opened.
 pub fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, InstallError> {
     let (folder, of_user, of_project) = match agent {
         // Not `settings.json`: others would get a program and a store that only this user has.
@@ -47,11 +47,8 @@ pub fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, InstallErr
             "extensions/offcut.js",
             ".pi/extensions/offcut.js",
         ),
-        Agent::Codex => {
-            let problem = "its hooks see output that it has cut already, so there is nothing to install; \
-                           ask for `offcut run -- COMMAND` in AGENTS.md";
-            return Err(InstallError::new(Path::new(agent.name()), problem));
-        }
+        // Not `config.toml`, which holds other things too, and which the agent itself writes to.
+        Agent::Codex => (layout::agent_home(agent), "hooks.json", ".codex/hooks.json"),
     };
     match scope {
         Scope::User => folder.map(|folder| folder.join(of_user)).ok_or_else(|| {
@@ -71,6 +68,7 @@ pub(super) fn content(installation: &Installation) -> Result<Content, InstallErr
         return Ok(Content::Whole(text));
     }
     let additions = match installation.agent {
+        Agent::Codex => codex::additions(installation)?,
         Agent::GeminiCli => gemini_cli::additions(installation)?,
         _ => claude_code::additions(installation)?,
     };

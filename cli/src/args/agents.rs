@@ -14,7 +14,7 @@ use crate::units;
 /// unchanged: nothing on stdout, exit code 0, and a line in OFFCUT_HOME/hook.log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Hook {
-    /// The agent: claude-code, gemini-cli, opencode or pi.
+    /// The agent: claude-code, codex, gemini-cli, opencode or pi.
     pub(crate) agent: String,
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
@@ -28,7 +28,7 @@ pub(crate) struct Hook {
 /// An agent, and the place of its settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Install {
-    /// The agent: claude-code, gemini-cli, opencode or pi.
+    /// The agent: claude-code, codex, gemini-cli, opencode or pi.
     pub(crate) agent: String,
     /// A project's folder: use the user's own settings for this project instead of those for all.
     #[arg(long, value_name = "FOLDER")]

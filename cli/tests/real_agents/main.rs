@@ -13,6 +13,7 @@
 )]
 
 mod claude_code;
+mod codex;
 mod compare;
 mod gemini_cli;
 mod model;

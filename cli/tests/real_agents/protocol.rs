@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod gemini;
+mod responses;
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -16,6 +17,7 @@ use crate::model::Call;
 pub enum Protocol {
     Anthropic,
     Gemini,
+    Responses,
 }
 
 impl Protocol {
@@ -23,6 +25,8 @@ impl Protocol {
     pub fn of(path: &str) -> Self {
         if path.contains("/models/") {
             Self::Gemini
+        } else if path.ends_with("/responses") {
+            Self::Responses
         } else {
             Self::Anthropic
         }
@@ -33,6 +37,7 @@ impl Protocol {
         match self {
             Self::Anthropic => WireFormat::Anthropic,
             Self::Gemini => WireFormat::Gemini,
+            Self::Responses => WireFormat::Responses,
         }
     }
 
@@ -41,6 +46,7 @@ impl Protocol {
         match self {
             Self::Anthropic => "messages",
             Self::Gemini => "contents",
+            Self::Responses => "input",
         }
     }
 
@@ -49,6 +55,7 @@ impl Protocol {
         let (end, field) = match self {
             Self::Anthropic => ("/count_tokens", "input_tokens"),
             Self::Gemini => (":countTokens", "totalTokens"),
+            Self::Responses => ("/input_tokens", "input_tokens"),
         };
         let is_asked = path.ends_with(end);
         is_asked.then(|| json!({field: bytes / 4}).to_string().into_response())
@@ -58,6 +65,7 @@ impl Protocol {
     pub fn reply(self, path: &str, request: &Value, calls: &[Call], round: usize) -> Response {
         let events = match self {
             Self::Anthropic => anthropic::events(request, calls, round),
+            Self::Responses => responses::events(calls, round),
             Self::Gemini => {
                 let reply = gemini::reply(calls, round);
                 if !path.ends_with(":streamGenerateContent") {
@@ -77,6 +85,9 @@ impl Protocol {
             }
             Self::Gemini => {
                 json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+            }
+            Self::Responses => {
+                json!({"error": {"type": "invalid_request_error", "message": message}})
             }
         };
         (StatusCode::BAD_REQUEST, error.to_string()).into_response()

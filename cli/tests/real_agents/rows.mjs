@@ -1,10 +1,11 @@
-// An MCP server on stdio with one tool, which returns as many rows as it is asked for, as an error if it is to fail.
+// An MCP server on stdio with one tool, which returns as many rows as it is asked for, as an error if it is to fail,
+// and also as structured content if it is asked to.
 import { createInterface } from "node:readline";
 
 const tool = {
   name: "rows",
   description: "Returns rows.",
-  inputSchema: { type: "object", properties: { count: { type: "number" }, fails: { type: "boolean" } }, required: ["count"] },
+  inputSchema: { type: "object", properties: { count: { type: "number" }, fails: { type: "boolean" }, structured: { type: "boolean" } }, required: ["count"] },
 };
 
 function answer({ method, params }) {
@@ -15,7 +16,8 @@ function answer({ method, params }) {
       return { tools: [tool] };
     case "tools/call": {
       const rows = Array.from({ length: params.arguments.count }, (_, n) => `row ${n} of the server`);
-      return { content: [{ type: "text", text: rows.join("\n") }], isError: params.arguments.fails === true };
+      const structuredContent = params.arguments.structured ? { rows } : undefined;
+      return { content: [{ type: "text", text: rows.join("\n") }], structuredContent, isError: params.arguments.fails === true };
     }
   }
 }

@@ -11,6 +11,7 @@ mod jsonc;
 mod place;
 mod plugin;
 mod record;
+mod shell_prefix;
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +23,12 @@ use jsonc::Addition;
 use place::Content;
 use record::{Record, Stored};
 
+use crate::Agent;
+
 pub use error::InstallError;
 pub use installation::{Installation, Scope};
 pub use place::installed_path;
+pub(crate) use shell_prefix::path as shell_prefix_path;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +75,16 @@ impl Installation {
             .map_err(|error| InstallError::because(&store, "the store can't be used", error))?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
-        match place::content(self)? {
+        let content = place::content(self)?;
+        if self.shell_lines {
+            if self.agent != Agent::ClaudeCode {
+                let problem = "only the commands of claude-code are run by a program of ours; leave out --shell-lines";
+                return Err(InstallError::new(&path, problem));
+            }
+            // Before the settings name it, and it does no harm without them.
+            shell_prefix::place(self)?;
+        }
+        match content {
             Content::Values(additions) => self.add(&path, &file, stored.as_ref(), additions),
             Content::Whole(text) => self.place(&path, &file, stored.as_ref(), &text),
         }

@@ -47,6 +47,7 @@ impl User {
             scope: Scope::Project(self.folder.path().join("project")),
             home: Home::at(self.folder.path().join("home")),
             program: program.into(),
+            shell_lines: false,
         }
     }
 

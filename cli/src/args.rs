@@ -19,7 +19,9 @@ use regex::bytes::RegexBuilder;
 
 use crate::units;
 
-pub(crate) use agents::{Gain, Hook, Install};
+#[cfg(unix)]
+pub(crate) use agents::Line;
+pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
 pub(crate) use reduction::Reduction;
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Mcp(Mcp),
     Hook(Hook),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Line(Line),
     /// Put Offcut around the tools of a coding agent, by the agent's own settings.
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
@@ -64,11 +69,11 @@ pub(crate) enum Command {
     ///
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
     /// results stay.
-    Uninstall(Install),
+    Uninstall(Place),
     /// Examine an installation: send an event through it, and tell what works.
     ///
     /// The exit code is 1 if there is a problem.
-    Doctor(Install),
+    Doctor(Place),
     Gain(Gain),
     Truncate(Truncate),
     /// Clear old results from a conversation, read from stdin, and print the messages to send.

@@ -1,4 +1,4 @@
-//! The command that `offcut run` runs: its output, its signals and its end.
+//! A command that this program runs: its output, its signals and its end.
 
 use std::fs::File;
 use std::io;
@@ -79,6 +79,16 @@ impl Child {
             has_ended,
         };
         Ok((child, Outputs { stdout, stderr }))
+    }
+
+    /// Starts `command` with this program's stdin, stdout and stderr.
+    pub(crate) fn inheriting(command: Command) -> io::Result<Self> {
+        let signals = listen()?;
+        Ok(Self {
+            process: tokio::process::Command::from(command).spawn()?,
+            signals,
+            has_ended: watch::channel(None).0,
+        })
     }
 
     /// Passes signals on until the command has ended. Returns its exit code: 128 and the signal's

@@ -47,6 +47,9 @@ pub fn main() -> ExitCode {
         Ok(args) if matches!(args.command, Command::Sink(_)) && is_ready.is_err() => {
             Ok(ExitCode::FAILURE)
         }
+        // Its shell runs in any case.
+        #[cfg(unix)]
+        Ok(args) if matches!(args.command, Command::Line(_)) => run(&args),
         // An agent takes a failing hook for an answer.
         Ok(args) if matches!(args.command, Command::Hook(_)) => run(&args),
         Ok(args) => is_ready.and_then(|()| run(&args)),
@@ -68,6 +71,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         #[cfg(unix)]
         Command::Mcp(mcp) => commands::mcp::run(mcp),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
+        #[cfg(unix)]
+        Command::Line(line) => commands::line::run(line),
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),
         Command::Doctor(install) => commands::install::doctor(install, args.json),

@@ -82,7 +82,7 @@ impl Stream {
 }
 
 /// An id that no other run of this machine has.
-fn unique_id() -> String {
+pub(crate) fn unique_id() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     format!(
         "run-{}-{}",

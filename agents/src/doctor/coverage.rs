@@ -40,7 +40,10 @@ const CLAUDE_CODE: &[Coverage] = &[
         "shell commands",
         "shortened; over 30 kB too, where the agent keeps a file",
     ),
-    row("commands that fail", "unchanged: no hook can replace them"),
+    row(
+        "commands that fail",
+        "unchanged, as no hook can replace them; shortened with --shell-lines",
+    ),
     row("reads, searches, web pages", "shortened"),
     row(
         "MCP tools, subagents",

@@ -75,7 +75,7 @@ pub(super) async fn answer(
     };
     let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
     let shorter = shorten(&session, &call, text).await?;
-    // What the client would show may be shorter than the preview of the whole.
+    // The client may show less than the preview of the whole.
     let Some(shorter) = shorter.filter(|shorter| shorter.len() < length) else {
         return Ok(Answer::of(None, entry));
     };
@@ -89,7 +89,7 @@ fn text(response: &Value) -> Option<String> {
     if let Value::String(text) = response {
         return Some(text.clone());
     }
-    // Where there is structured content, that alone is shown.
+    // The client shows structured content alone, if there is any.
     match &response["structuredContent"] {
         Value::Null => {}
         structured => return Some(structured.to_string()),

@@ -84,7 +84,7 @@ pub(super) fn whole(text: &str, spilled: Option<&Path>) -> Result<ToolOutput, Ho
 }
 
 /// Opens a file as a result that is read piece by piece.
-fn stream(file: &Path) -> Result<ToolOutput, HookError> {
+pub(super) fn stream(file: &Path) -> Result<ToolOutput, HookError> {
     let mut file = File::open(file)
         .map_err(|error| HookError::because("the spilled output can't be opened", error))?;
     let mut is_over = false;

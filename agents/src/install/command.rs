@@ -6,24 +6,42 @@ use super::error::InstallError;
 use super::installation::Installation;
 use crate::layout::Home;
 
-/// The command as a line of a shell.
+/// The command of a hook as a line of a shell.
 pub(super) fn line(installation: &Installation) -> Result<String, InstallError> {
-    let words = words(installation)?;
+    shell_line(installation, "hook")
+}
+
+/// The `subcommand` of this program for the agent, as a line of a shell.
+pub(super) fn shell_line(
+    installation: &Installation,
+    subcommand: &str,
+) -> Result<String, InstallError> {
+    let words = words_of(installation, subcommand)?;
     let quoted = words.iter().map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         // The program is quoted always, so that it looks the same everywhere.
         if word.chars().all(is_plain) && !word.contains('/') {
             word.clone()
         } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
+            quoted(word)
         }
     });
     Ok(quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// The words of the command. A folder of the user that is not the default one is named, since an agent may run
-/// without the variable.
+/// A word in the quotes of a shell.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The words of a hook's command.
 pub(super) fn words(installation: &Installation) -> Result<Vec<String>, InstallError> {
+    words_of(installation, "hook")
+}
+
+/// The words of a command. A folder of the user that is not the default one is named, since an agent may run
+/// without the variable.
+fn words_of(installation: &Installation, subcommand: &str) -> Result<Vec<String>, InstallError> {
     let home = &installation.home;
     let mut words = Vec::new();
     if Home::by_default().as_ref() != Some(home) {
@@ -31,7 +49,7 @@ pub(super) fn words(installation: &Installation) -> Result<Vec<String>, InstallE
         words.push(format!("OFFCUT_HOME={}", text(home.path())?));
     }
     words.push(text(&installation.program)?.to_owned());
-    words.extend(["hook".to_owned(), installation.agent.name().to_owned()]);
+    words.extend([subcommand.to_owned(), installation.agent.name().to_owned()]);
     Ok(words)
 }
 

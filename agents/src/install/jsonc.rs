@@ -5,13 +5,27 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectPr
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// An element that is added to a list in a settings file.
+/// A value that is added to a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Addition {
-    /// Names of the objects that lead to the list, from the outside, and the list's own.
+    /// Names of the objects that lead to the place, from the outside, and the place's own.
     pub(crate) path: Vec<String>,
-    /// The element.
+    /// The value.
     pub(crate) value: Value,
+    /// The place.
+    #[serde(default)]
+    pub(crate) place: Place,
+}
+
+/// The place of an added value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    /// An element of a list.
+    #[default]
+    Element,
+    /// The value of a name that nobody else has set.
+    Value,
 }
 
 impl Addition {
@@ -20,15 +34,28 @@ impl Addition {
         Self {
             path: path.split('.').map(str::to_owned).collect(),
             value,
+            place: Place::Element,
         }
     }
 
-    /// Returns true if `settings` hold the element.
+    /// The value of the name at `path`, which consists of names with dots between them.
+    pub(crate) fn value(path: &str, value: Value) -> Self {
+        Self {
+            place: Place::Value,
+            ..Self::element(path, value)
+        }
+    }
+
+    /// Returns true if `settings` hold the value.
     pub(crate) fn is_in(&self, settings: &Value) -> bool {
         let mut names = self.path.iter();
-        let list = names.try_fold(settings, |value, name| value.get(name));
-        list.and_then(Value::as_array)
-            .is_some_and(|list| list.contains(&self.value))
+        let found = names.try_fold(settings, |value, name| value.get(name));
+        match self.place {
+            Place::Value => found == Some(&self.value),
+            Place::Element => found
+                .and_then(Value::as_array)
+                .is_some_and(|list| list.contains(&self.value)),
+        }
     }
 }
 
@@ -44,13 +71,13 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Adds the elements that are missing. The file's other text stays as it is, byte for byte.
+/// Adds the values that are missing. The file's other text stays as it is, byte for byte.
 pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> {
     parse(text)?;
     let root = root(text)?;
     for addition in additions {
         let Some((last, outer)) = addition.path.split_last() else {
-            return Err("a list needs a name".to_owned());
+            return Err("a value needs a name".to_owned());
         };
         let mut object = root.object_value_or_set();
         for name in outer {
@@ -60,6 +87,18 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
                     .object_value()
                     .ok_or_else(|| format!("`{name}` is not an object"))?,
             };
+        }
+        if addition.place == Place::Value {
+            match property(&object, last)?.map(|found| found.value()) {
+                None => _ = object.append(last, input(&addition.value)),
+                Some(Some(value)) if is_equal(&value, &addition.value) => {}
+                Some(_) => {
+                    return Err(format!(
+                        "`{last}` is set to something else; remove it first"
+                    ));
+                }
+            }
+            continue;
         }
         let list = match property(&object, last)? {
             None => object.array_value_or_set(last),
@@ -99,8 +138,18 @@ pub(crate) fn remove(
             object = found.object_value();
             way.push(found);
         }
-        let list = way.last().filter(|_| way.len() == addition.path.len());
-        let list = list.and_then(CstObjectProp::array_value);
+        let last = way.last().filter(|_| way.len() == addition.path.len());
+        if addition.place == Place::Value {
+            let value = last.and_then(CstObjectProp::value);
+            if value.is_some_and(|value| is_equal(&value, &addition.value))
+                && let Some(found) = way.pop()
+            {
+                found.remove();
+                remove_empty(&way, &addition.path, original);
+            }
+            continue;
+        }
+        let list = last.and_then(CstObjectProp::array_value);
         let mut elements = list.iter().flat_map(CstArray::elements);
         if let Some(element) = elements.find(|element| is_equal(element, &addition.value)) {
             element.remove();
@@ -113,7 +162,7 @@ pub(crate) fn remove(
 /// Removes the properties of `way` from the inside while they are empty and were not in `original`.
 fn remove_empty(way: &[CstObjectProp], path: &[String], original: Option<&Value>) {
     for (at, found) in way.iter().enumerate().rev() {
-        let mut names = path[..=at].iter();
+        let mut names = path.iter().take(at + 1);
         let was_there = original.and_then(|all| names.try_fold(all, |value, name| value.get(name)));
         let is_empty = match found.value().and_then(|value| value.to_serde_value()) {
             Some(Value::Object(map)) => map.is_empty(),
@@ -188,8 +237,9 @@ mod tests {
 
     use super::*;
 
-    fn additions() -> [Addition; 2] {
+    fn additions() -> [Addition; 3] {
         [
+            Addition::value("env.PREFIX", json!("/bin/offcut")),
             Addition::element("hooks.After", json!({"command": "offcut"})),
             Addition::element("allow", json!("Read(//store/**)")),
         ]
@@ -204,6 +254,7 @@ mod tests {
             "{ \"allow\": [] }",
             "{\n  // mine\n  \"hooks\": {\"After\": [{\"command\": \"mine\"}]},\n}\n",
             "{\"allow\":[\"Read(//store/**)\"]}",
+            "{\"env\": {\"KEY\": \"1\" /* mine too */}, \"model\": \"opus\"}",
             "{\r\n\t\"allow\": [\r\n\t\t\"Bash\", // first\r\n\t],\r\n\t\"hooks\": {}\r\n}\r\n",
         ];
         for file in files {
@@ -216,11 +267,11 @@ mod tests {
             assert_eq!(add(&added, &additions()).unwrap(), added, "twice");
             let missing: Vec<_> = additions()
                 .into_iter()
-                .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
+                .filter(|addition| *addition != additions()[2] || !file.contains("Read"))
                 .collect();
             let removed = remove(&added, &missing, Some(&original)).unwrap();
             assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
-            for comment in ["// mine", "// first"] {
+            for comment in ["// mine", "// first", "/* mine too */"] {
                 assert_eq!(removed.contains(comment), file.contains(comment));
             }
         }
@@ -234,6 +285,14 @@ mod tests {
             ("{\"hooks\": {\"After\": {}}}", "`After` is not a list"),
             ("{\"allow\": null}", "`allow` is not a list"),
             ("{\"allow\": [], \"allow\": []}", "`allow` is there twice"),
+            (
+                "{\"env\": {\"PREFIX\": \"mine\"}}",
+                "`PREFIX` is set to something else",
+            ),
+            (
+                "{\"env\": {\"PREFIX\": null}}",
+                "`PREFIX` is set to something else",
+            ),
             ("{'a': 1}", "it is not JSON"),
             ("{\"key\": sk-secret}", "it is not JSON"),
         ];

@@ -5,10 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
+use offcut::ToolReduction;
 use offcut::backend::StoreUrl;
 use offcut_agents::hook::{self, Answer, Surroundings};
 use offcut_agents::layout::{self, Home};
 use offcut_agents::{Agent, journal, log};
+use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, chain};
 use crate::{args, settings, stores};
@@ -39,6 +41,13 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A reduction for the results of an agent, and the places that it has to know.
+pub(super) struct Opened {
+    pub(super) runtime: Runtime,
+    pub(super) reduction: ToolReduction,
+    pub(super) surroundings: Surroundings,
+}
+
 fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
     let mut event = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut event);
@@ -48,36 +57,56 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
         .parse()
         .map_err(|error| Failure::new(format!("{error}")))?;
 
-    let runtime = settings::runtime()?;
-    let _inside = runtime.enter();
-    let origin = config(args, home);
-    let mut settings = settings::load(&origin)?;
-    if let Some(store) = &args.backend {
-        settings.backend_url = Some(store.clone());
-    }
-    let mut surroundings = Surroundings {
-        store: None,
-        agent_home: layout::agent_home(agent),
-        temporary: Some(std::env::temp_dir()),
-    };
-    if settings.backend_url.is_none() {
-        let wanted = hook::store(agent, &event, &surroundings);
-        let wanted = wanted.and_then(|path| path.into_os_string().into_string().ok());
-        settings.backend_url = Some(match wanted {
-            Some(path) => StoreUrl::from(path),
-            None => settings::user_store()?,
-        });
-    }
-    // In an agent that has a reader of its own, hints name that one.
-    settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
-    let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
-    surroundings.store = settings
-        .backend_url
-        .as_ref()
-        .and_then(|url| url.directory())
-        .map(Path::to_owned);
-    let answer = runtime.block_on(hook::answer(agent, &event, &reduction, &surroundings));
+    let opened = Opened::open(agent, &event, args, home)?;
+    let _inside = opened.runtime.enter();
+    let answer = hook::answer(agent, &event, &opened.reduction, &opened.surroundings);
+    let answer = opened.runtime.block_on(answer);
     answer.map_err(|error| Failure::new(chain(&error)))
+}
+
+impl Opened {
+    /// Opens the store that the settings name, else the one that `agent` wants for an `event`.
+    pub(super) fn open(
+        agent: Agent,
+        event: &[u8],
+        args: &args::Hook,
+        home: Option<&Home>,
+    ) -> Result<Self, Failure> {
+        let runtime = settings::runtime()?;
+        let inside = runtime.enter();
+        let origin = config(args, home);
+        let mut settings = settings::load(&origin)?;
+        if let Some(store) = &args.backend {
+            settings.backend_url = Some(store.clone());
+        }
+        let mut surroundings = Surroundings {
+            store: None,
+            agent_home: layout::agent_home(agent),
+            temporary: Some(std::env::temp_dir()),
+        };
+        if settings.backend_url.is_none() {
+            let wanted = hook::store(agent, event, &surroundings);
+            let wanted = wanted.and_then(|path| path.into_os_string().into_string().ok());
+            settings.backend_url = Some(match wanted {
+                Some(path) => StoreUrl::from(path),
+                None => settings::user_store()?,
+            });
+        }
+        // In an agent that has a reader of its own, hints name that one.
+        settings.read_file_tool_name = hook::reader(agent).map(str::to_owned);
+        let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
+        surroundings.store = settings
+            .backend_url
+            .as_ref()
+            .and_then(|url| url.directory())
+            .map(Path::to_owned);
+        drop(inside);
+        Ok(Self {
+            runtime,
+            reduction,
+            surroundings,
+        })
+    }
 }
 
 /// The name of the settings: those of the arguments, else the user's, else a ready policy.

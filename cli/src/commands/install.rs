@@ -13,7 +13,11 @@ use crate::{args, output};
 
 /// Puts Offcut into an agent's settings.
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
-    let installation = installation(args)?;
+    let installation = Installation {
+        shell_lines: args.shell_lines,
+        ..installation(&args.place)?
+    };
+    let args = &args.place;
     let changed = installation.install().map_err(|error| failed(&error))?;
     if json {
         return write_json(args, &changed);
@@ -42,7 +46,7 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
 }
 
 /// Takes Offcut out of an agent's settings.
-pub(crate) fn uninstall(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
     let changed = installation.uninstall().map_err(|error| failed(&error))?;
     if json {
@@ -83,7 +87,7 @@ pub(crate) fn uninstall(args: &args::Install, json: bool) -> Result<ExitCode, Fa
 }
 
 /// Examines an installation.
-pub(crate) fn doctor(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
     let findings = doctor::examine(&installation);
     let has_problem = findings
@@ -134,7 +138,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-fn write_json(args: &args::Install, changed: &Changed) -> Result<ExitCode, Failure> {
+fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure> {
     let outcome = match changed.outcome {
         Outcome::Created => "created",
         Outcome::Added => "added",
@@ -152,7 +156,7 @@ fn write_json(args: &args::Install, changed: &Changed) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-fn installation(args: &args::Install) -> Result<Installation, Failure> {
+fn installation(args: &args::Place) -> Result<Installation, Failure> {
     let agent = args
         .agent
         .parse()
@@ -173,6 +177,7 @@ fn installation(args: &args::Install) -> Result<Installation, Failure> {
         scope,
         home,
         program,
+        shell_lines: false,
     })
 }
 

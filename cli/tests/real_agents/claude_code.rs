@@ -16,6 +16,8 @@ use crate::session::{Client, write};
 /// its command line.
 struct ClaudeCode {
     rules: Option<Value>,
+    /// Commands that fail are shortened too.
+    shell_lines: bool,
 }
 
 impl Tools for ClaudeCode {
@@ -66,6 +68,14 @@ impl Client for ClaudeCode {
         "<persisted-output>"
     }
 
+    fn options(&self) -> &'static [&'static str] {
+        if self.shell_lines {
+            &["--shell-lines"]
+        } else {
+            &[]
+        }
+    }
+
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});
         write(&home.join("mcp.json"), &servers);
@@ -92,5 +102,17 @@ impl Client for ClaudeCode {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_and_costs_less() {
-    compare(|| ClaudeCode { rules: None });
+    compare(|| ClaudeCode {
+        rules: None,
+        shell_lines: false,
+    });
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_works_the_same_with_its_lines_run_by_ours() {
+    compare(|| ClaudeCode {
+        rules: None,
+        shell_lines: true,
+    });
 }

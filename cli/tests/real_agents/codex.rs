@@ -1,7 +1,8 @@
 //! Codex.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -12,15 +13,20 @@ use crate::session::Client;
 
 struct Codex;
 
+/// Number of bytes that are read of a file at once.
+const LONGEST: usize = 8_000;
+
 impl Tools for Codex {
     fn shell(&self, command: &str) -> Call {
         ("exec_command", json!({"cmd": command}))
     }
 
-    /// It has a shell alone.
+    /// It has a shell alone, of whose output it cuts the middle out.
     fn read(&self, path: &Path, offset: usize, limit: usize) -> Call {
-        let last = offset + limit - 1;
-        self.shell(&format!("sed -n '{offset},{last}p' {}", path.display()))
+        let (last, file) = (offset + limit - 1, path.display());
+        self.shell(&format!(
+            "sed -n '{offset},{last}p' {file} | head -c {LONGEST}"
+        ))
     }
 
     fn edit(&self, path: &Path, old: &str, new: &str) -> Call {
@@ -57,6 +63,10 @@ impl Tools for Codex {
         let lines = page.into_iter().flat_map(str::lines);
         lines.map(ToOwned::to_owned).collect()
     }
+
+    fn line_shown(&self, line: &str) -> String {
+        line[..line.floor_char_boundary(LONGEST)].to_owned()
+    }
 }
 
 impl Client for Codex {
@@ -90,6 +100,34 @@ default_tools_approval_mode = "approve"
         std::fs::write(path, settings).unwrap();
     }
 
+    fn trust(&self, mut command: Command, home: &Path) {
+        let server = command.arg("app-server").stdin(Stdio::piped());
+        let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = server.stdin.take().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let mut ask = |method: &str, params: Value| {
+            let request = json!({"id": method, "method": method, "params": params});
+            writeln!(stdin, "{request}").unwrap();
+            let answers = lines.by_ref().map(|line| line.unwrap());
+            let mut answers = answers.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+            answers.find(|answer| answer["id"] == method).unwrap()
+        };
+        ask(
+            "initialize",
+            json!({"clientInfo": {"name": "test", "version": "1"}}),
+        );
+        let listed = ask("hooks/list", json!({"cwds": [home.join("project")]}));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let hook = &listed["result"]["data"][0]["hooks"][0];
+        assert_eq!(hook["trustStatus"], "untrusted", "{listed}");
+        let (key, hash) = (&hook["key"], &hook["currentHash"]);
+        let path = home.join(".codex/config.toml");
+        let settings = std::fs::read_to_string(&path).unwrap();
+        let trusted = format!("{settings}[hooks.state.{key}]\ntrusted_hash = {hash}\n");
+        std::fs::write(path, trusted).unwrap();
+    }
+
     fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
         command
             .args([
@@ -98,8 +136,7 @@ default_tools_approval_mode = "approve"
                 "--sandbox",
                 "workspace-write",
             ])
-            // In place of a user who reads the hook and trusts it.
-            .args(["--dangerously-bypass-hook-trust", "Work in this project."])
+            .arg("Work in this project.")
             .env("PROBE_KEY", "none");
     }
 

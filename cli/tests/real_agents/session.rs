@@ -24,6 +24,14 @@ pub trait Client: Tools {
     /// Adds the arguments and the environment of a session to the command that runs its program.
     fn start(&self, command: &mut Command, home: &Path, url: &str);
 
+    /// Trusts the installed hook, as the user would who is asked. `command` runs its program for the user.
+    fn trust(&self, _command: Command, _home: &Path) {}
+
+    /// Arguments of the installation.
+    fn options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Its words about output that it has put into a file, of which it shows an excerpt.
     fn excerpt(&self) -> &'static str;
 
@@ -93,7 +101,11 @@ pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> 
     let (model, url) = runtime.block_on(Model::start(script(&project)));
     client.settle(home.path(), &url, &[node, server]);
     if is_installed {
-        println!("{}", program(&["install", C::NAME]));
+        let install = [&["install", C::NAME], client.options()].concat();
+        println!("{}", program(&install));
+        let mut command = Command::new(agents.join(C::PROGRAM));
+        environment(&mut command, home.path());
+        client.trust(command, home.path());
         let found = program(&["doctor", C::NAME]);
         assert!(found.contains("a probe of"), "{found}");
     }

@@ -53,12 +53,25 @@ const REFUSED: [&str; 19] = [
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_asks_for_the_same_permissions() {
+    compare_permissions(false);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_asks_for_the_same_permissions_with_its_lines_run_by_ours() {
+    compare_permissions(true);
+}
+
+fn compare_permissions(shell_lines: bool) {
     let rules = json!({
         "allow": ["Bash(ls:*)", "Bash(echo:*)", "Bash(printf:*)", "Bash(seq:*)", "Bash(mkdir made)"],
         "ask": ["Bash(touch:*)"],
         "deny": ["Bash(rm:*)", "Bash(cat data.bin)", "Bash(curl:*)"],
     });
-    let client = ClaudeCode { rules: Some(rules) };
+    let client = ClaudeCode {
+        rules: Some(rules),
+        shell_lines,
+    };
     let lines = RUN.iter().chain(&REFUSED).map(|line| client.shell(line));
     // The rule that opens the store opens nothing beside it.
     let elsewhere = client.read(Path::new("/etc/passwd"), 1, 10);

@@ -2,6 +2,7 @@
 
 mod codex;
 mod coverage;
+mod finding;
 mod probe;
 
 use std::path::Path;
@@ -15,55 +16,8 @@ use crate::install::{
 use crate::{Agent, layout};
 
 pub use coverage::{Coverage, coverage};
+pub use finding::{Finding, Level};
 use probe::Probe;
-
-/// A finding about an installation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// Its weight.
-    pub level: Level,
-    /// A sentence.
-    pub text: String,
-    /// Advice, if there is something to do.
-    pub advice: Option<String>,
-}
-
-/// The weight of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// Something works.
-    Works,
-    /// Something may be worth a look.
-    Note,
-    /// Something does not work.
-    Problem,
-}
-
-impl Finding {
-    fn works(text: impl Into<String>) -> Self {
-        Self {
-            level: Level::Works,
-            text: text.into(),
-            advice: None,
-        }
-    }
-
-    fn note(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            level: Level::Note,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            level: Level::Problem,
-            ..Self::note(text, advice)
-        }
-    }
-}
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
 #[must_use]

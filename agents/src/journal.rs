@@ -1,7 +1,8 @@
 //! A journal of the results that hooks were shown: sizes and names, no content.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,40 @@ pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
     log::append_lines(path, &lines, MAX_LENGTH)
 }
 
+/// Removes the entries that are older than `oldest`, in seconds since 1970. Entries of conversations that go on
+/// after it stay.
+///
+/// # Errors
+///
+/// A file can't be read or written.
+pub fn sweep(path: &Path, oldest: u64) -> io::Result<()> {
+    let known = read(path)?;
+    let recent = known.iter().filter(|entry| entry.time >= oldest);
+    let live: HashSet<_> = recent.map(|entry| (&entry.agent, &entry.session)).collect();
+    let is_live = |entry: &&Entry| live.contains(&(&entry.agent, &entry.session));
+    if known.iter().all(|entry| is_live(&entry)) {
+        return Ok(());
+    }
+    // Hooks append in the meantime: to a new journal, while the entries so far become the old one.
+    let (aside, old) = (path.with_extension("sweeping"), log::old(path));
+    let mut entries = read_all(&[&old, &aside])?;
+    match std::fs::rename(path, &aside) {
+        Ok(()) => entries.extend(read_all(&[&aside])?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut staged = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    for entry in entries.iter().filter(is_live) {
+        serde_json::to_writer(&mut staged, entry)?;
+        staged.write_all(b"\n")?;
+    }
+    staged.persist(&old).map_err(|error| error.error)?;
+    match std::fs::remove_file(aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the journal at `path` and the old one beside it, oldest entry first. Lines that are not entries are
 /// left out; a journal that is missing is empty.
 ///
@@ -113,8 +148,14 @@ pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
 ///
 /// A file can't be read.
 pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+    // A sweep that was killed leaves entries aside.
+    let aside = path.with_extension("sweeping");
+    read_all(&[&log::old(path), &aside, path])
+}
+
+fn read_all(paths: &[&Path]) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for path in [log::old(path), path.to_owned()] {
+    for path in paths {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -145,9 +186,37 @@ mod tests {
         std::fs::OpenOptions::new()
             .append(true)
             .open(&path)
-            .and_then(|mut file| io::Write::write_all(&mut file, b"{\"time\": 1,"))
+            .and_then(|mut file| file.write_all(b"{\"time\": 1,"))
             .unwrap();
         assert_eq!(read(&path).unwrap(), [first.clone(), second, first]);
+    }
+
+    #[test]
+    fn old_entries_go_with_their_conversation() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        sweep(&path, 5).unwrap();
+        let entry = |time, session| Entry {
+            time,
+            ..Entry::new("pi", session, "a", "bash", 9)
+        };
+        let [old, long, recent] = [entry(1, "s1"), entry(2, "s2"), entry(8, "s2")];
+        append(&path, &[old, long.clone()]).unwrap();
+        std::fs::rename(&path, log::old(&path)).unwrap();
+        append(&path, std::slice::from_ref(&recent)).unwrap();
+        sweep(&path, 5).unwrap();
+        assert_eq!(read(&path).unwrap(), [long.clone(), recent.clone()]);
+        let later = entry(9, "s3");
+        append(&path, std::slice::from_ref(&later)).unwrap();
+        sweep(&path, 5).unwrap();
+        assert_eq!(read(&path).unwrap(), [long, recent, later.clone()]);
+        sweep(&path, 9).unwrap();
+        assert_eq!(read(&path).unwrap(), [later]);
+        // A sweep that was killed after it had put the journal aside.
+        std::fs::rename(log::old(&path), path.with_extension("sweeping")).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 1);
+        sweep(&path, 10).unwrap();
+        assert_eq!(read(&path).unwrap(), []);
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl Home {
         self.0.join("journal.jsonl")
     }
 
+    /// An empty file whose time is that of the last sweep.
+    #[must_use]
+    pub fn swept(&self) -> PathBuf {
+        self.0.join("swept")
+    }
+
     /// The log of hooks that could not do their work.
     #[must_use]
     pub fn log(&self) -> PathBuf {

@@ -11,6 +11,7 @@ pub mod journal;
 pub mod layout;
 pub mod log;
 pub mod shell;
+pub mod transcripts;
 
 use std::fmt;
 use std::str::FromStr;

@@ -94,6 +94,9 @@ pub(crate) enum Command {
     Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
+    /// Sweep the store of the user's hooks. Hooks start this command.
+    #[command(hide = true)]
+    Tidy,
     /// Show what a store holds.
     #[command(subcommand)]
     Store(Store),

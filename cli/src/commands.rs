@@ -19,6 +19,7 @@ pub(crate) mod sink;
 pub(crate) mod state;
 pub(crate) mod store;
 pub(crate) mod sweep;
+pub(crate) mod tidy;
 pub(crate) mod truncate;
 
 use std::path::Path;

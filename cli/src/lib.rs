@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
         #[cfg(unix)]
         Ok(args) if matches!(args.command, Command::Line(_)) => run(&args),
         // An agent takes a failing hook for an answer.
-        Ok(args) if matches!(args.command, Command::Hook(_)) => run(&args),
+        Ok(args) if matches!(args.command, Command::Hook(_) | Command::Tidy) => run(&args),
         Ok(args) => is_ready.and_then(|()| run(&args)),
         Err(error) => is_ready.and_then(|()| answer(&error)),
     };
@@ -81,6 +81,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Clear(clear) => commands::clear::run(clear, Work::Clear, args.json),
         Command::Reduce(reduce) => commands::clear::run(reduce, Work::Reduce, args.json),
         Command::Read(read) => commands::read::run(read, args.json),
+        Command::Tidy => Ok(commands::tidy::run()),
         Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
         Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),
         Command::Store(args::Store::Stat { store, location }) => {

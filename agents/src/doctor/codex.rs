@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::install::{InstallError, read_text};
 
 /// The section of the settings in which the client notes trusted hooks, by the hook's place.
@@ -93,7 +93,7 @@ fn place(path: &Path, hooks: &Value, command: &str) -> Option<(String, String)> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::finding::Level;
     use super::*;
 
     #[test]

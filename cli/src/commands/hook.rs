@@ -12,6 +12,7 @@ use offcut_agents::layout::{self, Home};
 use offcut_agents::{Agent, journal, log};
 use tokio::runtime::Runtime;
 
+use super::tidy;
 use crate::failure::{Failure, chain};
 use crate::{args, settings, stores};
 
@@ -34,6 +35,12 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
         });
         noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")))
     });
+    if let Some(home) = &home
+        && let Err(error) = tidy::start(home)
+    {
+        // There is nowhere to report that the log can't be written.
+        _ = log::append(&home.log(), &format!("sweep: it does not start: {error}"));
+    }
     if let (Err(failure), Some(home)) = (written, home) {
         // There is nowhere to report that the log can't be written.
         _ = log::append(&home.log(), &format!("hook {}: {failure}", args.agent));

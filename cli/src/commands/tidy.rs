@@ -1,0 +1,112 @@
+//! `offcut tidy`: sweeps the user's store, as a process of its own that a hook starts at most once a day.
+
+use std::fs::{self, File};
+use std::io;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use offcut::backend::Fs;
+use offcut::{TokenCounter, ToolReduction};
+use offcut_agents::layout::Home;
+use offcut_agents::{journal, log, transcripts};
+use offcut_sweep::{Live, SweepPolicy};
+
+use crate::failure::{Failure, chain};
+use crate::settings;
+
+/// Least time between two sweeps.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Age in days at which results go that no transcript names, and entries of the journal.
+const MAX_AGE_DAYS: u32 = 30;
+/// Bytes that results may take up that no transcript names.
+const QUOTA: u64 = 10 << 30;
+/// Variable that switches sweeping by hooks off.
+const OFF: &str = "OFFCUT_NO_SWEEP";
+
+/// Starts a sweep of the store of `home` unless there was one within a day. Does not wait for it.
+pub(super) fn start(home: &Home) -> io::Result<()> {
+    if std::env::var_os(OFF).is_some_and(|value| !value.is_empty()) || !is_due(home)? {
+        return Ok(());
+    }
+    let mut tidy = Command::new(std::env::current_exe()?);
+    tidy.arg("tidy").env("OFFCUT_HOME", home.path());
+    tidy.stdin(Stdio::null()).stdout(Stdio::null());
+    // The agent must not see it as a part of its hook.
+    tidy.stderr(Stdio::null()).current_dir("/").spawn()?;
+    Ok(())
+}
+
+/// Returns true if the last sweep was started more than a day ago, and notes that one is started now. A new
+/// store gets its first one a day later.
+fn is_due(home: &Home) -> io::Result<bool> {
+    let stamp = home.swept();
+    let Ok(metadata) = stamp.metadata() else {
+        fs::create_dir_all(home.path())?;
+        File::create(stamp)?;
+        return Ok(false);
+    };
+    // A stamp of the future is one of a clock that was wrong.
+    let age = metadata.modified()?.elapsed();
+    if age.is_ok_and(|age| age < DAY) {
+        return Ok(false);
+    }
+    File::options()
+        .write(true)
+        .open(stamp)?
+        .set_modified(SystemTime::now())?;
+    Ok(true)
+}
+
+/// Sweeps. Writes nothing but the log.
+pub(crate) fn run() -> ExitCode {
+    #[cfg(unix)]
+    {
+        // Signals to the agent are not for the sweep. It is not the first of its group, so this can't fail.
+        _ = rustix::process::setsid();
+    }
+    if let Some(home) = Home::from_env()
+        && let Err(failure) = sweep(&home)
+    {
+        // There is nowhere to report that the log can't be written.
+        _ = log::append(&home.log(), &format!("sweep: {failure}"));
+    }
+    ExitCode::SUCCESS
+}
+
+fn sweep(home: &Home) -> Result<(), Failure> {
+    let max_age = DAY * MAX_AGE_DAYS;
+    // Before anything live is looked at.
+    let now = SystemTime::now();
+    let store = home.store();
+    if store.is_dir() {
+        let runtime = settings::runtime()?;
+        let _inside = runtime.enter();
+        let reduction = ToolReduction::builder()
+            .backend(Fs::open(&store).map_err(|error| Failure::new(chain(&error)))?)
+            .skip_truncation(true)
+            .token_counter(TokenCounter::Estimate)
+            .build()
+            .map_err(|error| Failure::new(chain(&error)))?;
+        let folders = transcripts::folders(home)
+            .map_err(|problem| Failure::new(format!("nothing was swept: {problem}")))?;
+        let live = folders
+            .iter()
+            .try_fold(Live::new(), Live::folder)
+            .map_err(|error| Failure::new(chain(&error)))?;
+        let policy = SweepPolicy::new().max_age(max_age).quota_bytes(QUOTA);
+        let report = runtime
+            .block_on(offcut_sweep::sweep(&reduction, &live, &policy.apply(), now))
+            .map_err(|error| Failure::new(chain(&error)))?;
+        if let Some(failed) = report.failed.first() {
+            return Err(Failure::new(format!(
+                "{} results could not be swept, the first because of: {}",
+                report.failed.len(),
+                failed.error
+            )));
+        }
+    }
+    let oldest = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let oldest = oldest.saturating_sub(max_age).as_secs();
+    journal::sweep(&home.journal(), oldest)
+        .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))
+}

@@ -1,0 +1,155 @@
+//! The sweep that hooks start: what no transcript of an agent names goes after a month.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unreachable_pub,
+    dead_code,
+    reason = "helpers are shared"
+)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use support::{command, run_command, shell_event};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A user with agents' folders.
+struct User {
+    home: tempfile::TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        Self { home }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.home.path().join(path)
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> String {
+        let mut command = command(args);
+        for variable in [
+            "CLAUDE_CONFIG_DIR",
+            "CODEX_HOME",
+            "XDG_DATA_HOME",
+            "PI_CODING_AGENT_DIR",
+            "OFFCUT_NO_SWEEP",
+        ] {
+            command.env_remove(variable);
+        }
+        command.env("HOME", self.home.path());
+        command.env("OFFCUT_HOME", self.path("offcut"));
+        let ran = run_command(&mut command, stdin);
+        assert_eq!((ran.code, &*ran.err), (0, ""));
+        ran.out
+    }
+
+    /// Stores a result as a hook does, `days` ago. Returns its path.
+    fn store(&self, call: &str, days: u32) -> PathBuf {
+        let long: String = (0..3_000)
+            .map(|n| format!("line {n} of {call}\n"))
+            .collect();
+        assert_ne!(
+            self.run(&["hook", "claude-code"], &shell_event(call, &long)),
+            ""
+        );
+        let path = self.path(&format!("offcut/store/s1/trunc/{call}"));
+        make_older(&path, days);
+        path
+    }
+
+    /// Writes a transcript that names `path`.
+    fn transcript(&self, name: &str, path: &Path) {
+        let file = self.path(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("{{\"text\": \"[offcut/1 {path:?}]\"}}\n")).unwrap();
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("offcut/hook.log")).unwrap_or_default()
+    }
+}
+
+fn make_older(path: &Path, days: u32) {
+    let time = SystemTime::now() - DAY * days;
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn only_old_results_that_no_transcript_names_go() {
+    let user = User::new();
+    let transcripts = [
+        ".claude/projects/-src/s1.jsonl",
+        ".codex/sessions/2026/11/23/rollout-s1.jsonl",
+        ".codex/archived_sessions/rollout-s1.jsonl",
+        ".gemini/tmp/src/chats/session-1.json",
+        ".pi/agent/sessions/-src/s1.jsonl",
+    ];
+    let named: Vec<_> = transcripts
+        .iter()
+        .enumerate()
+        .map(|(nth, name)| {
+            let path = user.store(&format!("named_{nth}"), 90);
+            user.transcript(name, &path);
+            path
+        })
+        .collect();
+    let (old, recent) = (user.store("old", 31), user.store("recent", 29));
+    assert_eq!(user.run(&["tidy"], ""), "");
+    assert_eq!(user.log(), "");
+    assert!(!old.exists() && recent.exists());
+    assert!(named.iter().all(|path| path.exists()), "{named:?}");
+}
+
+#[test]
+fn nothing_goes_if_a_transcript_cant_be_read() {
+    let user = User::new();
+    let old = user.store("old", 90);
+    let database = user.path(".claude/projects/-src/s1.db");
+    fs::create_dir_all(database.parent().unwrap()).unwrap();
+    fs::write(&database, b"\xff\xfe").unwrap();
+    user.run(&["tidy"], "");
+    assert!(old.exists());
+    assert!(
+        user.log().contains(" sweep: ") && user.log().contains("not UTF-8 text"),
+        "{}",
+        user.log()
+    );
+}
+
+#[test]
+fn a_hook_starts_a_sweep_at_most_once_a_day() {
+    let user = User::new();
+    let old = user.store("old", 90);
+    let stamp = user.path("offcut/swept");
+    let is_recent = || {
+        stamp
+            .metadata()
+            .unwrap()
+            .modified()
+            .unwrap()
+            .elapsed()
+            .unwrap()
+            < DAY / 2
+    };
+    // The first hook of a user has nothing to sweep.
+    assert!(stamp.exists() && old.exists());
+    user.store("second", 0);
+    assert!(old.exists());
+    make_older(&stamp, 2);
+    user.store("third", 0);
+    assert!(is_recent());
+    // The hook does not wait for it.
+    while old.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(user.log(), "");
+}

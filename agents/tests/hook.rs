@@ -223,6 +223,20 @@ async fn spilled_output_is_taken_whole_from_the_agents_own_folder() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn only_spilled_output_is_measured_against_the_clients_preview() {
+    let user = User::new();
+    let mut response = bash(&lines(2_000));
+    response["stderr"] = "s".repeat(5_000).into();
+    response["persistedOutputPath"] = user
+        .spill("agent/projects/-src/session/tool-results", &lines(9_000))
+        .into();
+    let event = event("Bash", json!({}), response);
+    let entries = user.0.entries(Agent::ClaudeCode, &event).await;
+    let before: Vec<_> = entries.iter().map(|entry| entry.before).collect();
+    assert_eq!(before, [2_300, 5_000]);
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn a_spilled_file_elsewhere_is_not_opened() {
     let part = &lines(9_000)[..30_000];
     let check = async |user: &User, tool: &str, path: &str| {

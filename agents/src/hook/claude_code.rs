@@ -68,7 +68,10 @@ pub(super) async fn answer(
             "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
-        let entry = entry(&event, &id, text.len(), transcript.as_deref());
+        // Of stdout that it has put into a file, the client would show its own preview.
+        let is_spilled = path == "/stdout" && event.tool_response.get(SPILLED).is_some();
+        let most = if is_spilled { OWN_PREVIEW } else { usize::MAX };
+        let entry = entry(&event, &id, text.len().min(most), transcript.as_deref());
         if is_read {
             entries.push(entry.read());
             continue;
@@ -109,13 +112,6 @@ pub(super) async fn answer(
 
 /// An entry of the journal for a text of `length` bytes.
 fn entry(event: &Event, call: &str, length: usize, transcript: Option<&Path>) -> Entry {
-    // Of output that it has put into a file, the client would show its own preview.
-    let is_spilled = event.tool_response.get(SPILLED).is_some();
-    let length = if is_spilled {
-        length.min(OWN_PREVIEW)
-    } else {
-        length
-    };
     Entry::new(
         Agent::ClaudeCode.name(),
         &event.session_id,

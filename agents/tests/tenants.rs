@@ -54,11 +54,11 @@ async fn r1_a_hint_of_another_conversation_of_the_user_is_ours() {
         let user = User::new();
         let first = event(agent, "s1", "c1", Path::new("/src/a"), &lines(3_000));
         let hint = shown(agent, &user.answer(agent, &first).await.unwrap());
-        let stored = user.store().join("s1/trunc/c1");
+        let stored = Path::new(hint.split('"').nth(1).unwrap());
         // The conversation was forked: it has a new id and the old hint.
         let again = event(agent, "s2", "c1", Path::new("/src/a"), &hint);
         assert_eq!(user.answer(agent, &again).await, None, "{agent}");
-        let read = event(agent, "s2", "c2", &stored, &lines(3_000));
+        let read = event(agent, "s2", "c2", stored, &lines(3_000));
         let entries = user.entries(agent, &read).await;
         assert_eq!(entries[0].kind, Kind::Read, "{agent}");
         assert_eq!(user.answer(agent, &read).await, None, "{agent}");
@@ -75,9 +75,10 @@ async fn r1_a_hint_of_another_user_is_not_ours() {
     for agent in AGENTS {
         let (one, two) = (User::new(), User::new());
         let first = event(agent, "s1", "c1", Path::new("/src/a"), &lines(3_000));
-        one.answer(agent, &first).await.unwrap();
-        let stored = one.store().join("s1/trunc/c1");
-        let read = event(agent, "s1", "c1", &stored, &lines(3_000));
+        let hint = shown(agent, &one.answer(agent, &first).await.unwrap());
+        // Their hint is text here, and what they have stored is like any other file.
+        let stored = Path::new(hint.split('"').nth(1).unwrap());
+        let read = event(agent, "s1", "c1", stored, &lines(3_000));
         let hint = shown(agent, &two.answer(agent, &read).await.unwrap());
         assert_eq!(read_back(&hint), lines(3_000));
         let path = hint.split('"').nth(1).unwrap();

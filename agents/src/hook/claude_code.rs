@@ -76,6 +76,10 @@ pub(super) async fn answer(
             entries.push(entry.read());
             continue;
         }
+        if surroundings.is_own_hint(text) {
+            entries.push(entry);
+            continue;
+        }
         let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
         let spilled = (path == "/stdout").then(|| spilled(&event, surroundings));
         let whole = whole(text, spilled.flatten().as_deref())?;

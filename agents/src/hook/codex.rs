@@ -65,8 +65,9 @@ pub(super) async fn answer(
     if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
         return Ok(Answer::of(None, entry.read()));
     }
+    let is_own_hint = surroundings.is_own_hint(&text);
     let is_replaceable = event.tool_name.starts_with("mcp__") && !id.starts_with(FROM_PROGRAM);
-    if !is_replaceable {
+    if is_own_hint || !is_replaceable {
         return Ok(Answer::of(None, entry));
     }
     let session = match &event.agent_id {

@@ -86,7 +86,7 @@ pub(super) async fn answer(
     }
     // A failed result would lose its mark by the second call.
     let is_failed = !event.tool_response["error"].is_null();
-    if is_failed || event.tool_name == SKILL {
+    if is_failed || event.tool_name == SKILL || surroundings.is_own_hint(&text) {
         return Ok(Answer::of(None, entry));
     }
     let session = reduction.session(&event.session_id);

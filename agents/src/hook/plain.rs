@@ -42,6 +42,9 @@ pub(super) async fn answer(
     if surroundings.reads_store(&event.directory, &event.input, &paths, &["command"]) {
         return Ok(Answer::of(None, entry.read()));
     }
+    if surroundings.is_own_hint(&event.output) {
+        return Ok(Answer::of(None, entry));
+    }
     let session = reduction.session(&event.session);
     let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
     let spilled = spilled(agent, &event, surroundings);

@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use offcut::hint::Hint;
 use serde_json::Value;
+
+/// Length in bytes that no hint exceeds with its preview.
+const LONGEST_HINT: u64 = 16 * 1024;
 
 /// The surroundings of a hook.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +38,19 @@ impl Surroundings {
                 .iter()
                 .filter_map(argument)
                 .any(|line| self.names_store(line))
+    }
+
+    /// Returns true if `text` is a hint of ours with its preview, of any conversation of this user: an agent that
+    /// forks or resumes a conversation may show it again as a result.
+    pub(super) fn is_own_hint(&self, text: &str) -> bool {
+        let location = Hint::parse(text).and_then(|hint| hint.location);
+        let stored = location.and_then(|at| inside(self.store.as_deref(), Path::new(at.as_str())));
+        let stored = stored.and_then(|stored| stored.metadata().ok());
+        // Anybody can write a hint, but none of ours is long, or longer than its content.
+        stored.is_some_and(|stored| {
+            let length = text.len() as u64;
+            length <= LONGEST_HINT && length < stored.len()
+        })
     }
 
     /// Returns true if the `command` of a shell names the store.

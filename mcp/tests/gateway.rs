@@ -90,7 +90,7 @@ async fn the_models_own_call_id_names_the_result() {
 }
 
 #[tokio::test]
-async fn answers_out_of_order_find_their_calls() {
+async fn m2_answers_out_of_order_find_their_calls() {
     let mut ends = Ends::around(gateway(reduction()));
     listed(&mut ends, &["log", "exact"]).await;
     for (id, tool) in [(1, "log"), (2, "exact"), (3, "log")] {
@@ -127,7 +127,7 @@ async fn errors_and_requests_of_the_server_pass_as_they_are() {
 }
 
 #[tokio::test]
-async fn the_reader_takes_another_name_if_the_server_has_its_own() {
+async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
     let renamed = |name: &str| {
         ToolReduction::builder()
             .backend(Memory::named("t").unwrap())
@@ -356,7 +356,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_pass_in_both_directions(
+    fn m1_any_bytes_pass_in_both_directions(
         up in lines(),
         down in lines(),
         is_cut in any::<bool>(),

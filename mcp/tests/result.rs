@@ -352,7 +352,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn shortened_content_is_valid_shorter_and_leads_to_the_original((document, schema) in documents(), repeats in any::<bool>()) {
+    fn m3_shortened_content_is_valid_shorter_and_leads_to_the_original((document, schema) in documents(), repeats in any::<bool>()) {
         prop_assert!(jsonschema::is_valid(&schema, &document));
         let result = if repeats { structured(&document) } else { json!({"content": [], "structuredContent": document}) };
         let (reduction, spelled_result) = (reduction(), result.to_string());

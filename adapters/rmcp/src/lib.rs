@@ -27,6 +27,7 @@
 mod reader;
 mod reduced;
 mod result;
+mod schemas;
 
 pub use reduced::Reduced;
 

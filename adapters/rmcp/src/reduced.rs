@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use offcut::{ToolCall, ToolReduction};
+use offcut_mcp::OutputSchema;
 #[expect(deprecated, reason = "clients of older protocols use it")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
@@ -23,6 +24,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::reader;
 use crate::result::reduce;
+use crate::schemas::Schemas;
 
 type Request = RequestContext<RoleServer>;
 type Notification = NotificationContext<RoleServer>;
@@ -33,12 +35,10 @@ type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 /// An MCP server with bounded tool results: those over the limit are stored, and the client sees a
 /// preview and a hint.
 ///
-/// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole
-///   and replaced. Structured content that repeats a replaced text is removed; the text block with
-///   the preview and the hint remains. `isError`, `_meta`, images, audio, blobs and links stay.
-/// - **`tools/list`**: the reader named in hints is added after the last page. Tools whose results
-///   may be reduced are listed without their `outputSchema`, since a reduced result does not match
-///   it.
+/// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole.
+///   Texts are replaced. Structured content is shortened within its tool's `outputSchema`, which it is
+///   checked against, and one string in it carries the hint; see [`offcut_mcp::reduce`]. `isError`, `_meta`, images, audio, blobs and links stay.
+/// - **`tools/list`**: the reader named in hints is added after the last page.
 /// - **Everything else** passes through untouched: prompts, resources, completions, notifications,
 ///   progress, cancellation, cursors.
 ///
@@ -63,6 +63,7 @@ pub struct Reduced<S> {
     service: S,
     reduction: ToolReduction,
     session_of: Option<SessionOf>,
+    schemas: Schemas,
 }
 
 impl<S> Reduced<S> {
@@ -72,6 +73,7 @@ impl<S> Reduced<S> {
             service,
             reduction,
             session_of: None,
+            schemas: Schemas::default(),
         }
     }
 
@@ -107,6 +109,14 @@ impl<S> Reduced<S> {
         self
     }
 
+    /// Hides the output schemas of `tools` from clients: their structured content may be left out if it
+    /// can't be shortened within its schema.
+    #[must_use]
+    pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.schemas.drop_for(tools);
+        self
+    }
+
     fn session(&self, request: &Request) -> ToolReduction {
         let id = self
             .session_of
@@ -124,13 +134,36 @@ impl<S> Reduced<S> {
     fn is_reader(&self, tool: &str) -> bool {
         self.reader() == Some(tool)
     }
+}
 
-    /// The tool as clients see it: without an output schema if its results may be replaced.
-    fn listed(&self, mut tool: Tool) -> Tool {
-        if self.reduction.truncates(&tool.name) {
-            tool.output_schema = None;
+/// Maximum number of pages of the tool list that are read for a schema.
+const MAX_PAGES: usize = 100;
+
+impl<S: ServerHandler> Reduced<S> {
+    /// The schema of a tool's structured results. A client may have kept it from an earlier list, so
+    /// the server is asked for its list if nobody has asked yet.
+    async fn schema(&self, tool: &str, request: Request) -> OutputSchema {
+        if let Some(tool) = self.service.get_tool(tool) {
+            self.schemas.listed(tool);
         }
-        tool
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            if let Some(schema) = self.schemas.of(tool) {
+                return schema;
+            }
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let Ok(page) = self.service.list_tools(Some(page), request.clone()).await else {
+                break;
+            };
+            for tool in page.tools {
+                self.schemas.listed(tool);
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.schemas.of(tool).unwrap_or_default()
     }
 }
 
@@ -142,11 +175,14 @@ fn same_name(reader: &str) -> ErrorData {
     ErrorData::internal_error(message, None)
 }
 
-/// Converts a request to a tool call. MCP has no call ids, but a client's request ids are unique.
+/// Converts a request to a tool call. MCP has no call ids, but Claude Code sends the model's own, and
+/// a client's request ids are unique.
 fn called(params: &CallToolRequestParams, request: &Request) -> ToolCall {
     let arguments = params.arguments.clone().unwrap_or_default();
+    let given = request.meta.get("claudecode/toolUseId");
+    let given = given.and_then(|id| id.as_str()).map(str::to_owned);
     ToolCall::new(
-        request.id.to_string(),
+        given.unwrap_or_else(|| request.id.to_string()),
         params.name.as_ref(),
         serde_json::Value::Object(arguments).to_string(),
     )
@@ -178,11 +214,16 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
                     .into()),
             };
         }
-        match self.service.call_tool(params, request).await? {
-            CallToolResponse::Complete(result) => match reduce(&session, &call, result).await {
-                Ok(result) => Ok(result.into()),
-                Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
-            },
+        match self.service.call_tool(params, request.clone()).await? {
+            CallToolResponse::Complete(result) => {
+                let schema = match result.structured_content {
+                    Some(_) if session.truncates(&call.name) => {
+                        self.schema(&call.name, request).await
+                    }
+                    _ => OutputSchema::None,
+                };
+                Ok(reduce(&session, &call, result, &schema).await?.into())
+            }
             other => Ok(other),
         }
     }
@@ -205,7 +246,7 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
         page.tools = page
             .tools
             .into_iter()
-            .map(|tool| self.listed(tool))
+            .map(|tool| self.schemas.listed(tool))
             .collect();
         Ok(page)
     }
@@ -213,7 +254,7 @@ impl<S: ServerHandler> ServerHandler for Reduced<S> {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         match self.service.get_tool(name) {
             None if self.is_reader(name) => Some(reader::listed(&self.reduction.read_file_tool())),
-            tool => tool.map(|tool| self.listed(tool)),
+            tool => tool.map(|tool| self.schemas.listed(tool)),
         }
     }
 

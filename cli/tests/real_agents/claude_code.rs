@@ -1,5 +1,6 @@
 //! Claude Code.
 
+mod gateway;
 mod permissions;
 
 use std::path::{Path, PathBuf};

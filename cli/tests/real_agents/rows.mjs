@@ -1,5 +1,5 @@
-// An MCP server on stdio with one tool, which returns as many rows as it is asked for, as an error if it is to fail,
-// and also as structured content if it is asked to.
+// An MCP server on stdio with two tools, which return as many rows as they are asked for: `rows` as text, as an error if it is
+// to fail, and also as structured content if it is asked to; `table` as structured content with a schema.
 import { createInterface } from "node:readline";
 
 const tool = {
@@ -8,13 +8,33 @@ const tool = {
   inputSchema: { type: "object", properties: { count: { type: "number" }, fails: { type: "boolean" }, structured: { type: "boolean" } }, required: ["count"] },
 };
 
+const table = {
+  name: "table",
+  description: "Returns a table.",
+  inputSchema: { type: "object", properties: { count: { type: "number" } }, required: ["count"] },
+  outputSchema: {
+    type: "object",
+    properties: {
+      total: { type: "integer" },
+      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, name: { type: "string" } }, required: ["n", "name"] } },
+    },
+    required: ["total", "rows"],
+    additionalProperties: false,
+  },
+};
+
 function answer({ method, params }) {
   switch (method) {
     case "initialize":
       return { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "probe", version: "1" } };
     case "tools/list":
-      return { tools: [tool] };
+      return { tools: [tool, table] };
     case "tools/call": {
+      if (params.name === "table") {
+        const rows = Array.from({ length: params.arguments.count }, (_, n) => ({ n, name: `row ${n} of the table` }));
+        const structuredContent = { total: rows.length, rows };
+        return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
+      }
       const rows = Array.from({ length: params.arguments.count }, (_, n) => `row ${n} of the server`);
       const structuredContent = params.arguments.structured ? { rows } : undefined;
       return { content: [{ type: "text", text: rows.join("\n") }], structuredContent, isError: params.arguments.fails === true };

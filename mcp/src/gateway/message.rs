@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_compared_by_meaning_and_types_differ() {
+    fn m2_ids_are_compared_by_meaning_and_types_differ() {
         let key = |text: &str| {
             let json = JsonText::parse(text).unwrap();
             key(Node::root(&json))

@@ -17,6 +17,7 @@ mod formats;
 mod hint;
 mod key;
 mod laws;
+mod mcp;
 mod preview;
 mod reader;
 mod replay;
@@ -28,12 +29,13 @@ mod splitter;
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("anthropic", formats::anthropic),
     ("body", body::body),
     ("gemini", formats::gemini),
     ("hint", hint::hint),
     ("key", key::key),
+    ("mcp", mcp::mcp),
     ("openai_chat", formats::openai_chat),
     ("preview", preview::preview),
     ("reader", reader::reader),

@@ -49,5 +49,5 @@ macro_rules! targets {
 }
 
 targets! {
-    anthropic body gemini hint key openai_chat preview reader replay responses schema settings_file splitter
+    anthropic body gemini hint key mcp openai_chat preview reader replay responses schema settings_file splitter
 }

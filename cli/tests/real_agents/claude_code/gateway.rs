@@ -119,7 +119,7 @@ fn claude_code_reads_results_of_a_server_behind_the_gateway() {
         assert!(location.as_str().contains("/trunc/toolu_"), "{location}");
     }
     assert!(row[0].text.contains("row 1999 of the server"), "{row:?}");
-    // The client has checked the shortened table against its schema, and shows nothing else.
+    // The client shows the model nothing but the structured content.
     let shown: Value = serde_json::from_str(&table[0].text).unwrap();
     assert_eq!(
         (&shown["total"], &shown["rows"][1]["n"]),

@@ -13,6 +13,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::StoreUrl;
@@ -51,6 +52,9 @@ pub struct Settings {
     /// Preset named by a settings file. `None` after reading, since its values are merged in.
     #[serde(skip_serializing)]
     preset: Option<Preset>,
+    /// The table `[serve]` of a settings file. It is the server's, and not looked at here.
+    #[serde(skip_serializing)]
+    serve: IgnoredAny,
     /// URL of the store; `backend` in files. [`Builder::settings`](crate::Builder::settings) opens
     /// it. `Debug` and errors hide its secrets; `Serialize` writes all of it.
     #[serde(rename = "backend")]
@@ -134,6 +138,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             preset: None,
+            serve: IgnoredAny,
             backend_url: None,
             root_dir: String::new(),
             names: StoredNames::CallId,

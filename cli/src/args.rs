@@ -4,6 +4,8 @@ mod agents;
 #[cfg(unix)]
 mod mcp;
 mod reduction;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 
 #[cfg(unix)]
 use std::ffi::OsString;
@@ -27,6 +29,10 @@ pub(crate) use mcp::Mcp;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
 pub(crate) use reduction::Shown;
+#[cfg(feature = "serve")]
+pub(crate) use serve::Serve;
+#[cfg(all(feature = "serve", unix))]
+pub(crate) use serve::Wrap;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
@@ -75,6 +81,10 @@ pub(crate) enum Command {
     /// The exit code is 1 if there is a problem.
     Doctor(Place),
     Gain(Gain),
+    #[cfg(feature = "serve")]
+    Serve(Serve),
+    #[cfg(all(feature = "serve", unix))]
+    Wrap(Wrap),
     Truncate(Truncate),
     /// Clear old results from a conversation, read from stdin, and print the messages to send.
     ///

@@ -13,6 +13,8 @@ pub(crate) mod read;
 pub(crate) mod replay;
 #[cfg(unix)]
 pub(crate) mod run;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod shell_files;
 #[cfg(unix)]
 pub(crate) mod sink;
@@ -21,6 +23,8 @@ pub(crate) mod store;
 pub(crate) mod sweep;
 pub(crate) mod tidy;
 pub(crate) mod truncate;
+#[cfg(all(feature = "serve", unix))]
+pub(crate) mod wrap;
 
 use std::path::Path;
 

@@ -20,6 +20,8 @@ mod notes;
 mod output;
 mod replay;
 mod report;
+#[cfg(feature = "serve")]
+mod serving;
 mod settings;
 mod stores;
 #[cfg(unix)]
@@ -76,6 +78,10 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),
         Command::Doctor(install) => commands::install::doctor(install, args.json),
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => commands::serve::run(serve),
+        #[cfg(all(feature = "serve", unix))]
+        Command::Wrap(wrap) => commands::wrap::run(wrap),
         Command::Gain(gain) => commands::gain::run(gain, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear, Work::Clear, args.json),

@@ -118,6 +118,19 @@ pub(crate) fn reduction_or(
     of_session(&settings, args, open)
 }
 
+/// The name of the settings of commands around agents: those of the arguments, else the user's, else
+/// a ready policy.
+pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
+    let of_user = || {
+        let file = home?.settings();
+        file.exists().then(|| file.into_os_string().into_string())
+    };
+    named
+        .map(str::to_owned)
+        .or_else(|| of_user()?.ok())
+        .unwrap_or_else(|| READY[0].0.to_owned())
+}
+
 /// The store of this user, for settings that name none.
 pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     let home = Home::from_env();

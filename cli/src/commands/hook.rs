@@ -81,7 +81,7 @@ impl Opened {
     ) -> Result<Self, Failure> {
         let runtime = settings::runtime()?;
         let inside = runtime.enter();
-        let origin = config(args, home);
+        let origin = settings::of_user(args.config.as_deref(), home);
         let mut settings = settings::load(&origin)?;
         if let Some(store) = &args.backend {
             settings.backend_url = Some(store.clone());
@@ -114,16 +114,4 @@ impl Opened {
             surroundings,
         })
     }
-}
-
-/// The name of the settings: those of the arguments, else the user's, else a ready policy.
-fn config(args: &args::Hook, home: Option<&Home>) -> String {
-    let of_user = || {
-        let file = home?.settings();
-        file.exists().then(|| file.into_os_string().into_string())
-    };
-    let named = args.config.clone();
-    named
-        .or_else(|| of_user()?.ok())
-        .unwrap_or_else(|| settings::READY[0].0.to_owned())
 }

@@ -1,0 +1,80 @@
+//! `offcut serve`.
+
+use std::process::ExitCode;
+
+use offcut_gateway::Gateway;
+use tokio::net::TcpListener;
+use tracing::Level;
+
+use crate::args::{self, serve};
+use crate::failure::{Failure, chain};
+use crate::serving::{prepared, unusable};
+use crate::{output, stores};
+
+pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
+    log_to_stderr(args.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let inside = runtime.enter();
+    let gateway = gateway(args)?;
+    drop(inside);
+    runtime.block_on(async {
+        let listen = gateway.settings().listen;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            Failure::new(format!("{listen} can't be listened on: {error}"))
+                .hint("choose another address with --listen; port 0 takes one that is free")
+        })?;
+        let address = listener.local_addr().unwrap_or(listen);
+        for note in gateway.notes() {
+            output::note(&note);
+        }
+        output::write(&format!("http://{address}\n"))?;
+        let served = gateway.serve(listener, stopped()).await;
+        served.map_err(|error| Failure::new(chain(&error)))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prepares the server.
+fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
+    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    if let Some(listen) = args.listen {
+        serve.listen = listen;
+    }
+    serve.expose |= args.expose;
+    let gateway = Gateway::reducing(serve, &reduction, stores::open);
+    gateway.map_err(|error| unusable(&origin, &error))
+}
+
+/// Returns once somebody asks this process to end.
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    _ = tokio::signal::ctrl_c().await;
+}
+
+fn log_to_stderr(level: serve::Level) {
+    let level = match level {
+        serve::Level::Error => Level::ERROR,
+        serve::Level::Warn => Level::WARN,
+        serve::Level::Info => Level::INFO,
+        serve::Level::Debug => Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+}

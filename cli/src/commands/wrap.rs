@@ -1,0 +1,191 @@
+//! `offcut wrap`.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use offcut_agents::Agent;
+use offcut_gateway::Gateway;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::failure::{Failure, chain};
+use crate::serving::{prepared, unusable};
+use crate::{args, child, stores};
+
+/// The means by which an agent is led to a server.
+#[derive(Debug, Default)]
+struct Lead {
+    program: &'static str,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
+    let (name, own) = args
+        .agent
+        .split_first()
+        .ok_or_else(|| Failure::new("no agent is named"))?;
+    let name = name.to_string_lossy();
+    let agent: Agent = name.parse().map_err(|error| {
+        Failure::usage(
+            format!("{error}"),
+            "name claude-code, codex, gemini-cli or opencode",
+        )
+    })?;
+    let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    serve.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    serve.expose = false;
+    // The agent keeps its connections for as long as it runs.
+    serve.shutdown_seconds = 0;
+    let store = reduction
+        .backend_url
+        .as_ref()
+        .and_then(|url| url.directory());
+    let store = store.and_then(|path| std::path::absolute(path).ok());
+    let (upstream, variable) = upstream_of(agent)?;
+    if let Some(url) = std::env::var(variable).ok().filter(|url| !url.is_empty()) {
+        serve.upstreams.insert(upstream.to_owned(), url);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let _inside = runtime.enter();
+    let gateway = Gateway::reducing(serve, &reduction, stores::open)
+        .map_err(|error| unusable(&origin, &error))?;
+    let listen = gateway.settings().listen;
+    let listener = runtime.block_on(TcpListener::bind(listen));
+    let listener = listener
+        .map_err(|error| Failure::new(format!("loopback can't be listened on: {error}")))?;
+    let address = listener.local_addr().unwrap_or(listen);
+    runtime.spawn(async move {
+        if let Err(error) = gateway.serve(listener, std::future::pending()).await {
+            tracing::error!(error = chain(&error), "the server ended");
+        }
+    });
+    let lead = lead(agent, &format!("http://{address}"), store.as_deref());
+    let mut command = Command::new(lead.program);
+    command.args(&lead.arguments).args(own).envs(lead.variables);
+    // Signals from the terminal reach the agent too, which decides about them.
+    runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
+    let status = command.status().map_err(|error| {
+        Failure::new(format!("{} does not start: {error}", lead.program))
+            .hint("install the agent, and put its program on the PATH")
+            .with_code(child::start_code(&error))
+    })?;
+    Ok(ExitCode::from(child::exit_code(status)))
+}
+
+/// The upstream of an agent, and the variable that names another address for it.
+fn upstream_of(agent: Agent) -> Result<(&'static str, &'static str), Failure> {
+    match agent {
+        Agent::ClaudeCode | Agent::OpenCode => Ok(("anthropic", "ANTHROPIC_BASE_URL")),
+        Agent::Codex => Ok(("openai", "OPENAI_BASE_URL")),
+        Agent::GeminiCli => Ok(("gemini", "GOOGLE_GEMINI_BASE_URL")),
+        _ => Err(Failure::usage(
+            format!("{agent} takes its base URL only from its own settings"),
+            format!(
+                "run `offcut serve` and set it there, or use the agent's hooks: offcut install {agent}"
+            ),
+        )),
+    }
+}
+
+/// Leads an agent to the server at `url`, and lets it read the store in the directory `store`.
+fn lead(agent: Agent, url: &str, store: Option<&Path>) -> Lead {
+    let mut lead = Lead::default();
+    match agent {
+        Agent::ClaudeCode => {
+            lead.program = "claude";
+            lead.variables
+                .push(("ANTHROPIC_BASE_URL", format!("{url}/anthropic").into()));
+            if std::env::var_os("ENABLE_TOOL_SEARCH").is_none() {
+                // With another base URL, some versions leave out tools that are loaded when needed.
+                lead.variables.push(("ENABLE_TOOL_SEARCH", "true".into()));
+            }
+            if let Some(store) = store.and_then(Path::to_str) {
+                let settings = json!({"permissions": {"allow": [format!("Read(/{store}/**)")]}});
+                lead.arguments = vec!["--settings".into(), settings.to_string().into()];
+            }
+        }
+        Agent::Codex => {
+            lead.program = "codex";
+            let setting = format!("openai_base_url={}", json!(format!("{url}/openai/v1")));
+            lead.arguments = vec!["-c".into(), setting.into()];
+        }
+        Agent::GeminiCli => {
+            lead.program = "gemini";
+            lead.variables
+                .push(("GOOGLE_GEMINI_BASE_URL", format!("{url}/gemini").into()));
+            if let Some(store) = store {
+                // It ignores a directory that does not exist yet.
+                _ = std::fs::create_dir_all(store);
+                lead.arguments = vec!["--include-directories".into(), store.into()];
+            }
+        }
+        Agent::OpenCode => {
+            lead.program = "opencode";
+            let base = |rest: &str| json!({"options": {"baseURL": format!("{url}/{rest}")}});
+            let mut settings = json!({"provider": {
+                "anthropic": base("anthropic/v1"),
+                "openai": base("openai/v1"),
+                "google": base("gemini/v1beta"),
+            }});
+            if let Some(store) = store.and_then(Path::to_str) {
+                settings["permission"] =
+                    json!({"external_directory": {format!("{store}/**"): "allow"}});
+            }
+            // Merged over the user's own settings.
+            lead.variables
+                .push(("OPENCODE_CONFIG_CONTENT", settings.to_string().into()));
+        }
+        _ => {}
+    }
+    lead
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn each_agent_is_led_by_its_own_means_and_may_read_the_store() {
+        let lead = |agent| {
+            lead(
+                agent,
+                "http://127.0.0.1:9",
+                Some(Path::new("/home/me/store")),
+            )
+        };
+        let claude = lead(Agent::ClaudeCode);
+        assert!(
+            claude
+                .variables
+                .contains(&("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/anthropic".into()))
+        );
+        assert_eq!(
+            claude.arguments[1],
+            OsStr::new(r#"{"permissions":{"allow":["Read(//home/me/store/**)"]}}"#)
+        );
+        let codex = lead(Agent::Codex);
+        assert_eq!(
+            codex.arguments[1],
+            OsStr::new(r#"openai_base_url="http://127.0.0.1:9/openai/v1""#)
+        );
+        let gemini = lead(Agent::GeminiCli);
+        assert_eq!(gemini.arguments[1], OsStr::new("/home/me/store"));
+        let opencode = lead(Agent::OpenCode);
+        let (_, settings) = &opencode.variables[0];
+        let settings: serde_json::Value = serde_json::from_str(settings.to_str().unwrap()).unwrap();
+        assert_eq!(
+            settings["permission"]["external_directory"]["/home/me/store/**"],
+            "allow"
+        );
+        assert!(upstream_of(Agent::Pi).is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! Connections to providers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::body::Body;
+use crate::error::GatewayError;
+use crate::settings::ServeSettings;
+
+pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Body>;
+
+/// A client that keeps connections open, sends headers as they are spelled and follows no redirect.
+pub(crate) fn client(settings: &ServeSettings) -> Result<HttpClient, GatewayError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(GatewayError::Certificates)?
+        .with_no_client_auth();
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(Duration::from_secs(settings.connect_seconds)));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(60))
+        .http1_preserve_header_case(true)
+        .build(connector);
+    Ok(client)
+}

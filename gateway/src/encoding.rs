@@ -1,0 +1,207 @@
+//! Content encodings, decoded only to read.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+
+/// A content encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Identity,
+    Gzip,
+    Brotli,
+    Zstd,
+}
+
+/// Reason for not decoding a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotDecoded {
+    /// The bytes are not in that encoding.
+    Broken,
+    /// The decoded body is too long.
+    TooLong,
+}
+
+impl Encoding {
+    /// The encoding that `content-encoding` names; `None` if it is not known.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut named = headers.get_all(header::CONTENT_ENCODING).iter();
+        let first = named.next().map(|value| value.to_str().unwrap_or("?"));
+        if named.next().is_some() {
+            return None;
+        }
+        match first
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "" | "identity" => Some(Self::Identity),
+            "gzip" | "x-gzip" => Some(Self::Gzip),
+            "br" => Some(Self::Brotli),
+            "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The decoded body, of at most `max` bytes.
+    pub(crate) fn decode(self, body: &Bytes, max: usize) -> Result<Bytes, NotDecoded> {
+        let bytes = body.as_ref();
+        let read = match self {
+            Self::Identity => return Ok(body.clone()),
+            Self::Gzip => at_most(flate2::read::MultiGzDecoder::new(bytes), max),
+            Self::Brotli => at_most(brotli_decompressor::Decompressor::new(bytes, 4096), max),
+            Self::Zstd => {
+                let decoder = ruzstd::decoding::StreamingDecoder::new(bytes);
+                at_most(decoder.map_err(|_| NotDecoded::Broken)?, max)
+            }
+        };
+        read.map(Bytes::from)
+    }
+}
+
+/// Reads to the end, but no further than `max` bytes.
+fn at_most(reader: impl Read, max: usize) -> Result<Vec<u8>, NotDecoded> {
+    let mut decoded = Vec::new();
+    let most = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    let read = reader.take(most).read_to_end(&mut decoded);
+    match read {
+        Ok(_) if decoded.len() > max => Err(NotDecoded::TooLong),
+        Ok(_) => Ok(decoded),
+        Err(_) => Err(NotDecoded::Broken),
+    }
+}
+
+/// Decodes a stream as it passes.
+pub(crate) enum Decoder {
+    Identity,
+    Gzip(Box<flate2::write::MultiGzDecoder<Vec<u8>>>),
+    Brotli(Box<brotli_decompressor::DecompressorWriter<Vec<u8>>>),
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Identity => "Identity",
+            Self::Gzip(_) => "Gzip",
+            Self::Brotli(_) => "Brotli",
+        })
+    }
+}
+
+impl Decoder {
+    /// The decoder of a reply; `None` if its encoding is not decoded while it passes.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        match Encoding::of(headers)? {
+            Encoding::Identity => Some(Self::Identity),
+            Encoding::Gzip => Some(Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(
+                Vec::new(),
+            )))),
+            Encoding::Brotli => Some(Self::Brotli(Box::new(
+                brotli_decompressor::DecompressorWriter::new(Vec::new(), 4096),
+            ))),
+            Encoding::Zstd => None,
+        }
+    }
+
+    /// Calls `read` with what can be decoded of `bytes`, in pieces.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not in that encoding.
+    pub(crate) fn pass(&mut self, bytes: &[u8], mut read: impl FnMut(&[u8])) -> io::Result<()> {
+        // Small pieces, so that no bomb fills the memory.
+        const PIECE: usize = 1024;
+        match self {
+            Self::Identity => read(bytes),
+            Self::Gzip(decoder) => {
+                for piece in bytes.chunks(PIECE) {
+                    decoder.write_all(piece)?;
+                    decoder.flush()?;
+                    read(&std::mem::take(decoder.get_mut()));
+                }
+            }
+            Self::Brotli(decoder) => {
+                for piece in bytes.chunks(PIECE) {
+                    decoder.write_all(piece)?;
+                    decoder.flush()?;
+                    read(&std::mem::take(decoder.get_mut()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Bytes {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap().into()
+    }
+
+    #[test]
+    fn a_bomb_is_given_up_at_the_limit() {
+        let bomb = gzip(&vec![0; 50_000_000]);
+        assert!(bomb.len() < 100_000);
+        let decoded = Encoding::Gzip.decode(&bomb, 1_000_000);
+        assert_eq!(decoded, Err(NotDecoded::TooLong));
+        let text = vec![b'x'; 1_000_000];
+        assert_eq!(
+            Encoding::Gzip.decode(&gzip(&text), 1_000_000),
+            Ok(text.into())
+        );
+    }
+
+    #[test]
+    fn garbage_is_an_error_in_every_encoding() {
+        let garbage = Bytes::from_static(b"{\"messages\": []} is not compressed");
+        for encoding in [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd] {
+            assert_eq!(
+                encoding.decode(&garbage, 1000),
+                Err(NotDecoded::Broken),
+                "{encoding:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn zstd_and_brotli_are_decoded() {
+        let zstd = [
+            0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x65, 0x00, 0x00, 0x30, 0x68, 0x65, 0x6c, 0x6c,
+            0x6f, 0x20, 0x01, 0x00, 0x31, 0x4a, 0x11, 0xa2, 0xed, 0x1e, 0x0c,
+        ];
+        let decoded = Encoding::Zstd.decode(&Bytes::copy_from_slice(&zstd), 100);
+        assert_eq!(decoded, Ok(Bytes::from_static(b"hello hello hello")));
+        let brotli = [0x0b, 0x02, 0x80, b'h', b'e', b'l', b'l', b'o', 0x03];
+        let decoded = Encoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
+        assert_eq!(decoded, Ok(Bytes::from_static(b"hello")));
+    }
+
+    #[test]
+    fn a_reply_is_decoded_while_it_passes() {
+        let text = "data: {\"usage\": 1}\n\n".repeat(5_000);
+        let compressed = gzip(text.as_bytes());
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::CONTENT_ENCODING,
+            http::HeaderValue::from_static("gzip"),
+        );
+        let mut decoder = Decoder::of(&headers).unwrap();
+        let mut read = Vec::new();
+        for piece in compressed.chunks(7) {
+            decoder
+                .pass(piece, |bytes| read.extend_from_slice(bytes))
+                .unwrap();
+        }
+        assert_eq!(read, text.as_bytes());
+    }
+}

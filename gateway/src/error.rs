@@ -1,0 +1,41 @@
+//! The error of a server that can't be set up or run.
+
+use std::fmt;
+
+use offcut::ErrorChain;
+
+/// A server can't be set up, or can't go on. The message says what to do.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// The settings of the server are wrong.
+    #[error("`serve.{field}`: {problem}")]
+    Settings {
+        /// The field, such as `upstreams.openai`.
+        field: String,
+        /// The problem, and what to do about it.
+        problem: String,
+    },
+    /// The certificates that the system trusts can't be used.
+    #[error("the system's certificates can't be used; install its package of CA certificates")]
+    Certificates(#[source] rustls::Error),
+    /// The settings of the reduction are wrong, or a store can't be opened.
+    #[error(transparent)]
+    Reduction(offcut::BuildError),
+    /// No connection can be accepted.
+    #[error("the server can't accept connections")]
+    Listen(#[source] std::io::Error),
+}
+
+impl fmt::Debug for GatewayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&ErrorChain(self), f)
+    }
+}
+
+impl GatewayError {
+    pub(crate) fn settings(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (field, problem) = (field.into(), problem.into());
+        Self::Settings { field, problem }
+    }
+}

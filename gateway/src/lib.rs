@@ -1,0 +1,41 @@
+//! A server between agents and their providers: long tool results leave the context of any agent
+//! that has a base URL to set.
+//!
+//! Whatever it does not replace passes byte for byte: bodies, headers, queries, streams and errors.
+//! [The page on it](https://github.com/offcut-rs/offcut/blob/main/docs/serve.md) says how to run it.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod body;
+mod client;
+mod encoding;
+mod error;
+mod exchange;
+mod forward;
+mod metrics;
+mod outcome;
+mod own;
+mod pass;
+mod read;
+mod read_only;
+mod reader;
+mod reducer;
+mod refused;
+mod secret;
+mod send;
+mod server;
+mod service;
+mod settings;
+mod tenant;
+mod upstream;
+mod usage;
+
+pub use error::GatewayError;
+pub use secret::Secret;
+pub use server::Gateway;
+pub use settings::{OnFailure, ServeSettings};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

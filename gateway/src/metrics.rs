@@ -1,0 +1,220 @@
+//! Figures for Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A metric: its name, its help and its type.
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    kind: &'static str,
+}
+
+/// A counter or gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Metric {
+    Requests,
+    Passed,
+    Replies,
+    Connections,
+    ProviderTokens,
+    Bytes,
+    Reads,
+    Untouched,
+}
+
+const FAMILIES: [(Metric, Family); 8] = [
+    (
+        Metric::Bytes,
+        Family {
+            name: "offcut_bytes_total",
+            help: "Bytes of the requests that were reduced, before and after.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Reads,
+        Family {
+            name: "offcut_reads_total",
+            help: "Calls of the reader.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Untouched,
+        Family {
+            name: "offcut_untouched_conversations_total",
+            help: "Conversations of which the provider took only the original, which pass untouched since.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Requests,
+        Family {
+            name: "offcut_requests_total",
+            help: "Requests, by upstream and outcome.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Passed,
+        Family {
+            name: "offcut_passed_total",
+            help: "Requests that passed unchanged although they might have been reduced, by reason.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Replies,
+        Family {
+            name: "offcut_replies_total",
+            help: "Replies, by upstream and status; 0 where the provider did not answer.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::Connections,
+        Family {
+            name: "offcut_connections",
+            help: "Open connections of clients.",
+            kind: "gauge",
+        },
+    ),
+    (
+        Metric::ProviderTokens,
+        Family {
+            name: "offcut_provider_tokens_total",
+            help: "Input tokens by the provider's own count: fresh, cached, and written to the cache.",
+            kind: "counter",
+        },
+    ),
+];
+
+/// Upper bounds of added latency in seconds.
+const BOUNDS: [f64; 10] = [
+    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0,
+];
+
+/// All figures of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    figures: Mutex<Figures>,
+}
+
+/// Names and values of labels.
+type Labels = Vec<(&'static str, String)>;
+
+#[derive(Debug, Default)]
+struct Figures {
+    values: BTreeMap<(Metric, Labels), i64>,
+    added: [u64; BOUNDS.len() + 1],
+    added_seconds: f64,
+}
+
+impl Metrics {
+    /// Adds to a counter. Labels are names from settings and from this program, never from a
+    /// request.
+    pub(crate) fn add(&self, metric: Metric, labels: &[(&'static str, &str)], amount: u64) {
+        self.change(metric, labels, i64::try_from(amount).unwrap_or(i64::MAX));
+    }
+
+    /// Changes a gauge.
+    pub(crate) fn change(&self, metric: Metric, labels: &[(&'static str, &str)], by: i64) {
+        let labels = labels
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        let mut figures = self.figures();
+        let value = figures.values.entry((metric, labels)).or_default();
+        *value = value.saturating_add(by);
+    }
+
+    /// Adds a request's time in this server before it went on.
+    pub(crate) fn took(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let bucket = BOUNDS.iter().position(|bound| seconds <= *bound);
+        let mut figures = self.figures();
+        figures.added[bucket.unwrap_or(BOUNDS.len())] += 1;
+        figures.added_seconds += seconds;
+    }
+
+    /// Writes all figures in Prometheus' text format.
+    pub(crate) fn text(&self) -> String {
+        let figures = self.figures();
+        let mut text = String::new();
+        for (metric, family) in &FAMILIES {
+            let Family { name, help, kind } = family;
+            _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for ((of, labels), value) in &figures.values {
+                if of == metric {
+                    let labels: Vec<_> = labels
+                        .iter()
+                        .map(|(name, value)| format!("{name}=\"{value}\""))
+                        .collect();
+                    let labels = if labels.is_empty() {
+                        String::new()
+                    } else {
+                        format!("{{{}}}", labels.join(","))
+                    };
+                    _ = writeln!(text, "{name}{labels} {value}");
+                }
+            }
+        }
+        let name = "offcut_added_seconds";
+        _ = writeln!(
+            text,
+            "# HELP {name} Time that requests with a conversation spent in this server before they went on.\n# TYPE {name} histogram"
+        );
+        let mut sum = 0;
+        for (bound, count) in BOUNDS.iter().zip(&figures.added) {
+            sum += count;
+            _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {sum}");
+        }
+        sum += figures.added[BOUNDS.len()];
+        _ = writeln!(
+            text,
+            "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}",
+            figures.added_seconds
+        );
+        text
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_in_prometheus_own_format() {
+        let metrics = Metrics::default();
+        metrics.add(
+            Metric::Requests,
+            &[("upstream", "openai"), ("outcome", "reduced")],
+            2,
+        );
+        metrics.change(Metric::Connections, &[], 3);
+        metrics.change(Metric::Connections, &[], -1);
+        metrics.took(Duration::from_micros(700));
+        metrics.took(Duration::from_secs(9));
+        let text = metrics.text();
+        for line in [
+            "offcut_requests_total{upstream=\"openai\",outcome=\"reduced\"} 2",
+            "offcut_connections 2",
+            "offcut_added_seconds_bucket{le=\"0.0005\"} 0",
+            "offcut_added_seconds_bucket{le=\"0.001\"} 1",
+            "offcut_added_seconds_bucket{le=\"+Inf\"} 2",
+            "offcut_added_seconds_count 2",
+        ] {
+            assert!(
+                text.lines().any(|written| written == line),
+                "{line} in\n{text}"
+            );
+        }
+    }
+}

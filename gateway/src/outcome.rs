@@ -1,0 +1,95 @@
+//! The outcome of a request with a conversation, as the reply's header, the metrics and the log name
+//! it.
+
+use http::HeaderValue;
+
+/// The header of a reply that says what was done to its request.
+pub(crate) const HEADER: &str = "x-offcut";
+
+/// The outcome of a request with a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was read, and nothing had to be replaced.
+    Unchanged,
+    /// Some of it was replaced.
+    Reduced,
+    /// It passed unchanged although it might have been reduced.
+    Passed(Reason),
+}
+
+/// Reason for passing a request unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The body is over the limit.
+    TooLong,
+    /// The body's encoding can't be decoded.
+    Encoding,
+    /// The body is not one that can be read safely.
+    NotUnderstood,
+    /// A store failed.
+    Store,
+    /// Reducing took too long.
+    TooSlow,
+    /// This program has a bug.
+    Bug,
+    /// The model could not read back what it would no longer see.
+    NoReader,
+    /// The request does not say whose it is.
+    NoTenant,
+    /// The provider has refused the changed request and taken the original.
+    Refused,
+    /// The provider has done so before, in the same conversation.
+    Untouched,
+}
+
+impl Outcome {
+    /// The outcome's name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::Reduced => "reduced",
+            Self::Passed(_) => "passed",
+        }
+    }
+
+    /// The value of the header.
+    pub(crate) fn value(self) -> HeaderValue {
+        let Self::Passed(reason) = self else {
+            return HeaderValue::from_static(self.name());
+        };
+        let text = format!("passed; reason={}", reason.name());
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("passed"))
+    }
+}
+
+impl Reason {
+    /// The reason's name in the header, in metrics and in logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TooLong => "too-long",
+            Self::Encoding => "encoding",
+            Self::NotUnderstood => "not-understood",
+            Self::Store => "store",
+            Self::TooSlow => "too-slow",
+            Self::Bug => "bug",
+            Self::NoReader => "no-reader",
+            Self::NoTenant => "no-tenant",
+            Self::Refused => "refused",
+            Self::Untouched => "untouched",
+        }
+    }
+
+    /// Returns true if something has gone wrong here, and false if the request is simply not one to
+    /// be reduced.
+    pub(crate) fn is_failure(self) -> bool {
+        match self {
+            Self::TooLong
+            | Self::Encoding
+            | Self::NotUnderstood
+            | Self::Store
+            | Self::TooSlow
+            | Self::Bug => true,
+            Self::NoReader | Self::NoTenant | Self::Refused | Self::Untouched => false,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The way in which the model of a request can read stored content back.
+
+use offcut::format::{JsonText, WireFormat};
+use serde_json::Value;
+
+/// Tools of known agents that open a file by its path.
+const OPENERS: [&str; 3] = ["Read", "read_file", "read"];
+
+/// Tools of known agents that run a command, which may open a file.
+const SHELLS: [&str; 9] = [
+    "Bash",
+    "bash",
+    "exec",
+    "exec_command",
+    "functions.exec",
+    "local_shell",
+    "run_shell_command",
+    "shell",
+    "shell_command",
+];
+
+/// A way to read stored content back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader<'a> {
+    /// By a tool of this name, which hints mention.
+    Tool(&'a str),
+    /// By a command: hints give the path and mention no tool.
+    Shell,
+}
+
+/// All readers by name that agents on the same machine may have.
+pub(crate) fn openers() -> impl Iterator<Item = &'static str> {
+    OPENERS.into_iter()
+}
+
+/// Finds the reader among the tools of a request.
+///
+/// `own` is the name that the settings give. Where the agent does not share the machine, only a tool
+/// of that name counts that is defined as ours is.
+pub(crate) fn find<'a>(
+    tools: &'a Tools,
+    own: Option<&'a str>,
+    shares_machine: bool,
+) -> Option<Reader<'a>> {
+    let has = |name: &&str| tools.names.iter().any(|known| known == name);
+    if !shares_machine {
+        let own = own.filter(|_| tools.has_our_reader)?;
+        return Some(Reader::Tool(own));
+    }
+    let mut openers = own.into_iter().chain(OPENERS);
+    if let Some(name) = openers.find(has) {
+        return Some(Reader::Tool(name));
+    }
+    SHELLS.iter().any(has).then_some(Reader::Shell)
+}
+
+/// The tools of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    /// Their names, each with the namespaces around it left out.
+    pub(crate) names: Vec<String>,
+    /// True if one of them is the reader as this server defines it.
+    has_our_reader: bool,
+}
+
+impl Tools {
+    /// Reads the definitions in `tools`, and those that an item of the conversation holds.
+    pub(crate) fn read(
+        definitions: &[Value],
+        messages: &[JsonText],
+        format: WireFormat,
+        own: Option<&str>,
+    ) -> Self {
+        let mut tools = Self::default();
+        for definition in definitions {
+            tools.add(definition, own, 0);
+        }
+        if format == WireFormat::Responses {
+            let items = messages.iter().take(4).map(JsonText::as_str);
+            for item in items.filter(|item| item.contains("\"additional_tools\"")) {
+                if let Ok(item) = serde_json::from_str::<Value>(item) {
+                    tools.add(&item, own, 0);
+                }
+            }
+        }
+        tools
+    }
+
+    fn add(&mut self, definition: &Value, own: Option<&str>, depth: usize) {
+        if depth > 4 {
+            return;
+        }
+        let places = ["tools", "functionDeclarations", "function_declarations"];
+        let below: Vec<_> = places
+            .iter()
+            .filter_map(|place| definition.get(place)?.as_array())
+            .flatten()
+            .collect();
+        if !below.is_empty() {
+            return below
+                .into_iter()
+                .for_each(|one| self.add(one, own, depth + 1));
+        }
+        let function = definition.get("function").unwrap_or(definition);
+        // Tools that the provider defines have a type alone.
+        let name = function.get("name").or_else(|| definition.get("type"));
+        let Some(name) = name.and_then(Value::as_str) else {
+            return;
+        };
+        if Some(name) == own {
+            let schemas = [
+                "parameters",
+                "input_schema",
+                "parametersJsonSchema",
+                "parameters_json_schema",
+            ];
+            let mut schemas = schemas.iter().filter_map(|place| function.get(place));
+            self.has_our_reader |= schemas.any(|schema| {
+                let has = |field| schema.pointer(&format!("/properties/{field}")).is_some();
+                has("path") && has("pattern")
+            });
+        }
+        self.names.push(name.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::ToolReduction;
+    use offcut::backend::Memory;
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools(definitions: &Value) -> Tools {
+        let definitions = definitions.as_array().unwrap();
+        Tools::read(definitions, &[], WireFormat::OpenAiChat, Some("read_file"))
+    }
+
+    #[test]
+    fn an_agent_on_this_machine_reads_with_a_tool_of_its_own() {
+        let claude = tools(
+            &json!([{"name": "Bash", "input_schema": {}}, {"name": "Read", "input_schema": {}}]),
+        );
+        assert_eq!(
+            find(&claude, Some("read_file"), true),
+            Some(Reader::Tool("Read"))
+        );
+        let gemini = tools(&json!([{"functionDeclarations": [{"name": "read_file"}]}]));
+        assert_eq!(
+            find(&gemini, Some("read_file"), true),
+            Some(Reader::Tool("read_file"))
+        );
+        let codex = tools(&json!([{"type": "function", "name": "exec_command"}]));
+        assert_eq!(find(&codex, Some("read_file"), true), Some(Reader::Shell));
+        let other = tools(&json!([{"type": "function", "function": {"name": "weather"}}]));
+        assert_eq!(find(&other, Some("read_file"), true), None);
+        let items = [JsonText::parse(r#"{"type":"additional_tools","tools":[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]}"#).unwrap()];
+        let current = Tools::read(&[], &items, WireFormat::Responses, None);
+        assert_eq!(find(&current, Some("read_file"), true), Some(Reader::Shell));
+    }
+
+    #[test]
+    fn elsewhere_only_our_own_reader_counts() {
+        let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
+        let reader = reduction.read_file_tool();
+        for format in WireFormat::ALL {
+            let definition = format.tool(&reader);
+            let definition = if definition.is_array() {
+                definition
+            } else {
+                json!([definition])
+            };
+            let ours = tools(&definition);
+            assert_eq!(
+                find(&ours, Some("read_file"), false),
+                Some(Reader::Tool("read_file")),
+                "{format}"
+            );
+        }
+        let theirs =
+            tools(&json!([{"name": "read_file", "input_schema": {"properties": {"path": {}}}}]));
+        assert_eq!(find(&theirs, Some("read_file"), false), None);
+    }
+}

@@ -1,0 +1,322 @@
+//! Reduces the conversations of all tenants, each in a session of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use offcut::backend::{Backend, StoreUrl};
+use offcut::format::{Messages, RequestBody, Spelled, WireFormat};
+use offcut::report::ErrorSource;
+use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
+
+use crate::error::GatewayError;
+use crate::exchange::{Exchange, Purpose};
+use crate::outcome::Reason;
+use crate::read_only::ReadOnly;
+use crate::reader::{self, Reader, Tools};
+use crate::settings::ServeSettings;
+use crate::tenant::Tenant;
+
+/// Opens a store by its URL.
+pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>>
+    + Send
+    + Sync
+    + 'a;
+
+/// Number of conversations that are held in memory; of the others, the records are read again.
+const HELD: usize = 4096;
+
+/// A conversation of a tenant: the prefix of its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConversationId(String);
+
+/// The outcome for a body.
+#[derive(Debug)]
+pub(crate) enum Reduced {
+    /// There was nothing to replace.
+    Unchanged,
+    /// Some of it was replaced.
+    Changed {
+        /// The body to send.
+        text: String,
+        /// The conversation that it holds.
+        conversation: ConversationId,
+    },
+    /// It is to pass as it came.
+    Passed(Reason),
+}
+
+/// Reductions whose hints mention one reader.
+struct Variant {
+    reader: Option<String>,
+    /// Decides, and writes that down.
+    deciding: ToolReduction,
+    /// Only repeats what was decided.
+    repeating: ToolReduction,
+}
+
+/// Reduces conversations.
+pub(crate) struct Reducer {
+    variants: Vec<Variant>,
+    /// The reader's name in the settings.
+    own: Option<String>,
+    shares_machine: bool,
+    cut_without_reader: bool,
+    patience: Duration,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Sessions, by conversation, variant and whether they decide, with the time of their last use.
+    sessions: HashMap<(ConversationId, usize, bool), (ToolReduction, u64)>,
+    /// Conversations that a provider took only as they came.
+    untouched: HashSet<ConversationId>,
+    time: u64,
+}
+
+impl Reducer {
+    /// Builds the reductions for `settings`, with stores opened by `open`, each once.
+    pub(crate) fn new(
+        serve: &ServeSettings,
+        settings: &Settings,
+        open: &Open<'_>,
+    ) -> Result<Self, GatewayError> {
+        let stores: Mutex<HashMap<String, Arc<dyn Backend>>> = Mutex::default();
+        let open_once = |url: &str| {
+            let mut stores = stores.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(store) = stores.get(url) {
+                return Ok(store.clone());
+            }
+            let store = open(url)?;
+            stores.insert(url.to_owned(), store.clone());
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(store)
+        };
+        let own = settings.read_file_tool_name.clone();
+        let mut readers: Vec<Option<String>> = vec![own.clone()];
+        for name in [None].into_iter().chain(reader::openers().map(Some)) {
+            let name = name.map(str::to_owned);
+            if !readers.contains(&name) {
+                readers.push(name);
+            }
+        }
+        let build = |reader: Option<String>| -> Result<Variant, BuildError> {
+            let mut settings = settings.clone();
+            settings.read_file_tool_name.clone_from(&reader);
+            let deciding = ToolReduction::builder()
+                .settings(settings.clone(), open_once)
+                .build()?;
+            let read_only = |url: &str| open_once(url).map(ReadOnly);
+            let repeating = ToolReduction::builder()
+                .settings(settings, read_only)
+                .build()?;
+            Ok(Variant {
+                reader,
+                deciding,
+                repeating,
+            })
+        };
+        let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
+        Ok(Self {
+            variants: variants.map_err(GatewayError::Reduction)?,
+            own,
+            shares_machine: serve.is_local() && are_directories(settings),
+            cut_without_reader: serve.cut_without_reader,
+            patience: Duration::from_secs(serve.reduce_seconds),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Reduces a body, in place of a client that can't. Whatever goes wrong, the caller has the
+    /// original.
+    pub(crate) async fn reduce(
+        &self,
+        tenant: Tenant,
+        exchange: Exchange,
+        mut body: RequestBody,
+    ) -> Reduced {
+        if !fits(exchange.format, body.format()) {
+            return Reduced::Passed(Reason::NotUnderstood);
+        }
+        let definitions = body.tools();
+        let own = self.own.as_deref();
+        let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
+        if body.messages().is_empty() {
+            return Reduced::Unchanged;
+        }
+        let conversation = {
+            let format = Spelled(exchange.format);
+            let messages = Messages::new(&format, body.messages_mut());
+            let session = self.any().conversation(tenant.name(), &messages);
+            ConversationId(session.prefix().to_owned())
+        };
+        if self.known().untouched.contains(&conversation) {
+            return Reduced::Passed(Reason::Untouched);
+        }
+        let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
+        let variants: Vec<usize> = if decides {
+            match reader::find(&tools, own, self.shares_machine) {
+                Some(Reader::Tool(name)) => self.variant(Some(name)),
+                Some(Reader::Shell) => self.variant(None),
+                None if self.cut_without_reader => self.variant(None),
+                None => return Reduced::Passed(Reason::NoReader),
+            }
+            .into_iter()
+            .collect()
+        } else {
+            (0..self.variants.len()).collect()
+        };
+        for variant in variants {
+            let session = self.session(
+                &tenant,
+                &conversation,
+                variant,
+                decides,
+                &mut body,
+                exchange.format,
+            );
+            let reduced = self.run(&session, exchange.format, &mut body).await;
+            match reduced {
+                Ok(report) if report.is_change() => {
+                    let text = body.to_string();
+                    return Reduced::Changed { text, conversation };
+                }
+                Ok(report) if decides && has_store_failed(&report) => {
+                    return Reduced::Passed(Reason::Store);
+                }
+                Err(reason) if decides => return Reduced::Passed(reason),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Reduced::Unchanged
+    }
+
+    /// Reduces the messages of a body, within a time.
+    fn run<'a>(
+        &'a self,
+        session: &'a ToolReduction,
+        format: WireFormat,
+        body: &'a mut RequestBody,
+    ) -> BoxFuture<'a, Result<Report, Reason>> {
+        let reduced = async move {
+            let (tools, format) = (body.tools(), Spelled(format));
+            let mut messages = Messages::new(&format, body.messages_mut());
+            let mut turn = Turn {
+                tools: &tools,
+                ..Turn::new(&mut messages)
+            };
+            session.reduce_turn(&mut turn).await
+        };
+        let reduced = AssertUnwindSafe(reduced.boxed()).catch_unwind();
+        let timed = async move {
+            match tokio::time::timeout(self.patience, reduced).await {
+                Ok(Ok(Ok(report))) => Ok(report),
+                Ok(Ok(Err(_))) => Err(Reason::Store),
+                Ok(Err(_)) => Err(Reason::Bug),
+                Err(_) => Err(Reason::TooSlow),
+            }
+        };
+        timed.boxed()
+    }
+
+    fn variant(&self, reader: Option<&str>) -> Option<usize> {
+        let mut readers = self
+            .variants
+            .iter()
+            .map(|variant| variant.reader.as_deref());
+        readers.position(|known| known == reader)
+    }
+
+    /// The session of a conversation: the one that is held, or a new one.
+    fn session(
+        &self,
+        tenant: &Tenant,
+        conversation: &ConversationId,
+        variant: usize,
+        decides: bool,
+        body: &mut RequestBody,
+        format: WireFormat,
+    ) -> ToolReduction {
+        let mut known = self.known();
+        known.time += 1;
+        let time = known.time;
+        if known.sessions.len() >= HELD {
+            // The half that was used last stays.
+            let mut times: Vec<u64> = known.sessions.values().map(|(_, time)| *time).collect();
+            times.sort_unstable();
+            let middle = times[times.len() / 2];
+            known.sessions.retain(|_, (_, time)| *time > middle);
+        }
+        let session = known
+            .sessions
+            .entry((conversation.clone(), variant, decides));
+        let session = session.or_insert_with(|| {
+            let variant = &self.variants[variant];
+            let whole = if decides {
+                &variant.deciding
+            } else {
+                &variant.repeating
+            };
+            let format = Spelled(format);
+            let messages = Messages::new(&format, body.messages_mut());
+            (whole.conversation(tenant.name(), &messages), time)
+        });
+        session.1 = time;
+        session.0.clone()
+    }
+
+    /// Lets a conversation pass untouched from now on.
+    pub(crate) fn leave(&self, conversation: ConversationId) {
+        let mut known = self.known();
+        if known.untouched.len() >= 16 * HELD {
+            known.untouched.clear();
+        }
+        known.untouched.insert(conversation);
+    }
+
+    /// A session that reads what any conversation of `tenant` has stored, and nothing else.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> ToolReduction {
+        let format = Spelled(WireFormat::OpenAiChat);
+        self.any()
+            .conversation(tenant.name(), &Messages::new(&format, &mut []))
+    }
+
+    /// The reader of all conversations, for its definition.
+    pub(crate) fn any(&self) -> &ToolReduction {
+        &self.variants[0].deciding
+    }
+
+    pub(crate) fn shares_machine(&self) -> bool {
+        self.shares_machine
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns true if the messages that were found are those that the path promises.
+fn fits(format: WireFormat, detected: Option<WireFormat>) -> bool {
+    let is_chat = |format| matches!(format, WireFormat::OpenAiChat | WireFormat::Anthropic);
+    detected.is_none_or(|detected| detected == format || is_chat(detected) && is_chat(format))
+}
+
+/// Returns true if agents on this machine can open all stored content as files.
+fn are_directories(settings: &Settings) -> bool {
+    let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
+    let mut urls = of_tools
+        .chain([&settings.backend_url])
+        .filter_map(Option::as_ref);
+    urls.all(|url: &StoreUrl| url.directory().is_some())
+}
+
+fn has_store_failed(report: &Report) -> bool {
+    let mut sources = report
+        .decisions
+        .iter()
+        .map(|decision| decision.error_source);
+    report.records_error.is_some() || sources.any(|source| source == Some(ErrorSource::Store))
+}

@@ -1,0 +1,101 @@
+//! Sends requests to providers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use offcut::ErrorChain;
+use tokio::time::timeout;
+
+use crate::body::{Body, BoxError};
+use crate::client::{HttpClient, client};
+use crate::error::GatewayError;
+use crate::metrics::{Metric, Metrics};
+use crate::settings::ServeSettings;
+use crate::upstream::Upstream;
+use crate::usage::{Scan, Usage, Watched};
+use crate::{forward, own};
+
+/// An answer that takes the place of the provider's.
+pub(crate) type Refusal = Box<Response<Body>>;
+
+/// Sends requests to providers, and counts their replies.
+pub(crate) struct Sender {
+    client: HttpClient,
+    patience: Duration,
+    metrics: Arc<Metrics>,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        settings: &ServeSettings,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, GatewayError> {
+        Ok(Self {
+            client: client(settings)?,
+            patience: settings.answer_time(),
+            metrics,
+        })
+    }
+
+    /// Sends a request, and returns the reply, which passes as it comes.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Body>,
+        upstream: &Upstream,
+    ) -> Result<Response<Body>, Refusal> {
+        let answered = timeout(self.patience, self.client.request(request)).await;
+        let response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                self.count(upstream, 0);
+                let error = ErrorChain(&error).to_string();
+                tracing::warn!(error, "the provider did not answer");
+                let message = format!("the provider {} did not answer: {error}", upstream.name());
+                return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+            }
+            Err(_) => {
+                self.count(upstream, 0);
+                tracing::warn!("the provider did not begin its answer in time");
+                let message = format!(
+                    "the provider {} did not begin its answer in time: raise `serve.answer_seconds`, or try again",
+                    upstream.name()
+                );
+                return Err(Box::new(own::error(StatusCode::GATEWAY_TIMEOUT, &message)));
+            }
+        };
+        self.count(upstream, response.status().as_u16());
+        let (mut parts, body) = response.into_parts();
+        forward::strip(&mut parts.headers);
+        let scan = Scan::new(&parts.headers);
+        let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
+        let on_end = Box::new(move |usage| count_tokens(&metrics, &name, usage));
+        let body = Watched::new(body, scan, on_end);
+        let body = body
+            .map_err(|error| -> BoxError { error.into() })
+            .boxed_unsync();
+        Ok(Response::from_parts(parts, body))
+    }
+
+    fn count(&self, upstream: &Upstream, status: u16) {
+        let labels = [
+            ("upstream", upstream.name()),
+            ("status", &status.to_string()),
+        ];
+        self.metrics.add(Metric::Replies, &labels, 1);
+    }
+}
+
+fn count_tokens(metrics: &Metrics, upstream: &str, usage: Usage) {
+    for (kind, tokens) in [
+        ("fresh", usage.fresh),
+        ("cached", usage.cached),
+        ("written", usage.written),
+    ] {
+        if tokens > 0 {
+            let labels = [("upstream", upstream), ("kind", kind)];
+            metrics.add(Metric::ProviderTokens, &labels, tokens);
+        }
+    }
+}

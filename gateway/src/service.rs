@@ -1,0 +1,244 @@
+//! One request on its way to its provider, and the reply on its way back.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use tracing::Instrument;
+
+use crate::body::{self, Body, Read};
+use crate::error::GatewayError;
+use crate::exchange::Exchange;
+use crate::metrics::{Metric, Metrics};
+use crate::pass::Passage;
+use crate::reducer::Reducer;
+use crate::send::{Refusal, Sender};
+use crate::settings::ServeSettings;
+use crate::tenant::Tenants;
+use crate::upstream::{Upstream, Upstreams};
+use crate::{forward, own, read};
+
+/// The longest call of the reader.
+const MAX_CALL: usize = 64 * 1024;
+
+/// The parts that all requests share.
+pub(crate) struct Service {
+    settings: ServeSettings,
+    upstreams: Upstreams,
+    passage: Passage,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    pub(crate) fn new(
+        settings: ServeSettings,
+        reducer: Option<Reducer>,
+    ) -> Result<Self, GatewayError> {
+        let upstreams = Upstreams::new(&settings)?;
+        let metrics = Arc::<Metrics>::default();
+        let sender = Sender::new(&settings, metrics.clone())?;
+        let tenants = match reducer {
+            Some(_) => Tenants::new(&settings)?,
+            None => Tenants::User,
+        };
+        Ok(Self {
+            passage: Passage::new(&settings, sender, reducer, tenants, metrics.clone()),
+            upstreams,
+            metrics,
+            settings,
+        })
+    }
+
+    /// Notes on what will not be done, and why.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let Some(reducer) = &self.passage.reducer else {
+            return vec!["requests are counted and not changed".to_owned()];
+        };
+        if self.settings.cut_without_reader {
+            return vec![
+                "results are replaced even where the model can't read them back".to_owned(),
+            ];
+        }
+        if reducer.shares_machine() {
+            return Vec::new();
+        }
+        let reader = reducer.any().settings().read_file_tool_name.clone();
+        let reader = reader.unwrap_or_else(|| "read_file".to_owned());
+        vec![format!(
+            "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
+        )]
+    }
+
+    /// Answers a request: by itself, or with the provider's reply.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let begun = Instant::now();
+        let path = match self.check(&request) {
+            Ok(path) => path,
+            Err(refusal) => return *refusal,
+        };
+        if let Some(answer) = self.own(request.method(), &path) {
+            return answer;
+        }
+        if path.split('?').next() == Some("/v1/read") {
+            return self.read(request).await;
+        }
+        let Some((upstream, rest)) = self.upstreams.route(&path, request.headers()) else {
+            if request.method() == Method::HEAD && path == "/" {
+                // Some clients ask whether anybody is there.
+                return Response::new(body::empty());
+            }
+            return own::error(
+                StatusCode::NOT_FOUND,
+                "nothing tells which provider is meant: put the name of an upstream before the path, such as /openai/v1",
+            );
+        };
+        let span = tracing::info_span!(
+            "request",
+            upstream = upstream.name(),
+            status = tracing::field::Empty
+        );
+        let answered = self
+            .pass(request, upstream, rest, begun)
+            .instrument(span.clone());
+        let response = answered.await.unwrap_or_else(|refusal| *refusal);
+        span.record("status", response.status().as_u16());
+        response
+    }
+
+    /// Refuses requests that no provider is to see; returns the path with its query.
+    fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
+        let headers = request.headers();
+        let refused = |status, message| Err(Box::new(own::error(status, message)));
+        if request.method() == Method::CONNECT {
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "this server is no tunnel");
+        }
+        let path = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |path| path.as_str());
+        if !forward::is_plain_path(path) {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "the path must begin with `/` and must not hold `..`",
+            );
+        }
+        let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
+        let host = hosts
+            .first()
+            .and_then(|host| host.to_str().ok())
+            .unwrap_or_default();
+        if hosts.len() > 1 {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "the request has more than one host",
+            );
+        }
+        if self.settings.listen.ip().is_loopback() && !own::is_own_host(host, &self.settings.hosts)
+        {
+            return refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
+            );
+        }
+        if own::asks_for_upgrade(headers) {
+            return Err(Box::new(own::no_upgrade()));
+        }
+        Ok(path.to_owned())
+    }
+
+    /// Answers what is asked of this server itself.
+    fn own(&self, method: &Method, path: &str) -> Option<Response<Body>> {
+        let answer = match path {
+            "/healthz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            "/metrics" => own::typed(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                self.metrics.text(),
+            ),
+            _ => return None,
+        };
+        if method == Method::GET || method == Method::HEAD {
+            return Some(answer);
+        }
+        Some(own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"))
+    }
+
+    /// Passes a request to its provider, and the reply back.
+    async fn pass(
+        &self,
+        request: Request<Incoming>,
+        upstream: &Upstream,
+        rest: &str,
+        begun: Instant,
+    ) -> Result<Response<Body>, Refusal> {
+        let exchange = Exchange::of(request.method(), rest);
+        let (parts, body) = request.into_parts();
+        let uri = upstream.uri(rest).map_err(|_| {
+            Box::new(own::error(
+                StatusCode::BAD_REQUEST,
+                "the path is not one that a URL can hold",
+            ))
+        })?;
+        let parts = forward::head(parts, uri);
+        if let Some(exchange) = exchange {
+            return self
+                .passage
+                .pass(parts, body, exchange, upstream, begun)
+                .await;
+        }
+        let body = body::passed(body, self.settings.body_pause());
+        self.passage
+            .sender
+            .send(Request::from_parts(parts, body), upstream)
+            .await
+    }
+
+    /// Reads stored content, or gives the reader's definitions.
+    async fn read(&self, request: Request<Incoming>) -> Response<Body> {
+        let Some(reducer) = &self.passage.reducer else {
+            return own::error(StatusCode::NOT_FOUND, "this server stores nothing");
+        };
+        if request.method() == Method::GET {
+            return read::definitions(reducer);
+        }
+        if request.method() != Method::POST {
+            return own::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "use GET for definitions and POST to read",
+            );
+        }
+        let Some(tenant) = self
+            .passage
+            .tenants
+            .of(request.headers(), request.uri().query())
+        else {
+            let message = "send the key that the conversation was sent with, since it tells whose content may be read";
+            return own::error(StatusCode::UNAUTHORIZED, message);
+        };
+        let read = body::read(request.into_body(), MAX_CALL, self.settings.body_pause()).await;
+        let arguments = match read {
+            Ok(Read::Whole(bytes)) => String::from_utf8(bytes.into()),
+            Ok(Read::TooLong(_)) | Err(_) => {
+                return own::error(
+                    StatusCode::BAD_REQUEST,
+                    "the body must be the arguments of one call, as JSON",
+                );
+            }
+        };
+        let outcome = match &arguments {
+            Ok(arguments) => read::answer(reducer, &tenant, arguments).await,
+            Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
+        };
+        self.metrics.add(Metric::Reads, &[], 1);
+        outcome
+    }
+}

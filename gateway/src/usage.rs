@@ -1,0 +1,266 @@
+//! The provider's own count of input tokens, read from a copy of its reply.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use serde_json::Value;
+
+use crate::encoding::Decoder;
+
+/// Input tokens as a provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Neither read from the cache nor written to it.
+    pub(crate) fresh: u64,
+    /// Read from the cache.
+    pub(crate) cached: u64,
+    /// Written to the cache, where the provider counts that.
+    pub(crate) written: u64,
+}
+
+impl Usage {
+    /// Reads the usage in one JSON document of a reply: the whole of it, or one event.
+    fn of(document: &Value) -> Option<Self> {
+        let places = [
+            "/usage",
+            "/message/usage",
+            "/response/usage",
+            "/usageMetadata",
+        ];
+        let usage = places
+            .iter()
+            .find_map(|place| document.pointer(place).filter(|usage| usage.is_object()))?;
+        let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
+        // Anthropic counts cached tokens beside the others; all others count them among all.
+        let beside = number("/cache_read_input_tokens");
+        if beside.is_some() || usage.get("cache_creation_input_tokens").is_some() {
+            return Some(Self {
+                fresh: number("/input_tokens")?,
+                cached: beside.unwrap_or(0),
+                written: number("/cache_creation_input_tokens").unwrap_or(0),
+            });
+        }
+        let all = ["/prompt_tokens", "/input_tokens", "/promptTokenCount"];
+        let all = all.iter().find_map(|place| number(place))?;
+        let cached = [
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/cachedContentTokenCount",
+        ];
+        let cached = cached.iter().find_map(|place| number(place)).unwrap_or(0);
+        Some(Self {
+            fresh: all.saturating_sub(cached),
+            cached,
+            written: 0,
+        })
+    }
+}
+
+/// Finds the usage in a reply that passes in pieces, in bounded memory.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    decoder: Option<Decoder>,
+    is_stream: bool,
+    /// The line that has begun, or the whole of a reply that is not a stream.
+    held: Vec<u8>,
+    /// The line is too long and its rest is skipped.
+    is_skipped: bool,
+    found: Usage,
+}
+
+/// The longest line, or reply, that is read.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+impl Scan {
+    /// Prepares for a reply with these headers.
+    pub(crate) fn new(headers: &HeaderMap) -> Self {
+        let kind = headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        Self {
+            decoder: Decoder::of(headers),
+            is_stream: kind.is_some_and(|kind| kind.starts_with("text/event-stream")),
+            held: Vec::new(),
+            is_skipped: false,
+            found: Usage::default(),
+        }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        let Some(mut decoder) = self.decoder.take() else {
+            return;
+        };
+        // A reply that can't be decoded is not read any further, and passes all the same.
+        if decoder.pass(bytes, |text| self.read(text)).is_ok() {
+            self.decoder = Some(decoder);
+        }
+    }
+
+    fn read(&mut self, mut text: &[u8]) {
+        if !self.is_stream {
+            self.hold(text);
+            return;
+        }
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            self.hold(&text[..end]);
+            self.end_line();
+            text = &text[end + 1..];
+        }
+        self.hold(text);
+    }
+
+    fn hold(&mut self, text: &[u8]) {
+        if self.is_skipped || self.held.len() + text.len() > LONGEST {
+            self.is_skipped = true;
+            self.held = Vec::new();
+            return;
+        }
+        self.held.extend_from_slice(text);
+    }
+
+    fn end_line(&mut self) {
+        if let Some(data) = self.held.strip_prefix(b"data:") {
+            self.found = found_in(data).unwrap_or(self.found);
+        }
+        self.held.clear();
+        self.is_skipped = false;
+    }
+
+    /// The last usage of a reply that has ended: a stream repeats and corrects it.
+    pub(crate) fn end(&mut self) -> Usage {
+        if self.is_stream {
+            self.end_line();
+        } else {
+            self.found = found_in(&self.held).unwrap_or(self.found);
+            self.held = Vec::new();
+        }
+        self.found
+    }
+}
+
+fn found_in(json: &[u8]) -> Option<Usage> {
+    let has_usage = json.windows(6).any(|word| word == b"\"usage");
+    let document = has_usage.then(|| serde_json::from_slice(json).ok())??;
+    Usage::of(&document)
+}
+
+/// A reply that passes untouched, with a callback for its usage once it has ended.
+pub(crate) struct Watched<B> {
+    body: B,
+    scan: Scan,
+    on_end: Option<OnEnd>,
+}
+
+/// Called once, with the usage, when a reply has ended or its client has gone.
+pub(crate) type OnEnd = Box<dyn FnOnce(Usage) + Send>;
+
+impl<B> Watched<B> {
+    pub(crate) fn new(body: B, scan: Scan, on_end: OnEnd) -> Self {
+        Self {
+            body,
+            scan,
+            on_end: Some(on_end),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(on_end) = self.on_end.take() {
+            on_end(self.scan.end());
+        }
+    }
+}
+
+impl<B> Drop for Watched<B> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Watched<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    self.scan.pass(data);
+                }
+            }
+            Some(Err(_)) | None => self.end(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn scanned(kind: &'static str, text: &str) -> Usage {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        let mut scan = Scan::new(&headers);
+        for piece in text.as_bytes().chunks(5) {
+            scan.pass(piece);
+        }
+        scan.end()
+    }
+
+    #[test]
+    fn each_provider_counts_in_its_own_words() {
+        let usage = |fresh, cached, written| Usage {
+            fresh,
+            cached,
+            written,
+        };
+        let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":90,\"cache_creation_input_tokens\":7,\"output_tokens\":1}}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9}}\n\n";
+        assert_eq!(
+            scanned("text/event-stream; charset=utf-8", anthropic),
+            usage(3, 90, 7)
+        );
+        let chat = r#"{"choices":[],"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":60}}}"#;
+        assert_eq!(scanned("application/json", chat), usage(40, 60, 0));
+        let responses = "event: response.completed\r\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":50,\"input_tokens_details\":{\"cached_tokens\":20}}}}\r\n\r\n";
+        assert_eq!(scanned("text/event-stream", responses), usage(30, 20, 0));
+        let gemini = "data: {\"usageMetadata\":{\"promptTokenCount\":11,\"cachedContentTokenCount\":1}}\r\n\r\ndata: {\"usageMetadata\":{\"promptTokenCount\":12}}";
+        assert_eq!(scanned("text/event-stream", gemini), usage(12, 0, 0));
+        assert_eq!(
+            scanned("application/json", "half a {\"usage\""),
+            Usage::default()
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_takes_bounded_memory() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        );
+        let mut scan = Scan::new(&headers);
+        for _ in 0..100 {
+            scan.pass(&[b'x'; 100_000]);
+            assert!(scan.held.len() <= LONGEST);
+        }
+        scan.pass(b"\ndata: {\"usage\":{\"prompt_tokens\":1}}\n");
+        assert_eq!(scan.end().fresh, 1);
+    }
+}

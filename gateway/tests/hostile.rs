@@ -1,0 +1,189 @@
+//! Requests that try to get more than is theirs.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+mod support;
+
+use support::{Provider, Server, ok};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn a_request_with_two_lengths_is_one_request_or_none() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let inner = "GET /openai/v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for head in [
+        format!(
+            "Transfer-Encoding: chunked\r\nContent-Length: {}",
+            inner.len() + 5
+        ),
+        format!("Content-Length: 5\r\nContent-Length: {}", inner.len() + 5),
+        "Transfer-Encoding: xchunked\r\nContent-Length: 5".to_owned(),
+        "Transfer-Encoding: chunked, identity\r\nContent-Length: 5".to_owned(),
+        "Content-Length: +5".to_owned(),
+        "Transfer-Encoding : chunked".to_owned(),
+    ] {
+        for path in ["/v1/chat/completions", "/openai/v1/files"] {
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}\r\n\r\n0\r\n\r\n{inner}"
+            );
+            let mut stream = server.open(request.as_bytes()).await;
+            _ = stream.shutdown().await;
+            _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    }
+    for seen in provider.seen() {
+        assert!(!seen.line.contains("smuggled"), "{seen:?}");
+        let lengths = seen.headers.iter().filter(|(name, _)| {
+            name.eq_ignore_ascii_case("content-length")
+                || name.eq_ignore_ascii_case("transfer-encoding")
+        });
+        assert!(lengths.count() <= 1, "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_connection_do_not_reach_the_provider() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    server
+        .raw(b"GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, X-Secret, Content-Length\r\nX-Secret: 1\r\nProxy-Authorization: Basic x\r\nTE: trailers\r\n\r\n")
+        .await
+        .unwrap();
+    let seen = provider.last();
+    for name in ["connection", "x-secret", "proxy-authorization", "te"] {
+        assert_eq!(seen.header(name), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn it_is_no_open_proxy() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let status = async |request: &str| server.raw(request.as_bytes()).await.unwrap().line;
+    let connect = status("CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(connect, "HTTP/1.1 405 Method Not Allowed");
+    // The name in the address is not where the request goes.
+    status("GET http://127.0.0.1/openai/v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(provider.last().line, "GET /v1/x HTTP/1.1");
+    let climbing = status("GET /openai/../x HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(climbing, "HTTP/1.1 400 Bad Request");
+    let unknown = status("GET /other/x HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(unknown, "HTTP/1.1 404 Not Found");
+}
+
+#[tokio::test]
+async fn a_web_page_with_a_name_of_its_own_is_refused() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.hosts = vec!["box.lan".to_owned()]
+    })
+    .await;
+    for (host, status) in [
+        ("evil.example", "421 Misdirected Request"),
+        ("localhost.evil.example:8787", "421 Misdirected Request"),
+        ("localhost\r\nHost: evil.example", "400 Bad Request"),
+        ("box.lan:8787", "200 OK"),
+        ("[::1]:8787", "200 OK"),
+    ] {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let answer = server.raw(request.as_bytes()).await.unwrap();
+        assert_eq!(answer.line, format!("HTTP/1.1 {status}"), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_huge_head_is_refused() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let request = format!(
+        "GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(200_000)
+    );
+    let mut stream = server.open(b"").await;
+    _ = stream.write_all(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    _ = stream.read_to_end(&mut answer).await;
+    assert!(
+        answer.is_empty() || answer.starts_with(b"HTTP/1.1 431 "),
+        "{answer:?}"
+    );
+    let many: String = (0..500).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let request = format!("GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\n{many}\r\n");
+    let mut stream = server.open(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    _ = stream.read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 431 "), "{answer:?}");
+    assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
+async fn slow_heads_and_slow_bodies_are_given_up() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.header_seconds = 1;
+        settings.body_seconds = 1;
+    })
+    .await;
+    let mut stream = server.open(b"GET /openai/v1/x HTTP/1.1\r\nHo").await;
+    let mut answer = Vec::new();
+    _ = stream.read_to_end(&mut answer).await;
+    let head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"messages\":";
+    let answer = server.raw(head.as_bytes()).await.unwrap();
+    assert_eq!(answer.line, "HTTP/1.1 408 Request Timeout");
+    assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
+async fn a_gzip_bomb_passes_unread() {
+    use std::io::Write;
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &support::memory(), |settings| {
+        settings.max_body = bytesize::ByteSize::mib(1)
+    })
+    .await;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..200 {
+        encoder.write_all(&[b' '; 1_000_000]).unwrap();
+    }
+    let bomb = encoder.finish().unwrap();
+    let head = format!(
+        "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        bomb.len()
+    );
+    let answer = server
+        .raw(&[head.as_bytes(), &bomb].concat())
+        .await
+        .unwrap();
+    assert_eq!(answer.header("x-offcut"), Some("passed; reason=encoding"));
+    assert_eq!(provider.last().body, bomb);
+}
+
+#[tokio::test]
+async fn a_key_is_in_no_answer_of_the_server_itself() {
+    // Nobody listens there.
+    let server = Server::start("http://127.0.0.1:1", |_| ()).await;
+    let key = "sk-planted-credential";
+    let bearer = format!("Bearer {key}");
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("x-api-key", key),
+        ("x-goog-api-key", key),
+    ];
+    let path = format!("/v1beta/models/m:generateContent?key={key}");
+    let answer = server
+        .post(
+            &path,
+            &headers,
+            r#"{"contents":[{"role":"user","parts":[{"text":"x"}]}]}"#,
+        )
+        .await;
+    assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+    assert!(!answer.text().contains(key), "{}", answer.text());
+    let metrics = server.get("/metrics").await;
+    assert!(
+        !metrics.text().contains(key) && metrics.text().contains("status=\"0\""),
+        "{}",
+        metrics.text()
+    );
+}

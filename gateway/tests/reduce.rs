@@ -339,7 +339,7 @@ async fn a_count_repeats_what_was_decided_and_decides_nothing() {
     })
     .await;
     for format in [WireFormat::Anthropic, WireFormat::Gemini] {
-        let (path, body) = request(format, "a task", &long("x"), &shell());
+        let (path, body) = request(format, format.name(), &long("x"), &shell());
         let count = match format {
             WireFormat::Anthropic => format!("{path}/count_tokens"),
             _ => path.replace(":generateContent", ":countTokens"),

@@ -101,7 +101,10 @@ fn hint(text: &str) -> Option<Hint> {
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_reads_results_of_a_server_behind_the_gateway() {
     let session = run(
-        &WithGateway(ClaudeCode { rules: None }),
+        &WithGateway(ClaudeCode {
+            rules: None,
+            shell_lines: false,
+        }),
         Offcut::Absent,
         script,
     );

@@ -28,6 +28,7 @@ pages! {
     reports: "reports.md",
     rules: "rules.md",
     seams: "seams.md",
+    serve: "serve.md",
     state: "state.md",
     stores: "stores.md",
     sweeping: "sweeping.md",

@@ -323,6 +323,20 @@ async fn l8_a_process_that_knows_a_history_asks_for_one_record() {
     assert_eq!(store.writes(), writes);
 }
 
+/// The variant that remembers nothing: it reads all records before each call.
+#[tokio::test]
+async fn l8_finds_a_process_that_remembers_nothing() {
+    let store = Faulty::new(memory());
+    let one = small(store.clone()).build().unwrap();
+    for rounds in 1..16 {
+        reduce(&one, &history(rounds)).await;
+    }
+    let reads = store.reads();
+    let forgetful = small(store.clone()).build().unwrap();
+    reduce(&forgetful, &history(15)).await;
+    assert!(store.reads() - reads > 5);
+}
+
 #[tokio::test]
 async fn other_settings_and_other_sessions_decide_for_themselves() {
     let store = memory();

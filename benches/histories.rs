@@ -25,7 +25,11 @@ fn round(id: usize, numbers: &mut Numbers) -> [Value; 2] {
     let function = json!({"name": call.name, "arguments": call.arguments});
     let calls = json!([{"id": call.id, "type": "function", "function": function}]);
     let length = [1_000, 3_000, 12_000, 15_000][id % 4];
-    let make = if id % 2 == 0 { code } else { json_text };
+    let make = if id.is_multiple_of(2) {
+        code
+    } else {
+        json_text
+    };
     let mut text = make(numbers, length);
     text.truncate(length);
     [

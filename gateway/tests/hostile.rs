@@ -76,7 +76,7 @@ async fn it_is_no_open_proxy() {
 async fn a_web_page_with_a_name_of_its_own_is_refused() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| {
-        settings.hosts = vec!["box.lan".to_owned()]
+        settings.hosts = vec!["box.lan".to_owned()];
     })
     .await;
     for (host, status) in [
@@ -139,7 +139,7 @@ async fn a_gzip_bomb_passes_unread() {
     use std::io::Write;
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &support::memory(), |settings| {
-        settings.max_body = bytesize::ByteSize::mib(1)
+        settings.max_body = bytesize::ByteSize::mib(1);
     })
     .await;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

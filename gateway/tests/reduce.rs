@@ -161,7 +161,7 @@ async fn nothing_is_cut_that_the_model_could_not_read_back() {
         assert_eq!(provider.last().text(), body);
     }
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
@@ -290,7 +290,7 @@ async fn a_400_to_a_changed_request_is_tried_once_with_the_original() {
     })
     .await;
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     let (path, body) = request(WireFormat::Anthropic, "a task", &long("x"), &shell());
@@ -319,7 +319,7 @@ async fn a_prompt_that_is_too_long_is_the_clients_to_know() {
     let provider =
         Provider::start(move |_| reply("400 Bad Request", "application/json", refusal)).await;
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     let (path, body) = request(WireFormat::Anthropic, "a task", &long("x"), &shell());
@@ -335,7 +335,7 @@ async fn a_prompt_that_is_too_long_is_the_clients_to_know() {
 async fn a_count_repeats_what_was_decided_and_decides_nothing() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     for format in [WireFormat::Anthropic, WireFormat::Gemini] {
@@ -360,7 +360,7 @@ async fn a_count_repeats_what_was_decided_and_decides_nothing() {
 async fn a_request_without_tools_repeats_what_was_decided() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     let (path, with) = request(WireFormat::Responses, "a task", &long("x"), &shell());
@@ -416,7 +416,7 @@ async fn a_thread_is_told_to_send_its_history() {
 async fn only_new_results_are_cut_after_an_earlier_response() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &memory(), |settings| {
-        settings.cut_without_reader = true
+        settings.cut_without_reader = true;
     })
     .await;
     let body = json!({"model": "m", "previous_response_id": "resp_1", "tools": shell(), "input": [
@@ -436,7 +436,7 @@ async fn many_clients_at_once_get_their_own_replies() {
     .await;
     let server = Arc::new(
         Server::reducing(&provider.url, &memory(), |settings| {
-            settings.cut_without_reader = true
+            settings.cut_without_reader = true;
         })
         .await,
     );

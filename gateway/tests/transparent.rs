@@ -281,7 +281,7 @@ async fn a_client_that_goes_away_ends_its_request_at_the_provider() {
 async fn a_body_over_the_limit_passes_unread() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| {
-        settings.max_body = bytesize::ByteSize::kib(1)
+        settings.max_body = bytesize::ByteSize::kib(1);
     })
     .await;
     let body = format!(

@@ -1,6 +1,7 @@
 //! A provider and a client on loopback that see every byte.
 
 #![allow(
+    clippy::expect_used,
     clippy::unwrap_used,
     dead_code,
     unreachable_pub,

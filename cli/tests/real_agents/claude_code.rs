@@ -120,7 +120,7 @@ fn claude_code_works_the_same_with_its_lines_run_by_ours() {
 
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
-fn wrapped_claude_code_works_the_same_and_costs_less() {
+fn claude_works_the_same_when_it_is_wrapped() {
     compare(Offcut::Wrapping, || ClaudeCode {
         rules: None,
         shell_lines: false,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, numbered, text};
-use crate::session::{Client, Offcut, write};
+use crate::session::{Client, write};
 
 /// Claude Code, with the rules in the settings of its user. Without rules, everything that the script needs is allowed on
 /// its command line.
@@ -103,7 +103,7 @@ impl Client for ClaudeCode {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_and_costs_less() {
-    compare(Offcut::Installed, || ClaudeCode {
+    compare(|| ClaudeCode {
         rules: None,
         shell_lines: false,
     });
@@ -112,17 +112,8 @@ fn claude_code_works_the_same_and_costs_less() {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_with_its_lines_run_by_ours() {
-    compare(Offcut::Installed, || ClaudeCode {
+    compare(|| ClaudeCode {
         rules: None,
         shell_lines: true,
-    });
-}
-
-#[test]
-#[ignore = "needs Claude Code: scripts/agents claude-code"]
-fn claude_works_the_same_when_it_is_wrapped() {
-    compare(Offcut::Wrapping, || ClaudeCode {
-        rules: None,
-        shell_lines: false,
     });
 }

@@ -4,9 +4,9 @@ use crate::model::Shown;
 use crate::script::{self, Trail};
 use crate::session::{Client, Offcut, Session, run};
 
-/// Runs the same session without Offcut, with it as `present` says, and with a model that also follows each
-/// hint, and compares what they leave.
-pub fn compare<C: Client>(present: Offcut, make: impl Fn() -> C) {
+/// Runs the same session without Offcut, with it, and with a model that also follows each hint, and compares
+/// what they leave.
+pub fn compare<C: Client>(make: impl Fn() -> C) {
     let run = |offcut, is_reader| {
         let mut trail = Trail::default();
         let session = run(&make(), offcut, |project| {
@@ -17,8 +17,8 @@ pub fn compare<C: Client>(present: Offcut, make: impl Fn() -> C) {
         (session, trail)
     };
     let (without, _) = run(Offcut::Absent, false);
-    let (with, _) = run(present, false);
-    let (reading, trail) = run(present, true);
+    let (with, _) = run(Offcut::Installed, false);
+    let (reading, trail) = run(Offcut::Installed, true);
     for session in [&without, &with, &reading] {
         assert_eq!(session.code, Some(0));
         same_files(session, &without);

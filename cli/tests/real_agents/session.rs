@@ -67,10 +67,7 @@ impl Session {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Offcut {
     Absent,
-    /// Its hooks are in the agent's settings.
     Installed,
-    /// `offcut wrap` starts the agent, with a server between it and the model.
-    Wrapping,
 }
 
 /// Runs a session of `client`, in which the model follows the script that `script` makes for a project.
@@ -113,18 +110,9 @@ pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> 
         assert!(found.contains("a probe of"), "{found}");
     }
     let mut command = Command::new("timeout");
-    let agent = agents.join(C::PROGRAM);
-    if offcut == Offcut::Wrapping {
-        command.args(["180", env!("CARGO_BIN_EXE_offcut"), "wrap", C::NAME]);
-    } else {
-        command.arg("180").arg(&agent);
-    }
+    command.arg("180").arg(agents.join(C::PROGRAM));
     client.start(&mut command, home.path(), &url);
     environment(&mut command, home.path());
-    let path = std::env::var_os("PATH").unwrap();
-    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
-    folders.insert(0, agent.parent().unwrap().to_owned());
-    command.env("PATH", std::env::join_paths(folders).unwrap());
     let output = command
         .current_dir(&project)
         .stdin(Stdio::null())

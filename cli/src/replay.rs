@@ -7,6 +7,8 @@ mod figures;
 mod gone;
 mod ids;
 mod look;
+#[cfg(test)]
+mod naive;
 mod pages;
 mod script;
 mod seen;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use offcut::Settings;
 use offcut::backend::StoreUrl;
-use offcut_agents::layout::Home;
 use offcut_gateway::{GatewayError, ServeSettings};
+use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, chain};
 use crate::settings;
@@ -15,15 +15,16 @@ pub(crate) fn prepared(
     config: Option<&str>,
     backend: Option<&StoreUrl>,
 ) -> Result<(ServeSettings, Settings, String), Failure> {
-    let origin = settings::of_user(config, Home::from_env().as_ref());
-    let mut reduction = settings::load(&origin)?;
-    if backend.is_some() {
-        reduction.backend_url = backend.cloned();
-    }
-    if reduction.backend_url.is_none() {
-        reduction.backend_url = Some(settings::user_store()?);
-    }
+    let (reduction, origin) = settings::around_agents(config, backend)?;
     Ok((table(&origin)?, reduction, origin))
+}
+
+/// A runtime that serves on all cores.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
 }
 
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.

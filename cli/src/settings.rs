@@ -131,6 +131,23 @@ pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
         .unwrap_or_else(|| READY[0].0.to_owned())
 }
 
+/// The settings of commands around agents, with the store of `backend`, theirs, or else the user's; and
+/// the name of their source.
+pub(crate) fn around_agents(
+    named: Option<&str>,
+    backend: Option<&StoreUrl>,
+) -> Result<(Settings, String), Failure> {
+    let origin = of_user(named, Home::from_env().as_ref());
+    let mut settings = load(&origin)?;
+    if backend.is_some() {
+        settings.backend_url = backend.cloned();
+    }
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(user_store()?);
+    }
+    Ok((settings, origin))
+}
+
 /// The store of this user, for settings that name none.
 pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
     let home = Home::from_env();

@@ -1,24 +1,15 @@
 //! Results of tools, shortened.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use offcut::backend::{Location, Memory};
+mod common;
+
+use common::{LIMIT, reduction};
+use offcut::backend::Location;
 use offcut::hint::Hint;
-use offcut::{ToolCall, ToolPolicy, ToolReduction};
+use offcut::{ToolCall, ToolReduction};
 use offcut_mcp::{OutputSchema, ReduceError, reduce};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-const LIMIT: usize = 2_000;
-
-fn reduction() -> ToolReduction {
-    ToolReduction::builder()
-        .backend(Memory::named("t").unwrap())
-        .max_length_for_trunc(LIMIT)
-        .preview_length(500)
-        .tool("exact", ToolPolicy::new().skip_truncation(true))
-        .build()
-        .unwrap()
-}
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();

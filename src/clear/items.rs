@@ -6,7 +6,7 @@ use super::ledger::{Ledger, Origin, Substitute, Walk};
 use super::part::part_bytes;
 use super::print::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
-use crate::report::{Change, Decision, Subject};
+use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot};
 use crate::tokens::{Meter, Row, Seen, Text, TextKind, media_cost};
 use offcut_decisions::fingerprint::Fingerprint;
@@ -33,12 +33,7 @@ pub(super) struct Item<'c> {
 impl Item<'_> {
     /// A decision about the item that changes nothing yet.
     pub(super) fn decision(&self) -> Decision {
-        let subject = match self.place {
-            Place::Result { .. } => Subject::Result,
-            Place::Arguments { .. } => Subject::Arguments,
-        };
-        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
-        decision.message = Some(self.place.message());
+        let mut decision = self.place.decision(self.tool, self.call_id, self.bytes);
         decision.tokens = Some(Change::none(self.tokens));
         decision
     }

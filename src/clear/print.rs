@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
+use crate::report::{Decision, Subject};
 use crate::rounds::Slot;
 use crate::tokens::{Meter, Text};
 use offcut_decisions::fingerprint::{Fingerprint, Record};
@@ -23,6 +24,17 @@ impl Place {
     pub(crate) fn message(self) -> usize {
         let (Self::Result { message, .. } | Self::Arguments { message, .. }) = self;
         message
+    }
+
+    /// A decision about this place that changes nothing yet.
+    pub(crate) fn decision(self, tool: &str, call_id: &str, bytes: u64) -> Decision {
+        let subject = match self {
+            Self::Result { .. } => Subject::Result,
+            Self::Arguments { .. } => Subject::Arguments,
+        };
+        let mut decision = Decision::new(subject, tool, call_id, bytes);
+        decision.message = Some(self.message());
+        decision
     }
 }
 

@@ -8,7 +8,7 @@ use offcut_decisions::{SlotId, SlotIds};
 use crate::clear::{Place, ResultPrint, part_bytes, print_of_call};
 use crate::content::ToolCall;
 use crate::format::{Conversation, Data, PartRef};
-use crate::report::{Decision, Subject};
+use crate::report::Decision;
 use crate::rounds::{Age, CallSite, Outline, Slot};
 use crate::tokens::{Meter, Text};
 
@@ -41,13 +41,7 @@ pub(super) struct Item<'c> {
 impl Item<'_> {
     /// A decision about the item that changes nothing yet.
     pub(super) fn decision(&self) -> Decision {
-        let subject = match self.place {
-            Place::Result { .. } => Subject::Result,
-            Place::Arguments { .. } => Subject::Arguments,
-        };
-        let mut decision = Decision::new(subject, self.tool, self.call_id, self.bytes);
-        decision.message = Some(self.place.message());
-        decision
+        self.place.decision(self.tool, self.call_id, self.bytes)
     }
 }
 

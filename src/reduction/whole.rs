@@ -12,8 +12,8 @@ impl ToolReduction {
     /// handed in at each call, with the originals or with what was sent before: a proxy, a hook, a
     /// framework that calls you before the model.
     ///
-    /// What was once decided is repeated byte for byte, also by another process with the same
-    /// settings, store and session. Each call that decides something writes a small record to the
+    /// Decisions are repeated byte for byte, also by another process with the same settings, store
+    /// and session. Each call that decides something writes a small record to the
     /// store, after the content and before any message changes. If that fails, the call decides
     /// nothing new. Messages may be inserted, removed and rewritten between calls: decisions belong
     /// to results, and are found by their ids, tools and contents.

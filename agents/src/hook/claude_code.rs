@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten, whole};
+use super::event::{parse, session, shorten, whole};
 use super::surroundings::Surroundings;
 use crate::Agent;
 use crate::journal::Entry;
@@ -51,10 +51,7 @@ pub(super) async fn answer(
     }
     let is_read = reads_store(&event, surroundings);
     let mut entries = Vec::new();
-    let session = match &event.agent_id {
-        Some(agent) => reduction.session(&format!("{}-{agent}", event.session_id)),
-        None => reduction.session(&event.session_id),
-    };
+    let session = session(reduction, &event.session_id, event.agent_id.as_deref());
     let transcript = surroundings.file_of_agent("projects", &event.transcript_path);
     let mut is_shorter = false;
     for path in texts(&event.tool_name, &event.tool_response) {

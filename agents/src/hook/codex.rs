@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten};
+use super::event::{parse, session, shorten};
 use super::surroundings::Surroundings;
 use crate::Agent;
 use crate::journal::Entry;
@@ -70,10 +70,7 @@ pub(super) async fn answer(
     if is_own_hint || !is_replaceable {
         return Ok(Answer::of(None, entry));
     }
-    let session = match &event.agent_id {
-        Some(agent) => reduction.session(&format!("{}-{agent}", event.session_id)),
-        None => reduction.session(&event.session_id),
-    };
+    let session = session(reduction, &event.session_id, event.agent_id.as_deref());
     let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
     let shorter = shorten(&session, &call, text).await?;
     // The client may show less than the preview of the whole.

@@ -55,6 +55,18 @@ fn memchr(byte: u8, bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + rest.iter().position(|other| *other == byte)?)
 }
 
+/// The session of a conversation. A subagent has one of its own.
+pub(super) fn session(
+    reduction: &ToolReduction,
+    conversation: &str,
+    subagent: Option<&str>,
+) -> ToolReduction {
+    match subagent {
+        Some(agent) => reduction.session(&format!("{conversation}-{agent}")),
+        None => reduction.session(conversation),
+    }
+}
+
 /// Truncates one result. `None` if it is to stay as it is.
 pub(super) async fn shorten(
     reduction: &ToolReduction,

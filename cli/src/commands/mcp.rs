@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
 use offcut::{Settings, ToolReduction};
-use offcut_agents::layout::Home;
 use offcut_mcp::Gateway;
 use sha2::{Digest, Sha256};
 
@@ -75,20 +74,8 @@ fn gateway(args: &args::Mcp) -> Result<Gateway, Failure> {
 
 /// The settings, and the name of their source.
 fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
-    let of_user = || {
-        let file = Home::from_env()?.settings();
-        file.exists()
-            .then(|| file.into_os_string().into_string().ok())?
-    };
-    let origin = args.config.clone().or_else(of_user);
-    let origin = origin.unwrap_or_else(|| settings::READY[0].0.to_owned());
-    let mut settings = settings::load(&origin)?;
-    if args.backend.is_some() {
-        settings.backend_url.clone_from(&args.backend);
-    }
-    if settings.backend_url.is_none() {
-        settings.backend_url = Some(settings::user_store()?);
-    }
+    let (mut settings, origin) =
+        settings::around_agents(args.config.as_deref(), args.backend.as_ref())?;
     let default = Settings::default().read_file_tool_name;
     if args.reader.is_some() {
         settings.read_file_tool_name.clone_from(&args.reader);

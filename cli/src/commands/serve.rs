@@ -8,15 +8,12 @@ use tracing::Level;
 
 use crate::args::{self, serve};
 use crate::failure::{Failure, chain};
-use crate::serving::{prepared, unusable};
+use crate::serving::{self, prepared, unusable};
 use crate::{output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     log_to_stderr(args.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let runtime = serving::runtime()?;
     let inside = runtime.enter();
     let gateway = gateway(args)?;
     drop(inside);

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::failure::{Failure, chain};
-use crate::serving::{prepared, unusable};
+use crate::serving::{self, prepared, unusable};
 use crate::{args, child, stores};
 
 /// The means by which an agent is led to a server.
@@ -48,11 +48,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     if let Some(url) = std::env::var(variable).ok().filter(|url| !url.is_empty()) {
         serve.upstreams.insert(upstream.to_owned(), url);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime
-        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let runtime = serving::runtime()?;
     let _inside = runtime.enter();
     let gateway = Gateway::reducing(serve, &reduction, stores::open)
         .map_err(|error| unusable(&origin, &error))?;

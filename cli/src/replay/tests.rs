@@ -9,6 +9,7 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::{Settings, ToolCall, ToolOutput, ToolReduction, Turn};
 
 use super::agent::replay;
+use super::naive::arrive;
 use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::{Source, sources};
@@ -265,22 +266,7 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
                 sent.clone_from(&now);
                 open.clone_from(calls);
             }
-            Message::Tool {
-                call_id,
-                name,
-                content,
-                is_error,
-            } => {
-                let at = open.iter().position(|call: &ToolCall| call.id == *call_id);
-                let call = at.map_or_else(
-                    || ToolCall::new(&*call_id, &*name, ""),
-                    |at| open.remove(at),
-                );
-                let mut output = ToolOutput::parts(content.clone());
-                output.is_error = *is_error;
-                *content = reduction.truncate(&call, output).await.unwrap().parts;
-            }
-            Message::System { .. } | Message::User { .. } => {}
+            other => arrive(reduction, &mut open, other).await,
         }
         now.push(message);
     }

@@ -346,8 +346,8 @@ impl Decision {
     }
 
     /// Records a failure, unless there already is one.
-    pub(crate) fn fail_first(&mut self, failure: Option<Failure>) {
-        if let (Some(failure), None) = (failure, &self.error) {
+    pub(crate) fn fail_first(&mut self, failure: Failure) {
+        if self.error.is_none() {
             self.fail(failure);
         }
     }

@@ -67,7 +67,9 @@ pub(super) fn decide_given(
     };
     let given = Box::new(Given { replacement, store });
     let mut edit = Edit::new(item, outcome, Content::Given(given));
-    edit.decision.fail_first(failure);
+    if let Some(failure) = failure {
+        edit.decision.fail_first(failure);
+    }
     resize(&mut edit.decision, session.meter(), &shown);
     if let Some(mut arguments) = arguments {
         arguments.decision.outcome = outcome;

@@ -123,7 +123,9 @@ impl<'a> Planner<'a> {
     ) {
         let meter = self.session.meter();
         let mut edit = Edit::new(item, outcome, Content::Lines(lines));
-        edit.decision.fail_first(failure);
+        if let Some(failure) = failure {
+            edit.decision.fail_first(failure);
+        }
         let Content::Lines(lines) = &edit.content else {
             return;
         };

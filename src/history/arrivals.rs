@@ -138,7 +138,7 @@ async fn treat(
         Ok(false) => {}
         Err(error) => {
             let mut decision = unchanged(Reason::StoreFailed);
-            decision.fail_first(Some(ErrorSource::Store.said(&error)));
+            decision.fail_first(ErrorSource::Store.said(&error));
             return Ok(kept(decision, None));
         }
     }

@@ -304,7 +304,7 @@ fn leave_new(report: &mut Report, problem: &str) {
     for decision in new.filter(|decision| decision.outcome.is_change()) {
         if decision.outcome != Outcome::Repeated {
             decision.keep(Reason::StoreFailed);
-            decision.fail_first(Some(ErrorSource::Store.said(problem)));
+            decision.fail_first(ErrorSource::Store.said(problem));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use offcut_preview::text::utf8::bytes_shown_as;
 use serde_json::Value;
 
 use super::page::room;
@@ -41,8 +42,8 @@ pub(crate) struct OtherReader {
 }
 
 impl OtherReader {
-    /// Starts with the `first` bytes of a result, more than its limit, of which the first `shown`
-    /// were shown. `None` if the call names nothing that is stored.
+    /// Starts with the `first` bytes of a result, more than its limit, of which `shown` bytes of
+    /// text were shown. `None` if the call names nothing that is stored.
     pub(crate) fn new(
         session: &Session,
         call: &ToolCall,
@@ -51,6 +52,7 @@ impl OtherReader {
     ) -> Option<Self> {
         let stored = named_in(session, call)?;
         let length = first.len() as u64;
+        let shown = bytes_shown_as(&first, shown);
         let kept = first[..shown.max(MAX_READER_TEXT).min(first.len())].to_vec();
         Some(Self {
             stored,

@@ -68,7 +68,7 @@ async fn replace(
             }
             Err(error) => {
                 let (said, keeps) = job.store_failed(error)?;
-                decision.fail_first(Some(said));
+                decision.fail_first(said);
                 if keeps {
                     let parts = whole.parts.clone();
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
@@ -98,7 +98,9 @@ async fn save(
         None => session.id_of(Phase::Truncate, &call.id, || call.clone()),
         Some(id) => session.given_id(id, &call.id, ErrorSource::Handler),
     };
-    decision.fail_first(failure);
+    if let Some(failure) = failure {
+        decision.fail_first(failure);
+    }
     let name = id.name_of(&content);
     let target = Target::new(session.roots(), Phase::Truncate, &name, &content);
     target.save(&*job.backend, content).await

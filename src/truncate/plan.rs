@@ -250,6 +250,7 @@ impl<'a> Planner<'a> {
         let Job { policy, call, .. } = self.job;
         let text = candidate.text;
         let own = || {
+            policy.hooks.preview.as_ref()?;
             let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
             let previewer = policy.previewer(&call.name, || call.arguments.clone());
             previewer.own(&shown, all)

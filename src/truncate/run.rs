@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use offcut_preview::text::utf8::bytes_shown_as;
 use offcut_store::layout::Phase;
 
 use super::cut::Cut;
@@ -52,7 +51,9 @@ impl Run {
             .session
             .id_of(Phase::Truncate, &call.id, || call.clone());
         let mut decision = job.decision(Outcome::Kept(Reason::WithinLimit));
-        decision.fail_first(failure);
+        if let Some(failure) = failure {
+            decision.fail_first(failure);
+        }
         Self {
             held: Held::new(job.clone(), placement, is_stream.then_some(spill_above)),
             spill: Spill::new(job.clone(), id.clone()),
@@ -78,10 +79,9 @@ impl Run {
         // Done only now, so that pieces shown earlier did not wait for it.
         self.compare().await;
         let (mut show, spill) = self.held.push(chunk);
-        self.feed_reader(spill.as_ref());
-        if let Some(bytes) = spill
-            && let Err(error) = self.spill.write(bytes.clone()).await
-        {
+        let Some(bytes) = spill else { return Ok(show) };
+        self.feed_reader(&bytes);
+        if let Err(error) = self.spill.write(bytes.clone()).await {
             let spilled = if self.failed(error)? {
                 self.all_spilled(&bytes).await
             } else {
@@ -201,9 +201,10 @@ impl Run {
 
     /// Stores a cut, and puts its hint in place.
     async fn store(&mut self, cut: Cut) -> Result<(), OffloadError> {
-        let problem = cut.problem.as_ref();
-        self.decision
-            .fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
+        if let Some(problem) = &cut.problem {
+            self.decision
+                .fail_first(ErrorSource::Callback.said(problem));
+        }
         let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
         let stored = match sources {
             // A text lost earlier has been reported with its error.
@@ -265,16 +266,16 @@ impl Run {
 
     /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
     /// the result is over the limit.
-    fn feed_reader(&mut self, bytes: Option<&Bytes>) {
+    fn feed_reader(&mut self, bytes: &Bytes) {
         let Some((text, shown)) = self.held.only_text() else {
             self.reader = None;
             return;
         };
-        let Some(bytes) = bytes else { return };
         if let Some(reader) = &mut self.reader {
             reader.push(bytes.clone());
         } else if text.bytes == bytes.len() as u64 {
-            self.reader = self.other_reader(bytes.clone(), shown);
+            let Job { session, call, .. } = &*self.job;
+            self.reader = OtherReader::new(session, call, bytes.clone(), shown);
         }
     }
 
@@ -283,25 +284,24 @@ impl Run {
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
         let (text, shown) = self.held.only_text()?;
         let length = text.bytes;
+        let Job {
+            session,
+            call,
+            policy,
+            ..
+        } = &*self.job;
         let reader = match (self.reader.take(), &text.content) {
             (Some(reader), _) => reader,
             (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
-                self.other_reader(Bytes::copy_from_slice(bytes), shown)?
+                OtherReader::new(session, call, Bytes::copy_from_slice(bytes), shown)?
             }
             _ => return None,
         };
-        let limit = self.job.policy.max_length_for_trunc.safe_bytes();
-        let (location, parts) = reader
-            .finish(&self.job.session, &self.job.call.name, length, limit)
-            .await?;
+        let limit = policy.max_length_for_trunc.safe_bytes();
+        let (location, parts) = reader.finish(session, &call.name, length, limit).await?;
         // Text already shown must stay.
         let begins_as_shown =
             matches!(parts.first(), Some(Part::Text(text)) if text.len() >= shown);
         begins_as_shown.then_some((location, parts))
-    }
-
-    fn other_reader(&self, first: Bytes, shown: usize) -> Option<OtherReader> {
-        let shown = bytes_shown_as(&first, shown);
-        OtherReader::new(&self.job.session, &self.job.call, first, shown)
     }
 }

@@ -203,7 +203,7 @@ pub(super) async fn truncate_by_limit(
         }
     }
     let mut report = flow.report.unwrap_or_else(|| report(None));
-    if let Some(decision) = report.decisions.first_mut() {
+    if let (Some(decision), Some(failure)) = (report.decisions.first_mut(), failure) {
         decision.fail_first(failure);
     }
     Ok(Truncated {

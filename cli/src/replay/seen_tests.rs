@@ -3,9 +3,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use offcut::format::{Message, Messages, Plain};
-use offcut::hint::Hint;
-use offcut::{Part, Settings, ToolCall, ToolOutput, ToolReduction, Turn};
+use offcut::format::Message;
+use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::naive::naive;

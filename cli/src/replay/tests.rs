@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use offcut::backend::{Backend, Key};
 use offcut::format::{Message, Messages, Plain};
-use offcut::{Settings, ToolCall, ToolOutput, ToolReduction, Turn};
+use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
 use super::naive::arrive;

@@ -112,7 +112,7 @@ fn answer(error: &clap::Error) -> Result<ExitCode, Failure> {
     let mut words = std::env::args_os().skip(1);
     if words
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"))
-        .is_some_and(|word| word == "truncate" || word == "clear")
+        .is_some_and(|word| word == "truncate" || word == "clear" || word == "reduce")
     {
         input::pass_on_rest()?;
     }

@@ -1,13 +1,16 @@
 //! Output: results go to stdout, everything else to stderr.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
+use clap::Parser as _;
 use offcut::backend::StoreUrl;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::args::Args;
 use crate::failure::Failure;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -157,11 +160,21 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = write!(anstream::stderr().lock(), "{}", shown(&text));
 }
 
-/// Returns true if errors should be JSON too. Looks at the raw arguments, because parsing them may
-/// have failed.
+/// Returns true if errors should be JSON too.
 fn wants_json() -> bool {
-    let mut arguments = std::env::args_os().skip(1);
-    arguments.any(|argument| argument == "--json")
+    is_json_asked_for(&std::env::args_os().collect::<Vec<_>>())
+}
+
+/// Returns true if `--json` is among the arguments of this program, and not among those of a command
+/// that it runs. Arguments that can't be parsed count up to `--`.
+fn is_json_asked_for(arguments: &[OsString]) -> bool {
+    Args::try_parse_from(arguments).map_or_else(
+        |_| {
+            let mut own = arguments.iter().take_while(|argument| *argument != "--");
+            own.any(|argument| argument == "--json")
+        },
+        |args| args.json,
+    )
 }
 
 /// Replaces each argument of this program in `text` by what [`StoreUrl`] shows of it. Errors repeat
@@ -289,6 +302,28 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn json_errors_are_not_asked_for_by_a_wrapped_command() {
+        let cases = [
+            ("run -- cargo build --json", false),
+            ("run cargo build --json", false),
+            ("run --tool -- cargo build --json", false),
+            ("--json run -- cargo build", true),
+            ("run --json -- cargo build", true),
+            ("gain --json", true),
+            ("gain --nonsense --json", true),
+            ("mcp -- server --json", false),
+        ];
+        for (line, expected) in cases {
+            let arguments: Vec<_> = format!("offcut {line}")
+                .split(' ')
+                .map(OsString::from)
+                .collect();
+            assert_eq!(is_json_asked_for(&arguments), expected, "{line}");
+        }
+    }
 
     #[test]
     fn h3_a_terminal_gets_no_control_characters() {

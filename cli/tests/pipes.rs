@@ -117,6 +117,7 @@ fn l1_input_passes_whatever_is_wrong_with_the_settings() {
         for (command, input) in [
             (&["truncate", "--tool", "f"][..], &long),
             (&["clear"], &chat),
+            (&["reduce"], &chat),
         ] {
             let ran = run(&[command, settings].concat(), input);
             assert_eq!(

@@ -235,11 +235,17 @@ fn l2_a_command_runs_unchanged_if_offcut_fails() {
             "sh",
             "-c",
             "seq 1 9000; exit 5",
+            "sh",
+            "--json",
         ],
     );
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), seq(9_000));
     assert_eq!(ran.status.code(), Some(5));
     let err = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        err.starts_with("error: "),
+        "`--json` is the command's: {err}"
+    );
     assert!(err.contains("running the command without offcut"), "{err}");
     let mut homeless = offcut_run(home.path(), &["seq", "1", "9000"]);
     let ran = homeless

@@ -52,7 +52,7 @@ pub enum Outcome {
     Created,
     /// Values were added, or a file of Offcut's was replaced.
     Added,
-    /// Everything was as asked for already.
+    /// Nothing had to change.
     Unchanged,
     /// The file is as it was before the installation, byte for byte; a new one is removed.
     Restored,
@@ -67,7 +67,7 @@ impl Installation {
     ///
     /// # Errors
     ///
-    /// The agent can't be put to use this way, or a file can't be changed. Files are then unchanged.
+    /// The agent can't be set up like this, or a file can't be changed. Files are then unchanged.
     pub fn install(&self) -> Result<Changed, InstallError> {
         let path = installed_path(self.agent, &self.scope)?;
         let store = self.home.store();
@@ -78,10 +78,11 @@ impl Installation {
         let content = place::content(self)?;
         if self.shell_lines {
             if self.agent != Agent::ClaudeCode {
-                let problem = "only the commands of claude-code are run by a program of ours; leave out --shell-lines";
+                let problem = "--shell-lines is for claude-code only; leave it out";
                 return Err(InstallError::new(&path, problem));
             }
-            // Before the settings name it, and it does no harm without them.
+            // The settings must not name a script that does not exist yet. Without them, it does
+            // nothing.
             shell_prefix::place(self)?;
         }
         match content {
@@ -289,7 +290,7 @@ impl Installation {
 const TOUCHED: &str =
     "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
 
-/// A file that has everything already.
+/// The outcome for a file that has everything already.
 fn unchanged(path: &Path, stored: Option<&Stored>, values: Vec<String>) -> Changed {
     Changed {
         path: path.to_owned(),

@@ -36,7 +36,7 @@ pub(crate) use serve::Wrap;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
-or something could not be swept. After 1 and 2, truncate and clear have passed their input on unchanged.
+or something could not be swept. After 1 and 2, truncate, clear and reduce have passed their input on unchanged.
 
 Settings are TOML or JSON; `offcut config default` prints every option. In place of a settings file, you can name a built-in policy:
 recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
@@ -45,7 +45,7 @@ recommended, eino, anthropic, aggressive, gentle, cache-friendly.";
 #[derive(Debug, Parser)]
 #[command(name = "offcut", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Args {
-    /// Write JSON to stdout, for programs.
+    /// Write results to stdout and errors to stderr as JSON, for programs.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     Line(Line),
-    /// Put Offcut around the tools of a coding agent, by the agent's own settings.
+    /// Put Offcut around a coding agent's tools by changing the agent's settings.
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
     /// nothing changes. `uninstall` takes it out.
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// If nobody else has changed the file since, it is as it was before, byte for byte. Stored
     /// results stay.
     Uninstall(Place),
-    /// Examine an installation: send an event through it, and tell what works.
+    /// Examine an installation: send an event through it, and say what works.
     ///
     /// The exit code is 1 if there is a problem.
     Doctor(Place),

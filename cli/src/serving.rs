@@ -28,7 +28,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.
-fn table(origin: &str) -> Result<ServeSettings, Failure> {
+pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
     let path = Path::new(origin);
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(ServeSettings::default());
@@ -44,8 +44,9 @@ fn table(origin: &str) -> Result<ServeSettings, Failure> {
 
 /// A server that can't be set up.
 pub(crate) fn unusable(origin: &str, error: &GatewayError) -> Failure {
-    Failure::usage(
-        format!("{origin}: {}", chain(error)),
-        "docs/serve.md has every option of the table [serve]",
-    )
+    let advice = match error {
+        GatewayError::Reduction(_) => settings::HELP,
+        _ => "docs/serve.md has every option of the table [serve]",
+    };
+    Failure::usage(format!("{origin}: {}", chain(error)), advice)
 }

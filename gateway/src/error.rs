@@ -9,9 +9,9 @@ use offcut::ErrorChain;
 #[non_exhaustive]
 pub enum GatewayError {
     /// The settings of the server are wrong.
-    #[error("`serve.{field}`: {problem}")]
+    #[error("{}: {problem}", place(field))]
     Settings {
-        /// The field, such as `upstreams.openai`.
+        /// The field, such as `upstreams.openai`; empty for the table as a whole.
         field: String,
         /// The problem, and what to do about it.
         problem: String,
@@ -25,6 +25,14 @@ pub enum GatewayError {
     /// No connection can be accepted.
     #[error("the server can't accept connections")]
     Listen(#[source] std::io::Error),
+}
+
+/// The place of a field in a settings file.
+fn place(field: &str) -> String {
+    match field {
+        "" => "`[serve]`".to_owned(),
+        field => format!("`serve.{field}`"),
+    }
 }
 
 impl fmt::Debug for GatewayError {

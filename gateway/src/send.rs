@@ -52,7 +52,10 @@ impl Sender {
                 self.count(upstream, 0);
                 let error = ErrorChain(&error).to_string();
                 tracing::warn!(error, "the provider did not answer");
-                let message = format!("the provider {} did not answer: {error}", upstream.name());
+                let name = upstream.name();
+                let message = format!(
+                    "the provider {name} did not answer: {error}: check the network and `serve.upstreams.{name}`"
+                );
                 return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
             }
             Err(_) => {

@@ -119,7 +119,10 @@ impl Service {
         let headers = request.headers();
         let refused = |status, message| Err(Box::new(own::error(status, message)));
         if request.method() == Method::CONNECT {
-            return refused(StatusCode::METHOD_NOT_ALLOWED, "this server is no tunnel");
+            return refused(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this server is not a proxy for other hosts: set its address as the base URL",
+            );
         }
         let path = request
             .uri()

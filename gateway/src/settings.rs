@@ -117,6 +117,14 @@ struct File {
     serve: ServeSettings,
 }
 
+/// Adds to an error of a parser what its own words leave out.
+fn with_advice(error: &str) -> String {
+    error.replace(
+        "invalid socket address syntax",
+        "`listen` must be an address with a port, such as 127.0.0.1:8787",
+    )
+}
+
 impl ServeSettings {
     /// Reads the table `[serve]` of a settings file in TOML; the defaults if there is none.
     ///
@@ -130,7 +138,7 @@ impl ServeSettings {
                 .span()
                 .map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or_else(String::new, |line| format!(" (line {line})"));
-            GatewayError::settings("*", format!("{}{line}", error.message()))
+            GatewayError::settings("", format!("{}{line}", with_advice(error.message())))
         })
     }
 
@@ -142,7 +150,7 @@ impl ServeSettings {
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
         let file: Result<File, _> = serde_json::from_str(text);
         file.map(|file| file.serve)
-            .map_err(|error| GatewayError::settings("*", error.to_string()))
+            .map_err(|error| GatewayError::settings("", with_advice(&error.to_string())))
     }
 
     /// Checks what no single field shows.
@@ -232,6 +240,11 @@ mod tests {
         assert!(
             wrong.to_string().contains("max_bodies") && wrong.to_string().contains("line 3"),
             "{wrong}"
+        );
+        let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: `listen` must be an address with a port, such as 127.0.0.1:8787 (line 2)"
         );
     }
 }

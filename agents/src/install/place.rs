@@ -58,7 +58,13 @@ pub fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, InstallErr
         Scope::Project(folder) => folder
             .canonicalize()
             .map(|folder| folder.join(of_project))
-            .map_err(|error| InstallError::because(folder, "it can't be opened", error)),
+            .map_err(|error| {
+                InstallError::because(
+                    folder,
+                    "it can't be opened; name the folder of a project",
+                    error,
+                )
+            }),
     }
 }
 

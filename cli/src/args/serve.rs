@@ -6,18 +6,20 @@ use std::net::SocketAddr;
 
 use offcut::backend::StoreUrl;
 
-/// Stand between agents and their providers: any agent that has a base URL to set sends less.
+/// Run a server between agents and their providers that shortens requests.
 ///
-/// Set the agent's base URL to http://127.0.0.1:8787/anthropic, /openai/v1 or /gemini. Long and old
-/// tool results are stored and replaced by hints; all else passes byte for byte, and whatever goes
-/// wrong here, a request goes on as it came. Keys pass through and are neither stored nor logged.
+/// For any agent that lets you set a base URL: set it to http://127.0.0.1:8787/anthropic, /openai/v1
+/// or /gemini. Long and old tool results are stored and replaced by hints; everything else passes
+/// byte for byte. If anything goes wrong here, the request is forwarded unchanged. Keys pass through
+/// and are neither stored nor logged.
 ///
-/// Settings have a table [serve]. Stops at SIGINT and SIGTERM, once running requests have ended.
+/// Options of the server are in the table [serve] of the settings. SIGINT and SIGTERM stop it once
+/// running requests have ended.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     /// The address to listen on, instead of the settings' own or 127.0.0.1:8787. Port 0 takes one
     /// that is free.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Let other machines connect, if the address allows it. Needs `tenant_key` in the settings.
     #[arg(long)]
@@ -29,9 +31,14 @@ pub(crate) struct Serve {
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
-    /// Least level of what is logged to stderr.
+    /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: Level,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
 }
 
 /// A level of the log.
@@ -43,10 +50,11 @@ pub(crate) enum Level {
     Debug,
 }
 
-/// Run a coding agent with a server between it and its provider: its base URL and the right to read
-/// the store are set for this one run, and nothing in its settings changes.
+/// Run a coding agent with a server of its own between it and its provider.
 ///
-/// A base URL that the environment already has stays the provider's. The exit code is the agent's.
+/// Its base URL and the right to read the store are set for this one run; nothing in its settings
+/// changes. A base URL that the environment already has stays the provider's. The exit code is the
+/// agent's.
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wrap {

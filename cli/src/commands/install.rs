@@ -157,10 +157,12 @@ fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure
 }
 
 fn installation(args: &args::Place) -> Result<Installation, Failure> {
-    let agent = args
-        .agent
-        .parse()
-        .map_err(|error| Failure::usage(format!("{error}"), "name one of these"))?;
+    let agent = args.agent.parse().map_err(|error| {
+        Failure::usage(
+            format!("{error}"),
+            "name claude-code, codex, gemini-cli, opencode or pi",
+        )
+    })?;
     let home = Home::from_env().ok_or_else(|| {
         let hint = "set OFFCUT_HOME to a directory for settings and stored results";
         Failure::usage("there is no home directory", hint)

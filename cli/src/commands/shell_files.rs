@@ -22,6 +22,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 pub(crate) fn man(folder: &Path) -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(format!("{} can't be written to: {error}", folder.display()))
+            .hint("name a folder that you may write to; it is made if it does not exist")
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Args::command(), folder).map_err(failed)?;

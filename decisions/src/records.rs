@@ -34,7 +34,7 @@ pub struct Records {
 pub enum Record<P> {
     /// Its decisions.
     Decisions(Vec<Decided<P>>),
-    /// Something else, which keeps its place in the row and decides nothing.
+    /// An object that can't be understood. It keeps its place in the row and decides nothing.
     Unusable,
 }
 
@@ -56,8 +56,8 @@ struct WrittenDecision<P> {
 }
 
 impl Records {
-    /// The records of the session that stores below `prefix`, made with `settings`, a digest of
-    /// them.
+    /// The records of the session that stores below `prefix`, under the settings with the digest
+    /// `settings`.
     #[must_use]
     pub fn new(store: Arc<dyn Backend>, prefix: &str, settings: &str) -> Self {
         Self {
@@ -106,8 +106,8 @@ impl Records {
         }
     }
 
-    /// Writes the `number`-th record, after all before it were read. Returns `false` if another
-    /// process was faster and decided otherwise.
+    /// Writes the `number`-th record; all records before it must have been read. Returns `false` if
+    /// another process was faster and decided otherwise.
     ///
     /// # Errors
     ///

@@ -13,16 +13,16 @@ use crate::structured::shorten;
 /// Minimum room in bytes for shortened structured content.
 const MIN_ROOM: usize = 1024;
 
-/// Shortens the `result` of `call`, the JSON of a `CallToolResult`. `None` if it is to stay as it is.
+/// Shortens the `result` of `call`, the JSON of a `CallToolResult`. `None` if it stays unchanged.
 ///
 /// - **Texts** of text blocks and of embedded resources that are over the limit are stored whole and
 ///   replaced by a preview and a hint. A resource keeps its `uri` and becomes `text/plain`. Several
 ///   texts that are stored as one become one text block; the resources among them stay as links.
 /// - **`structuredContent`** over the limit is stored, as the text block that repeats it or by itself,
-///   and shortened in its own shape: strings by leaf, lists by items, the hint in a string. The
-///   outcome is valid against `schema`. If it can't be short and valid, it stays whole, or is left
-///   out if there is no schema.
-/// - **All else** keeps its spelling: `isError`, `_meta`, images, audio, blobs, links, unknown fields.
+///   and shortened in its own shape: long strings lose their middle, long lists their last items, and
+///   one string carries the hint. The outcome is valid against `schema`. If it can't be short and
+///   valid, it stays whole, or is left out if there is no schema.
+/// - **Everything else** keeps its spelling: `isError`, `_meta`, images, audio, blobs, links, unknown fields.
 ///
 /// # Errors
 ///
@@ -170,7 +170,8 @@ fn put_together(
         (Document::Missing, _) | (_, None) => Structured::Whole,
         (_, Some((structured, standing))) => shortened(result, structured, &standing, schema),
     };
-    // By itself it was a text only to be stored; it is one now only if nothing else shows it.
+    // Without a text that repeats it, the content became a text only to be stored. It is shown as one
+    // only if nothing else shows it.
     if is_alone
         && !are_joined
         && !matches!(structured, Structured::LeftOut)
@@ -184,7 +185,7 @@ fn put_together(
         return None;
     }
     let content = match (content, new == spelled) {
-        // Also a field that is not a list keeps its spelling.
+        // So a field that is not a list keeps its spelling too.
         (Some(content), true) => content.json().to_string(),
         _ => format!("[{}]", new.join(",")),
     };

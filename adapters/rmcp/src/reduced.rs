@@ -36,8 +36,9 @@ type SessionOf = Arc<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 /// preview and a hint.
 ///
 /// - **`tools/call`**: long texts, embedded text resources and `structuredContent` are stored whole.
-///   Texts are replaced. Structured content is shortened within its tool's `outputSchema`, which it is
-///   checked against, and one string in it carries the hint; see [`offcut_mcp::reduce`]. `isError`, `_meta`, images, audio, blobs and links stay.
+///   Texts are replaced. Structured content is shortened and checked against its tool's
+///   `outputSchema`, and one string in it carries the hint; see [`offcut_mcp::reduce`]. `isError`,
+///   `_meta`, images, audio, blobs and links stay.
 /// - **`tools/list`**: the reader named in hints is added after the last page.
 /// - **Everything else** passes through untouched: prompts, resources, completions, notifications,
 ///   progress, cancellation, cursors.

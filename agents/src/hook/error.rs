@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// An event that passes unchanged though it should not have to.
+/// The reason why an event that should have been changed passes unchanged.
 #[derive(Debug)]
 pub struct HookError {
     problem: String,

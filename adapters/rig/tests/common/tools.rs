@@ -72,7 +72,7 @@ impl Tool for Stat {
     }
 }
 
-/// Fails with a long message.
+/// Always fails, with a long message.
 pub(crate) struct Fetch;
 
 impl Tool for Fetch {

@@ -5,6 +5,8 @@
 
 #[path = "histories/arms.rs"]
 mod arms;
+#[path = "histories/changes.rs"]
+mod changes;
 mod common;
 #[path = "histories/kills.rs"]
 mod kills;

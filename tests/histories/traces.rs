@@ -3,12 +3,15 @@
 //! `OFFCUT_TRACES` names a folder of transcripts, as for `tests/traces.rs`. Without optimization some
 //! of them are tested, with it all.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
 use offcut::format::OpenAiChat;
-use offcut::{Settings, ToolReduction};
+use offcut::tokens::CountTokens;
+use offcut::{Settings, TokenCounter, ToolReduction};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -108,17 +111,53 @@ async fn send(arm: &mut Arm, histories: &[Vec<Value>]) -> Vec<Vec<Value>> {
     sent
 }
 
-fn make<B: Backend>(policy: &'static str) -> impl Fn(B) -> ToolReduction + Clone {
+fn make<B: Backend>(
+    policy: &'static str,
+    counter: &Counted,
+) -> impl Fn(B) -> ToolReduction + Clone + use<B> {
+    let counter = counter.clone();
     move |store| {
         let settings = Settings::from_toml(policy).unwrap();
         let builder = ToolReduction::builder().settings(settings, offcut::backend::open);
-        // Exact counts take long without optimization.
-        let builder = if cfg!(debug_assertions) {
-            builder.token_counter(offcut::TokenCounter::Estimate)
-        } else {
-            builder
-        };
+        let builder = builder.count_tokens_with(counter.clone());
         builder.backend(store).build().unwrap()
+    }
+}
+
+/// An exact counter that counts each text once, however many processes a test has: a new process for
+/// each call would count all that came before.
+#[derive(Clone)]
+struct Counted {
+    exact: Arc<dyn CountTokens>,
+    known: Arc<Mutex<HashMap<String, u64>>>,
+}
+
+impl Counted {
+    fn new() -> Self {
+        Self {
+            exact: TokenCounter::default().build().unwrap(),
+            known: Arc::default(),
+        }
+    }
+}
+
+impl CountTokens for Counted {
+    fn count(&self, text: &str) -> u64 {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tokens) = known().get(text) {
+            return *tokens;
+        }
+        let tokens = self.exact.count(text);
+        known().insert(text.to_owned(), tokens);
+        tokens
+    }
+
+    fn never_exceeds_bytes(&self) -> bool {
+        self.exact.never_exceeds_bytes()
+    }
+
+    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        self.exact.costs_at_most(short, long)
     }
 }
 
@@ -136,6 +175,7 @@ pub(crate) fn compare<B: Backend + Clone>(
     }
     let mut totals = [0; 3];
     for file in &files {
+        let counter = Counted::new();
         let messages = messages_of(file);
         let (plain, reminded) = (
             histories(&messages, None),
@@ -143,7 +183,7 @@ pub(crate) fn compare<B: Backend + Clone>(
         );
         for (name, policy) in POLICIES {
             let mut sends = |histories: &[Vec<Value>]| {
-                let mut arms = Arm::all(stores(), make(policy));
+                let mut arms = Arm::all(stores(), make(policy, &counter));
                 let sent = arms
                     .each_mut()
                     .map(|arm| runtime.block_on(send(arm, histories)));

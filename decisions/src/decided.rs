@@ -31,9 +31,9 @@ pub enum Substitute<P> {
 /// A replacement as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Put<P> {
+pub enum WrittenReplacement<P> {
     /// The parts of a result.
-    Parts(Vec<PutPart<P>>),
+    Parts(Vec<WrittenPart<P>>),
     /// The arguments of a call, as JSON.
     Arguments(String),
 }
@@ -41,14 +41,14 @@ pub enum Put<P> {
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PutPart<P> {
+pub enum WrittenPart<P> {
     /// The part of the original with this index, which is not written down again.
     Kept(usize),
     /// Another part.
     New(P),
 }
 
-impl<P: Clone + PartialEq> Put<P> {
+impl<P: Clone + PartialEq> WrittenReplacement<P> {
     /// Writes `substitute` down. Parts that are in `originals` too are kept; both are in one order.
     #[must_use]
     pub fn of(substitute: &Substitute<P>, originals: &[P]) -> Self {
@@ -62,9 +62,9 @@ impl<P: Clone + PartialEq> Put<P> {
             match later.find(|(_, original)| *original == part) {
                 Some((at, _)) => {
                     next = at + 1;
-                    PutPart::Kept(at)
+                    WrittenPart::Kept(at)
                 }
-                None => PutPart::New(part.clone()),
+                None => WrittenPart::New(part.clone()),
             }
         });
         Self::Parts(put.collect())
@@ -75,9 +75,9 @@ impl<P: Clone + PartialEq> Put<P> {
     pub fn over(&self, original: impl Fn(usize) -> Option<P>) -> Option<Substitute<P>> {
         match self {
             Self::Parts(parts) => {
-                let part = |part: &PutPart<P>| match part {
-                    PutPart::Kept(at) => original(*at),
-                    PutPart::New(part) => Some(part.clone()),
+                let part = |part: &WrittenPart<P>| match part {
+                    WrittenPart::Kept(at) => original(*at),
+                    WrittenPart::New(part) => Some(part.clone()),
                 };
                 let parts: Option<Vec<P>> = parts.iter().map(part).collect();
                 Some(Substitute::Parts(parts?))
@@ -98,7 +98,7 @@ pub struct Decided<P> {
     /// The moment of the decision.
     pub moment: Moment,
     /// The replacement.
-    pub put: Put<P>,
+    pub put: WrittenReplacement<P>,
     /// Locations of the original.
     pub locations: Vec<Location>,
 }
@@ -153,15 +153,20 @@ mod tests {
     fn kept_parts_are_not_written_down_again() {
         let originals = parts(&["head", "image", "long", "image"]);
         let substitute = Substitute::Parts(parts(&["head", "hint", "image"]));
-        let put = Put::of(&substitute, &originals);
-        let new = |part: &str| PutPart::New(part.to_owned());
+        let put = WrittenReplacement::of(&substitute, &originals);
+        let new = |part: &str| WrittenPart::New(part.to_owned());
         assert_eq!(
             put,
-            Put::Parts(vec![PutPart::Kept(0), new("hint"), PutPart::Kept(1)])
+            WrittenReplacement::Parts(vec![
+                WrittenPart::Kept(0),
+                new("hint"),
+                WrittenPart::Kept(1)
+            ])
         );
         assert_eq!(put.over(|at| originals.get(at).cloned()), Some(substitute));
         assert_eq!(put.over(|_| None), None);
-        let arguments = |text: &str| Put::<String>::Arguments(text.to_owned()).over(|_| None);
+        let arguments =
+            |text: &str| WrittenReplacement::<String>::Arguments(text.to_owned()).over(|_| None);
         assert!(arguments("{}").is_some() && arguments("{").is_none());
     }
 
@@ -171,7 +176,7 @@ mod tests {
         let decided = |moment, text: &str| Decided {
             slot,
             moment,
-            put: Put::<String>::Arguments(text.to_owned()),
+            put: WrittenReplacement::<String>::Arguments(text.to_owned()),
             locations: Vec::new(),
         };
         let mut decisions = Decisions::default();
@@ -184,7 +189,7 @@ mod tests {
                 .about(slot, is_answered)
                 .map(|decided| decided.put.clone())
         };
-        let put = |text: &str| Some(Put::Arguments(text.to_owned()));
+        let put = |text: &str| Some(WrittenReplacement::Arguments(text.to_owned()));
         assert_eq!(
             (about(&decisions, true), about(&decisions, false)),
             (put("cleared"), None)

@@ -12,10 +12,10 @@ mod records;
 mod settings;
 mod slot;
 
-pub use decided::{Decided, Decisions, Moment, Put, PutPart, Substitute};
+pub use decided::{Decided, Decisions, Moment, Substitute, WrittenPart, WrittenReplacement};
 pub use records::{Record, Records};
 pub use settings::digest_of_settings;
-pub use slot::{Fields, NotASlotId, SlotId, SlotIds};
+pub use slot::{NotASlotId, SlotDigest, SlotId, SlotIds};
 
 /// Compiles and runs the example of the README.
 #[cfg(doctest)]

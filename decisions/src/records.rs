@@ -9,7 +9,7 @@ use offcut_store::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::decided::{Decided, Moment, Put};
+use crate::decided::{Decided, Moment, WrittenReplacement};
 
 /// Number of records that are read at once where several are expected.
 const AT_ONCE: u64 = 8;
@@ -50,7 +50,7 @@ struct Written<P> {
 struct WrittenDecision<P> {
     slot: String,
     moment: Moment,
-    put: Put<P>,
+    put: WrittenReplacement<P>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     at: Vec<Location>,
 }
@@ -173,7 +173,7 @@ mod tests {
         vec![Decided {
             slot: SlotIds::default().next(1),
             moment: Moment::Arrival,
-            put: Put::Parts(vec![crate::PutPart::New(text.to_owned())]),
+            put: WrittenReplacement::Parts(vec![crate::WrittenPart::New(text.to_owned())]),
             locations: vec![Location::new("memory:trunc/a")],
         }]
     }

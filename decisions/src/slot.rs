@@ -49,14 +49,14 @@ pub struct SlotIds {
 impl SlotIds {
     /// Begins the digest of a result.
     #[must_use]
-    pub fn result(id: &str, tool: &str) -> Fields {
-        Fields::new(b'r', id, tool)
+    pub fn result(id: &str, tool: &str) -> SlotDigest {
+        SlotDigest::new(b'r', id, tool)
     }
 
     /// Begins the digest of a call's arguments.
     #[must_use]
-    pub fn arguments(id: &str, tool: &str) -> Fields {
-        Fields::new(b'c', id, tool)
+    pub fn arguments(id: &str, tool: &str) -> SlotDigest {
+        SlotDigest::new(b'c', id, tool)
     }
 
     /// The identity of the next slot, which has this `digest`.
@@ -68,14 +68,14 @@ impl SlotIds {
     }
 }
 
-/// An unfinished digest of several fields, each set apart from the next by its kind and length.
+/// An unfinished digest of a slot: several fields, each set apart from the next by its kind and length.
 #[derive(Clone, Debug)]
-pub struct Fields(Sha256);
+pub struct SlotDigest(Sha256);
 
-impl Fields {
+impl SlotDigest {
     fn new(kind: u8, id: &str, tool: &str) -> Self {
-        let fields = Self(Sha256::new());
-        fields.with(kind, id.as_bytes()).with(b'n', tool.as_bytes())
+        let digest = Self(Sha256::new());
+        digest.with(kind, id.as_bytes()).with(b'n', tool.as_bytes())
     }
 
     /// Adds bytes of a `kind`.
@@ -112,7 +112,7 @@ mod tests {
             SlotIds::result("a", "b").with(b'j', b"c"),
             SlotIds::result("a", "b").with(b't', b"c").with(b't', b""),
         ];
-        let distinct: HashSet<u128> = digests.iter().cloned().map(Fields::finish).collect();
+        let distinct: HashSet<u128> = digests.iter().cloned().map(SlotDigest::finish).collect();
         assert_eq!(distinct.len(), digests.len());
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 use offcut_decisions::fingerprint::Fingerprint;
-use offcut_decisions::{Decided, Moment, Put};
+use offcut_decisions::{Decided, Moment, WrittenReplacement};
 
 use super::memory::Memory;
 use super::slots::{Item, Slots};
@@ -162,7 +162,7 @@ async fn treat(
             let decided = Decided {
                 slot: item.id,
                 moment: Moment::Arrival,
-                put: Put::of(&put, &originals),
+                put: WrittenReplacement::of(&put, &originals),
                 locations: decision.locations.clone(),
             };
             Ok(Arrived {

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use offcut_decisions::fingerprint::Fingerprint;
-use offcut_decisions::{Decided, Moment, Put, Records};
+use offcut_decisions::{Decided, Moment, Records, WrittenReplacement};
 
 use crate::backend::{BackendError, Location};
 use crate::clear::{self, Place, Substitute, owned, part_bytes, prints_at};
@@ -239,7 +239,7 @@ impl History<'_> {
             decided.push(Decided {
                 slot: item.id,
                 moment: Moment::Pass,
-                put: Put::of(put, &[]),
+                put: WrittenReplacement::of(put, &[]),
                 locations: locations.get(&about).cloned().unwrap_or_default(),
             });
         }

@@ -26,6 +26,7 @@ mod send;
 mod server;
 mod service;
 mod settings;
+mod stored;
 mod tenant;
 mod upstream;
 mod usage;

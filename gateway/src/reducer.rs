@@ -18,6 +18,7 @@ use crate::outcome::Reason;
 use crate::read_only::ReadOnly;
 use crate::reader::{self, Reader, Tools};
 use crate::settings::ServeSettings;
+use crate::stored::Pages;
 use crate::tenant::Tenant;
 
 /// Opens a store by its URL.
@@ -103,16 +104,18 @@ impl Reducer {
                 readers.push(name);
             }
         }
+        let shares_machine = serve.is_local() && are_directories(settings);
+        let pages = shares_machine.then(|| Pages::of(settings));
+        let builder = || match pages.clone() {
+            Some(pages) => ToolReduction::builder().trunc_handler(pages),
+            None => ToolReduction::builder(),
+        };
         let build = |reader: Option<String>| -> Result<Variant, BuildError> {
             let mut settings = settings.clone();
             settings.read_file_tool_name.clone_from(&reader);
-            let deciding = ToolReduction::builder()
-                .settings(settings.clone(), open_once)
-                .build()?;
+            let deciding = builder().settings(settings.clone(), open_once).build()?;
             let read_only = |url: &str| open_once(url).map(ReadOnly);
-            let repeating = ToolReduction::builder()
-                .settings(settings, read_only)
-                .build()?;
+            let repeating = builder().settings(settings, read_only).build()?;
             Ok(Variant {
                 reader,
                 deciding,
@@ -123,7 +126,7 @@ impl Reducer {
         Ok(Self {
             variants: variants.map_err(GatewayError::Reduction)?,
             own,
-            shares_machine: serve.is_local() && are_directories(settings),
+            shares_machine,
             cut_without_reader: serve.cut_without_reader,
             patience: Duration::from_secs(serve.reduce_seconds),
             known: Mutex::default(),

@@ -53,9 +53,31 @@ impl Surroundings {
         })
     }
 
-    /// Returns true if the `command` of a shell names the store.
-    fn names_store(&self, command: &str) -> bool {
-        let names = |path: &Path| path.to_str().is_some_and(|path| command.contains(path));
+    /// Returns true if a string in the JSON `arguments` of a call names the store by its absolute path, as
+    /// it is written or with symbolic links resolved. Arguments that are not JSON are one string.
+    ///
+    /// Such a call reads stored content, as far as its arguments tell. A model that names the store in a
+    /// call of another kind only keeps that call's result whole.
+    #[must_use]
+    pub fn is_named_in(&self, arguments: &str) -> bool {
+        match serde_json::from_str(arguments) {
+            Ok(arguments) => self.is_named_by(&arguments),
+            Err(_) => self.names_store(arguments),
+        }
+    }
+
+    fn is_named_by(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.names_store(text),
+            Value::Array(items) => items.iter().any(|item| self.is_named_by(item)),
+            Value::Object(fields) => fields.values().any(|field| self.is_named_by(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Returns true if `text`, such as the command of a shell, names the store.
+    fn names_store(&self, text: &str) -> bool {
+        let names = |path: &Path| path.to_str().is_some_and(|path| has_path(text, path));
         self.store.as_deref().is_some_and(|store| {
             names(store) || store.canonicalize().is_ok_and(|resolved| names(&resolved))
         })
@@ -89,4 +111,51 @@ fn inside(folder: Option<&Path>, path: &Path) -> Option<PathBuf> {
     let folder = folder?.canonicalize().ok()?;
     let path = path.canonicalize().ok()?;
     (path != folder && path.starts_with(&folder)).then_some(path)
+}
+
+/// Returns true if `text` has `path`, and not as the beginning of a longer name.
+fn has_path(text: &str, path: &str) -> bool {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let mut found = text.match_indices(path);
+    found.any(|(at, path)| !text[at + path.len()..].starts_with(is_of_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_store_is_named_anywhere_in_the_arguments_of_a_call() {
+        let surroundings = Surroundings {
+            store: Some("/home/me/.local/share/offcut/store".into()),
+            ..Surroundings::default()
+        };
+        let page = "/home/me/.local/share/offcut/store/local/c-1/trunc/call_1";
+        for arguments in [
+            json!({"file_path": page, "offset": 1}),
+            json!({"command": format!("sed -n 1,200p '{page}' | head -c 8000")}),
+            json!({"command": ["bash", "-lc", format!("cat {page}")]}),
+            json!({"code": format!("await tools.exec({{cmd: \"cat \\\"{page}\\\"\"}})")}),
+            json!({"command": "ls /home/me/.local/share/offcut/store"}),
+        ] {
+            assert!(
+                surroundings.is_named_in(&arguments.to_string()),
+                "{arguments}"
+            );
+        }
+        assert!(surroundings.is_named_in(&format!("text(await cat('{page}'))")));
+        for arguments in [
+            json!({"file_path": "/home/me/.local/share/offcut/store-2/x"}),
+            json!({"file_path": "/home/me/.local/share/offcut"}),
+            json!({"command": "make", "count": 3, "all": null}),
+        ] {
+            assert!(
+                !surroundings.is_named_in(&arguments.to_string()),
+                "{arguments}"
+            );
+        }
+        assert!(!Surroundings::default().is_named_in(&json!({"file_path": page}).to_string()));
+    }
 }

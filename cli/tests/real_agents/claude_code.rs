@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, numbered, text};
-use crate::session::{Client, write};
+use crate::session::{Client, Offcut, write};
 
 /// Claude Code, with the rules in the settings of its user. Without rules, everything that the script needs is allowed on
 /// its command line.
@@ -100,20 +100,29 @@ impl Client for ClaudeCode {
     }
 }
 
+const PLAIN: fn() -> ClaudeCode = || ClaudeCode {
+    rules: None,
+    shell_lines: false,
+};
+
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_and_costs_less() {
-    compare(|| ClaudeCode {
-        rules: None,
-        shell_lines: false,
-    });
+    compare(PLAIN, Offcut::Installed);
 }
 
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_with_its_lines_run_by_ours() {
-    compare(|| ClaudeCode {
-        rules: None,
+    let make = || ClaudeCode {
         shell_lines: true,
-    });
+        ..PLAIN()
+    };
+    compare(make, Offcut::Installed);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_works_the_same_with_a_server_before_its_provider() {
+    compare(PLAIN, Offcut::Wrapping);
 }

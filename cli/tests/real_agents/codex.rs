@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::script::Tools;
-use crate::session::Client;
+use crate::session::{Client, Offcut};
 
 struct Codex;
 
@@ -152,5 +152,5 @@ default_tools_approval_mode = "approve"
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_works_the_same_and_costs_less() {
-    compare(|| Codex);
+    compare(|| Codex, Offcut::Installed);
 }

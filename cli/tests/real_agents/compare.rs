@@ -4,9 +4,9 @@ use crate::model::Shown;
 use crate::script::{self, Trail};
 use crate::session::{Client, Offcut, Session, run};
 
-/// Runs the same session without Offcut, with it, and with a model that also follows each hint, and compares
-/// what they leave.
-pub fn compare<C: Client>(make: impl Fn() -> C) {
+/// Runs the same session without Offcut, with it in the way of `offcut`, and with a model that also follows
+/// each hint, and compares what they leave.
+pub fn compare<C: Client>(make: impl Fn() -> C, offcut: Offcut) {
     let run = |offcut, is_reader| {
         let mut trail = Trail::default();
         let session = run(&make(), offcut, |project| {
@@ -17,8 +17,8 @@ pub fn compare<C: Client>(make: impl Fn() -> C) {
         (session, trail)
     };
     let (without, _) = run(Offcut::Absent, false);
-    let (with, _) = run(Offcut::Installed, false);
-    let (reading, trail) = run(Offcut::Installed, true);
+    let (with, _) = run(offcut, false);
+    let (reading, trail) = run(offcut, true);
     for session in [&without, &with, &reading] {
         assert_eq!(session.code, Some(0));
         same_files(session, &without);
@@ -39,7 +39,7 @@ pub fn compare<C: Client>(make: impl Fn() -> C) {
     assert_eq!(read, shortened, "each hint is followed");
     assert!(with.bill() < without.bill());
     println!(
-        "{}: {calls} calls, {shortened} shortened, each read back; messages of {} bytes in {} requests became {} ({:.1} %)",
+        "{} {offcut:?}: {calls} calls, {shortened} shortened, each read back; messages of {} bytes in {} requests became {} ({:.1} %)",
         C::NAME,
         without.bill(),
         without.requests.len(),

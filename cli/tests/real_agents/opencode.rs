@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, cut, numbered, text};
-use crate::session::{Client, write};
+use crate::session::{Client, Offcut, write};
 
 struct OpenCode;
 
@@ -86,5 +86,5 @@ impl Client for OpenCode {
 #[test]
 #[ignore = "needs OpenCode: scripts/agents opencode"]
 fn opencode_works_the_same_and_costs_less() {
-    compare(|| OpenCode);
+    compare(|| OpenCode, Offcut::Installed);
 }

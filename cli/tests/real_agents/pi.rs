@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::script::{Tools, text};
-use crate::session::{Client, write};
+use crate::session::{Client, Offcut, write};
 
 struct Pi;
 
@@ -75,5 +75,5 @@ impl Client for Pi {
 #[test]
 #[ignore = "needs pi: scripts/agents pi"]
 fn pi_works_the_same_and_costs_less() {
-    compare(|| Pi);
+    compare(|| Pi, Offcut::Installed);
 }

@@ -64,10 +64,13 @@ impl Session {
 }
 
 /// The state of Offcut in a session.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offcut {
     Absent,
+    /// In the agent's hooks.
     Installed,
+    /// Between the agent and its provider.
+    Wrapping,
 }
 
 /// Runs a session of `client`, in which the model follows the script that `script` makes for a project.
@@ -110,9 +113,24 @@ pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> 
         assert!(found.contains("a probe of"), "{found}");
     }
     let mut command = Command::new("timeout");
-    command.arg("180").arg(agents.join(C::PROGRAM));
+    command.arg("180");
+    let own = agents.join(C::PROGRAM);
+    if offcut == Offcut::Wrapping {
+        let ours = env!("CARGO_BIN_EXE_offcut");
+        command.args([ours, "wrap", C::NAME]);
+    } else {
+        command.arg(&own);
+    }
     client.start(&mut command, home.path(), &url);
     environment(&mut command, home.path());
+    if offcut == Offcut::Wrapping {
+        let path = std::env::var_os("PATH").unwrap();
+        let folders = std::env::split_paths(&path);
+        let folders = [own.parent().unwrap().to_owned()]
+            .into_iter()
+            .chain(folders);
+        command.env("PATH", std::env::join_paths(folders).unwrap());
+    }
     let output = command
         .current_dir(&project)
         .stdin(Stdio::null())

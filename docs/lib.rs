@@ -20,6 +20,7 @@ pages! {
     glossary: "glossary.md",
     guarantees: "guarantees.md",
     guide: "guide.md",
+    litellm: "litellm.md",
     mcp: "mcp.md",
     object_stores: "object-stores.md",
     options: "options.md",

@@ -15,6 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::GatewayError;
 use crate::metrics::Metric;
+use crate::opened::Opened;
+use crate::plug::Plug;
 use crate::reducer::Reducer;
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -43,7 +45,7 @@ impl Gateway {
     ///
     /// [`GatewayError`] if a setting is wrong, or the certificates of the system can't be used.
     pub fn new(settings: ServeSettings) -> Result<Self, GatewayError> {
-        Self::with(settings, None)
+        Self::with(settings, None, None)
     }
 
     /// Prepares a server that reduces conversations as `reduction` says, with stores opened by
@@ -62,13 +64,19 @@ impl Gateway {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let open = move |url: &str| open(url).map_err(Into::into);
-        let reducer = Reducer::new(&settings, reduction, &open)?;
-        Self::with(settings, Some(reducer))
+        let stores = Opened::new(&open);
+        let reducer = Reducer::new(&settings, reduction, &|url| stores.open(url))?;
+        let plug = Plug::new(&settings, reduction, &stores)?;
+        Self::with(settings, Some(reducer), plug)
     }
 
-    fn with(settings: ServeSettings, reducer: Option<Reducer>) -> Result<Self, GatewayError> {
+    fn with(
+        settings: ServeSettings,
+        reducer: Option<Reducer>,
+        plug: Option<Plug>,
+    ) -> Result<Self, GatewayError> {
         settings.check()?;
-        let service = Arc::new(Service::new(settings.clone(), reducer)?);
+        let service = Arc::new(Service::new(settings.clone(), reducer, plug)?);
         Ok(Self { settings, service })
     }
 

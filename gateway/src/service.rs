@@ -12,6 +12,7 @@ use crate::error::GatewayError;
 use crate::exchange::Exchange;
 use crate::metrics::{Metric, Metrics};
 use crate::pass::Passage;
+use crate::plug::Plug;
 use crate::reducer::Reducer;
 use crate::send::{Refusal, Sender};
 use crate::settings::ServeSettings;
@@ -27,6 +28,7 @@ pub(crate) struct Service {
     settings: ServeSettings,
     upstreams: Upstreams,
     passage: Passage,
+    plug: Option<Plug>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -42,6 +44,7 @@ impl Service {
     pub(crate) fn new(
         settings: ServeSettings,
         reducer: Option<Reducer>,
+        plug: Option<Plug>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
         let metrics = Arc::<Metrics>::default();
@@ -52,6 +55,7 @@ impl Service {
         };
         Ok(Self {
             passage: Passage::new(&settings, sender, reducer, tenants, metrics.clone()),
+            plug,
             upstreams,
             metrics,
             settings,
@@ -90,6 +94,16 @@ impl Service {
         }
         if path.split('?').next() == Some("/v1/read") {
             return self.read(request).await;
+        }
+        if Plug::is_for(&path) {
+            return match &self.plug {
+                Some(plug) => plug.answer(&self.metrics, request).await,
+                // No provider is to see what was meant for this server.
+                None => own::error(
+                    StatusCode::NOT_FOUND,
+                    "the settings have no `serve.plug_keys`",
+                ),
+            };
         }
         let Some((upstream, rest)) = self.upstreams.route(&path, request.headers()) else {
             if request.method() == Method::HEAD && path == "/" {

@@ -46,6 +46,9 @@ pub struct ServeSettings {
     pub tenant_key: Option<Secret>,
     /// A header that tells tenants apart, in place of the credentials. Default: none.
     pub tenant_header: Option<String>,
+    /// Credentials of gateways that use the plug, `/v1/compress` and `/v1/retrieve`, each by the
+    /// name of its tenant: 16 characters or more. Default: none, and there is no plug.
+    pub plug_keys: BTreeMap<String, Secret>,
     /// True to replace results also where the model has no way to read them back. Default: false.
     pub cut_without_reader: bool,
     /// The fate of a request that could not be reduced. Default: it passes.
@@ -92,6 +95,7 @@ impl Default for ServeSettings {
             default_upstream: None,
             tenant_key: None,
             tenant_header: None,
+            plug_keys: BTreeMap::new(),
             cut_without_reader: false,
             on_failure: OnFailure::Pass,
             reduce_seconds: 10,

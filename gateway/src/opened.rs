@@ -1,0 +1,35 @@
+//! Stores that are opened once each, for every part of a server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use offcut::backend::Backend;
+
+use crate::reducer::Open;
+
+/// An error of whoever opens stores.
+pub(crate) type OpenError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Stores by their URLs.
+pub(crate) struct Opened<'a> {
+    open: &'a Open<'a>,
+    stores: Mutex<HashMap<String, Arc<dyn Backend>>>,
+}
+
+impl<'a> Opened<'a> {
+    pub(crate) fn new(open: &'a Open<'a>) -> Self {
+        let stores = Mutex::default();
+        Self { open, stores }
+    }
+
+    /// The store of a URL.
+    pub(crate) fn open(&self, url: &str) -> Result<Arc<dyn Backend>, OpenError> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores.get(url) {
+            return Ok(store.clone());
+        }
+        let store = (self.open)(url)?;
+        stores.insert(url.to_owned(), store.clone());
+        Ok(store)
+    }
+}

@@ -1,0 +1,181 @@
+//! The plug: `POST /v1/compress` and `GET /v1/retrieve/{hash}`, as LiteLLM's guardrail `headroom`
+//! calls them. A gateway that already stands between agents and providers has long results shortened
+//! here, and gives the model a tool that reads them back.
+//!
+//! What is shown is a function of a result's text, its tenant and the settings: no conversation is
+//! remembered, so any process gives the same bytes.
+
+mod compress;
+mod query;
+mod results;
+mod store;
+mod tenant;
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use offcut::Settings;
+use offcut::format::{RequestBody, WireFormat};
+use serde_json::json;
+
+use crate::body::{self, Body, Read};
+use crate::error::GatewayError;
+use crate::metrics::{Metric, Metrics};
+use crate::opened::Opened;
+use crate::outcome::{self, Outcome, Reason};
+use crate::own;
+use crate::settings::{OnFailure, ServeSettings};
+use compress::{Compressed, compress};
+use tenant::{PlugTenant, by_credential};
+
+/// Answers the calls of gateways.
+pub(crate) struct Plug {
+    tenants: Vec<PlugTenant>,
+    max_body: usize,
+    pause: Duration,
+    patience: Duration,
+    on_failure: OnFailure,
+}
+
+/// The plug's name in metrics, in place of an upstream's.
+const NAME: &str = "plug";
+const COMPRESS: &str = "/v1/compress";
+const RETRIEVE: &str = "/v1/retrieve/";
+
+impl Plug {
+    /// Prepares the plug; `None` if the settings have no credential for it.
+    ///
+    /// # Errors
+    ///
+    /// A name or a credential can't be used, or the reduction can't be built.
+    pub(crate) fn new(
+        serve: &ServeSettings,
+        settings: &Settings,
+        stores: &Opened<'_>,
+    ) -> Result<Option<Self>, GatewayError> {
+        let tenants = PlugTenant::all(&serve.plug_keys, settings, stores)?;
+        Ok((!tenants.is_empty()).then(|| Self {
+            tenants,
+            max_body: serve.max_body_bytes(),
+            pause: serve.body_pause(),
+            patience: Duration::from_secs(serve.reduce_seconds),
+            on_failure: serve.on_failure,
+        }))
+    }
+
+    /// Returns true if a request with this path, which may have a query, is for the plug.
+    pub(crate) fn is_for(path: &str) -> bool {
+        let path = path.split('?').next().unwrap_or_default();
+        path == COMPRESS || path.starts_with(RETRIEVE)
+    }
+
+    /// Answers a request for the plug.
+    pub(crate) async fn answer(
+        &self,
+        metrics: &Metrics,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
+            let message = "send one of `serve.plug_keys` as `Authorization: Bearer KEY`";
+            return own::error(StatusCode::UNAUTHORIZED, message);
+        };
+        let is_compress = request.uri().path() == COMPRESS;
+        match (request.method(), is_compress) {
+            (&Method::POST, true) => self.compress(metrics, tenant, request.into_body()).await,
+            (&Method::GET, false) => {
+                metrics.add(Metric::Reads, &[], 1);
+                retrieve(tenant, request.uri()).await
+            }
+            (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
+            (_, false) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
+        }
+    }
+
+    /// Shortens the results in a list of messages.
+    async fn compress(
+        &self,
+        metrics: &Metrics,
+        tenant: &PlugTenant,
+        body: Incoming,
+    ) -> Response<Body> {
+        let bytes = match body::read(body, self.max_body, self.pause).await {
+            Ok(Read::Whole(bytes)) => bytes,
+            Ok(Read::TooLong(_)) => {
+                let message = "the body is over `serve.max_body`";
+                return own::error(StatusCode::PAYLOAD_TOO_LARGE, message);
+            }
+            Err(_) => {
+                let message = "the request's body did not arrive: send it again";
+                return own::error(StatusCode::REQUEST_TIMEOUT, message);
+            }
+        };
+        let parsed = String::from_utf8(bytes.into())
+            .ok()
+            .and_then(|text| RequestBody::parse(text).ok())
+            .filter(|body| is_chat(body.format()));
+        let Some(body) = parsed else {
+            let message =
+                "the body must be `{\"messages\": […]}`, in the format of chat completions";
+            return own::error(StatusCode::BAD_REQUEST, message);
+        };
+        let original = Compressed::unchanged(&body);
+        let compressing = AssertUnwindSafe(compress(tenant, body).boxed()).catch_unwind();
+        let compressed = match tokio::time::timeout(self.patience, compressing).await {
+            Ok(Ok(compressed)) => compressed,
+            Ok(Err(_)) => original.because(Reason::Bug),
+            Err(_) => original.because(Reason::TooSlow),
+        };
+        let outcome = compressed.outcome;
+        let labels = [("upstream", NAME), ("outcome", outcome.name())];
+        metrics.add(Metric::Requests, &labels, 1);
+        if let Outcome::Passed(reason) = outcome {
+            metrics.add(Metric::Passed, &[("reason", reason.name())], 1);
+            tracing::warn!(reason = reason.name(), "a call of the plug changed nothing");
+            if self.on_failure == OnFailure::Refuse {
+                let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
+                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            }
+        }
+        if outcome == Outcome::Reduced {
+            let [before, after] = compressed.bytes;
+            metrics.add(Metric::Bytes, &[("when", "before")], before);
+            metrics.add(Metric::Bytes, &[("when", "after")], after);
+        }
+        let mut answer = own::typed(StatusCode::OK, "application/json", compressed.body);
+        answer
+            .headers_mut()
+            .insert(outcome::HEADER, outcome.value());
+        answer
+    }
+}
+
+/// Returns true for messages in the format of chat completions, or in Anthropic's, from which plain
+/// ones can't be told. A list without messages has no format.
+fn is_chat(format: Option<WireFormat>) -> bool {
+    format.is_none_or(|format| matches!(format, WireFormat::OpenAiChat | WireFormat::Anthropic))
+}
+
+/// Reads back what a hash stands for: all of it, or the lines that a query is about.
+async fn retrieve(tenant: &PlugTenant, uri: &http::Uri) -> Response<Body> {
+    let hash = uri.path().strip_prefix(RETRIEVE).unwrap_or_default();
+    match tenant.read(hash).await {
+        Some(Ok(original)) => {
+            let query = uri.query().and_then(query::of);
+            let shown = query.and_then(|query| query::lines(&original, &query));
+            let shown = shown.as_ref().unwrap_or(&original);
+            let body = json!({"hash": hash, "original_content": shown});
+            own::json(StatusCode::OK, &body)
+        }
+        Some(Err(())) => {
+            let message = "the store failed: try again, and see the server's log";
+            own::error(StatusCode::BAD_GATEWAY, message)
+        }
+        None => own::error(
+            StatusCode::NOT_FOUND,
+            "nothing of this hash is stored for this credential",
+        ),
+    }
+}

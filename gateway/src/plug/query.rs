@@ -1,0 +1,78 @@
+//! The lines of a text that a query is about.
+
+/// The query of a request, decoded; `None` if there is none or it is empty.
+pub(super) fn of(query: &str) -> Option<String> {
+    let mut pairs = query.split('&');
+    let value = pairs.find_map(|pair| pair.strip_prefix("query="))?;
+    let value = decoded(value);
+    (!value.trim().is_empty()).then_some(value)
+}
+
+/// Decodes a value of a query. What is not encoded as it should be stays as it is.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let code = || {
+            let digits = str::from_utf8(after.get(..2)?).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        match (first, code()) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            (b'+', _) => bytes.push(b' '),
+            (byte, _) => bytes.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The lines that have a word of the query, each with its number; `None` if none has one, or if they
+/// are not shorter than the text.
+pub(super) fn lines(text: &str, query: &str) -> Option<String> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let has_word = |line: &str| {
+        let line = line.to_lowercase();
+        words.iter().any(|word| line.contains(word.as_str()))
+    };
+    let matching: Vec<_> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| has_word(line))
+        .map(|(at, line)| format!("{}: {line}", at + 1))
+        .collect();
+    let (count, all) = (matching.len(), text.lines().count());
+    let shown = format!(
+        "Lines with a word of the query: {count} of {all}. Without a query, all of it is read.\n{}",
+        matching.join("\n")
+    );
+    (count > 0 && shown.len() < text.len()).then_some(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_decoded() {
+        assert_eq!(of("query=a+b%20c%C3%A4"), Some("a b cä".to_owned()));
+        assert_eq!(of("x=1&query=100%"), Some("100%".to_owned()));
+        assert_eq!(of("query=%zz%4"), Some("%zz%4".to_owned()));
+        assert_eq!(of("query=+"), None);
+        assert_eq!(of("other=a"), None);
+    }
+
+    #[test]
+    fn lines_with_any_word_are_shown_with_their_numbers() {
+        let text = "all fine\n".repeat(30) + "Error: disk\nwarning: cpu\n";
+        assert_eq!(
+            lines(&text, "ERROR cpu").unwrap(),
+            "Lines with a word of the query: 2 of 32. Without a query, all of it is read.\n31: Error: disk\n32: warning: cpu"
+        );
+        assert_eq!(lines(&text, "nothing"), None);
+        assert_eq!(lines(&text, "fine"), None, "no shorter than the text");
+    }
+}

@@ -25,6 +25,15 @@ pub(crate) fn open(url: &str) -> Opened {
             "this program was built without object stores: rebuild it with `--features s3`".into(),
         );
     }
+    if let Some((scheme, _)) = url.split_once("://")
+        && !["memory", "file"].contains(&scheme)
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
+        let problem = format!(
+            "this program opens no `{scheme}:` stores: use a path, `memory:` or `s3://bucket/prefix`"
+        );
+        return Err(problem.into());
+    }
     Ok(backend::open(url)?)
 }
 

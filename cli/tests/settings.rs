@@ -59,6 +59,25 @@ fn an_unknown_policy_is_answered_with_the_built_in_names() {
 }
 
 #[test]
+fn a_store_that_the_program_does_not_know_is_answered_with_those_it_knows() {
+    for args in [
+        &["truncate", "--tool", "f", "--backend", "gs://bucket/prefix"][..],
+        &["store", "ls", "https://example.com/store"],
+    ] {
+        let error = fail(args, "", 2);
+        assert!(
+            error.contains("use a path, `memory:` or `s3://bucket/prefix`"),
+            "{args:?}: {error}"
+        );
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("wrong.toml");
+    std::fs::write(&file, "[serve]\nmax_bodies = 1\n").unwrap();
+    let error = fail(&["config", "check", text(&file)], "", 2);
+    assert!(error.contains("`[serve]`: unknown field"), "{error}");
+}
+
+#[test]
 fn listing_a_missing_store_does_not_create_it() {
     let folder = tempdir().unwrap();
     let typo = folder.path().join("typo");

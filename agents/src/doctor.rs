@@ -60,8 +60,8 @@ fn version(agent: Agent) -> Finding {
             format!("update it to {oldest_name} or later"),
         ),
         None => Finding::note(
-            format!("the version of {agent} is unknown: `{program} --version` does not tell it"),
-            format!("it should be {oldest_name} or later"),
+            format!("the version of {agent} is unknown: `{program} --version` fails or names none"),
+            format!("install version {oldest_name} or later, with `{program}` on the PATH"),
         ),
     }
 }

@@ -89,7 +89,7 @@ fn as_text(gains: &Gains) -> String {
     let note = match counted - total.known {
         0 => String::new(),
         unknown => format!(
-            " ({unknown} of {counted} count for one call: their agent's log does not tell more)"
+            " ({unknown} of {counted} are counted for one call, since their agent's log does not say more)"
         ),
     };
     text += &format!(

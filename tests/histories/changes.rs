@@ -121,7 +121,7 @@ async fn b2_forks_and_steps_back_begin_with_what_was_sent() {
         let (sent, _) = reduce(&new_process(&store), &fork).await;
         assert_eq!(sent[..shared], trunk[..shared], "{number}");
     }
-    // What the fork decided changes nothing for the trunk.
+    // Decisions of the fork change nothing for the trunk.
     let (again, _) = reduce(&new_process(&store), &history(16)).await;
     assert_eq!(again, trunk);
     let (back, _) = reduce(&new_process(&store), &history(14)).await;

@@ -33,5 +33,6 @@ pages! {
     state: "state.md",
     stores: "stores.md",
     sweeping: "sweeping.md",
+    trials: "trials.md",
     troubleshooting: "troubleshooting.md",
 }

@@ -3,9 +3,12 @@
 mod agents;
 #[cfg(unix)]
 mod mcp;
+mod read;
 mod reduction;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+#[cfg(unix)]
+mod trial;
 
 #[cfg(unix)]
 use std::ffi::OsString;
@@ -13,11 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use offcut::ReadFileTool;
 use offcut::backend::StoreUrl;
 use offcut::format::WireFormat;
-use offcut::hint::Position;
-use regex::bytes::RegexBuilder;
 
 use crate::units;
 
@@ -26,6 +26,7 @@ pub(crate) use agents::Line;
 pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
+pub(crate) use read::Read;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
 pub(crate) use reduction::Shown;
@@ -33,6 +34,8 @@ pub(crate) use reduction::Shown;
 pub(crate) use serve::Serve;
 #[cfg(all(feature = "serve", unix))]
 pub(crate) use serve::Wrap;
+#[cfg(unix)]
+pub(crate) use trial::Trial;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something failed, nothing was lost; 2 wrong arguments, settings or input; 3 done, but a transcript was skipped,
@@ -85,6 +88,8 @@ pub(crate) enum Command {
     Serve(Serve),
     #[cfg(all(feature = "serve", unix))]
     Wrap(Wrap),
+    #[cfg(unix)]
+    Trial(Trial),
     Truncate(Truncate),
     /// Clear old results from a conversation, read from stdin, and print the messages to send.
     ///
@@ -214,53 +219,6 @@ pub(crate) struct Conversation {
     /// Write every decision and its reason to a file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-}
-
-/// Read stored content one page at a time, as the model's reader does.
-#[derive(Debug, clap::Args)]
-#[command(override_usage = "offcut read <--backend <URL>|--config <FILE>> [OPTIONS] <LOCATION>")]
-pub(crate) struct Read {
-    #[command(flatten)]
-    pub(crate) reduction: Reduction,
-    /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its key,
-    /// such as trunc/call_1.
-    #[arg(required_unless_present = "definition")]
-    pub(crate) location: Option<String>,
-    /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
-    /// openai-responses, anthropic or gemini.
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["location", "offset", "limit", "pattern"])]
-    pub(crate) definition: Option<WireFormat>,
-    /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
-    /// 12.
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = offset)]
-    pub(crate) offset: Option<String>,
-    /// Maximum number of lines.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: Option<u64>,
-    /// A regular expression: print only lines that match it.
-    #[arg(long, value_name = "RE", value_parser = pattern)]
-    pub(crate) pattern: Option<String>,
-}
-
-/// Parses an offset as the reader takes it.
-fn offset(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let is_offset = match text.strip_prefix('-') {
-        Some(lines) => lines.parse::<u64>().is_ok_and(|lines| lines > 0),
-        None => text == "0" || Position::parse(text).is_some(),
-    };
-    is_offset
-        .then(|| text.to_owned())
-        .ok_or_else(|| "write a line from 1, a negative number, or LINE+BYTE".to_owned())
-}
-
-fn pattern(text: &str) -> Result<String, String> {
-    // Compiled as the reader does.
-    RegexBuilder::new(text)
-        .size_limit(ReadFileTool::MAX_PATTERN)
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
 }
 
 /// Remove stored content that no conversation names any more; a dry run unless --apply is given.

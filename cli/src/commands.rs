@@ -22,6 +22,8 @@ pub(crate) mod state;
 pub(crate) mod store;
 pub(crate) mod sweep;
 pub(crate) mod tidy;
+#[cfg(unix)]
+pub(crate) mod trial;
 pub(crate) mod truncate;
 #[cfg(all(feature = "serve", unix))]
 pub(crate) mod wrap;

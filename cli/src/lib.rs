@@ -82,6 +82,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => commands::serve::run(serve),
         #[cfg(all(feature = "serve", unix))]
         Command::Wrap(wrap) => commands::wrap::run(wrap),
+        #[cfg(unix)]
+        Command::Trial(trial) => commands::trial::run(trial, args.json),
         Command::Gain(gain) => commands::gain::run(gain, args.json),
         Command::Truncate(truncate) => commands::truncate::run(truncate, args.json),
         Command::Clear(clear) => commands::clear::run(clear, Work::Clear, args.json),

@@ -1,0 +1,126 @@
+//! `offcut trial`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use offcut_trials::{
+    Analysis, Design, Error, Options, Plan, Prices, Trial, markdown, plan_text, tasks,
+};
+use serde_json::json;
+
+use crate::args;
+use crate::failure::{Failure, PARTLY};
+use crate::output::{self, Progress};
+
+/// Says what a trial takes, or runs it.
+pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
+    let prices = args.prices.as_deref().map(prices).transpose()?;
+    let tasks = tasks(&args.tasks).map_err(failure)?;
+    let Ok(arms) = args.arms.clone().try_into() else {
+        return Err(Failure::usage(
+            "a trial compares two arms",
+            "give --arm twice: --arm without='…' --arm with='…'",
+        ));
+    };
+    let design = Design {
+        difference: args.difference / 100.0,
+        expected: args.expected / 100.0,
+        alpha: args.alpha / 100.0,
+        power: args.power / 100.0,
+    };
+    let plan = Plan::new(
+        design,
+        arms,
+        &tasks,
+        args.repetitions,
+        args.seed,
+        args.time_limit.as_secs(),
+    );
+    let plan = plan.map_err(failure)?;
+    let Some(results) = &args.results else {
+        return say(&plan, json);
+    };
+    let options = Options {
+        keep: args.keep.clone(),
+    };
+    let mut trial = Trial::open(plan, tasks, results, options).map_err(failure)?;
+    let progress = Progress::new("made", trial.plan().runs_of_arm() as usize * 2);
+    let stop = stop_at_signals()?;
+    let ran = trial.run(&stop, |made| progress.at(made)).map_err(failure);
+    let analysis = Analysis::new(trial.plan(), trial.records(), prices.as_ref());
+    let page = markdown(trial.plan(), &analysis, prices.as_ref());
+    if let Some(file) = &args.report {
+        std::fs::write(file, &page).map_err(|error| {
+            Failure::new(format!("the report can't be written to {}: {error}", file.display()))
+                .hint("the runs are recorded: name a file in an existing folder, and run the command again")
+        })?;
+    }
+    // Also if the trial could not go on: the runs that were made are shown.
+    if json {
+        output::write_json(&json!({"plan": trial.plan(), "analysis": analysis, "prices": prices}))?;
+    } else {
+        output::write(&page)?;
+    }
+    ran?;
+    if stop.load(Ordering::Relaxed) {
+        output::note("stopped; the same command goes on from here");
+        return Ok(ExitCode::from(PARTLY));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the plan and runs nothing.
+fn say(plan: &Plan, json: bool) -> Result<ExitCode, Failure> {
+    if json {
+        let runs = plan.design.runs();
+        output::write_json(
+            &json!({"plan": plan, "needed_runs_of_each_arm": runs, "planned_runs_of_each_arm": plan.runs_of_arm()}),
+        )?;
+    } else {
+        output::write(&plan_text(plan))?;
+        output::note("nothing was run: --results FILE runs it");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A flag that the terminal's and the system's wish to end sets.
+fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Failure::new(format!("signals can't be caught: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn prices(file: &Path) -> Result<Prices, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(
+            format!("the prices in {} can't be read: {error}", file.display()),
+            "name a TOML or JSON file",
+        )
+    })?;
+    let is_json = file.extension().is_some_and(|ending| ending == "json");
+    let prices: Result<Prices, String> = if is_json {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(&text).map_err(|error| error.to_string())
+    };
+    let prices = prices.map_err(Error::Prices).and_then(Prices::checked);
+    prices.map_err(|error| failure(error).of(&file.display().to_string()))
+}
+
+fn failure(error: Error) -> Failure {
+    let advice = error.advice();
+    let message = crate::failure::chain(&error);
+    match error {
+        Error::Io { .. } | Error::Run { .. } | Error::InUse => Failure::new(message).hint(advice),
+        _ => Failure::usage(message, advice),
+    }
+}

@@ -1,0 +1,74 @@
+//! A process with a limit of time, ended with all that it has started.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at a process.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time that a process has to end by itself once it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The end of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ended {
+    /// By itself.
+    Exit(ExitStatus),
+    /// By the limit of time.
+    OverTime,
+    /// Because the trial was stopped.
+    Stopped,
+}
+
+/// Runs `command` to its end, at most for `limit`, or until `stop` is set.
+pub(crate) fn run(command: &mut Command, limit: Duration, stop: &AtomicBool) -> io::Result<Ended> {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    let mut child = command.spawn()?;
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // Processes that it has left would go on beside the next run.
+            end_group(&child, true);
+            return Ok(Ended::Exit(status));
+        }
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped || began.elapsed() > limit {
+            end(&mut child)?;
+            return Ok(if is_stopped {
+                Ended::Stopped
+            } else {
+                Ended::OverTime
+            });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn end(child: &mut Child) -> io::Result<()> {
+    let asked = Instant::now();
+    end_group(child, false);
+    while asked.elapsed() < GRACE && child.try_wait()?.is_none() {
+        std::thread::sleep(LOOK);
+    }
+    end_group(child, true);
+    // Not an error if it has ended.
+    let _ = child.kill();
+    child.wait().map(drop)
+}
+
+/// Ends the process's group, at once or by asking. A group that has ended is not an error.
+#[cfg(unix)]
+fn end_group(child: &Child, at_once: bool) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let signal = if at_once { Signal::KILL } else { Signal::TERM };
+    if let Ok(id) = i32::try_from(child.id())
+        && let Some(group) = Pid::from_raw(id)
+    {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+#[cfg(not(unix))]
+fn end_group(_child: &Child, _at_once: bool) {}

@@ -1,0 +1,185 @@
+//! Tokens as the provider has counted them.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tokens of a run, as its provider has counted them. Nothing here is an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Model calls, where the log tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Input tokens that were neither read from the cache nor written to it.
+    pub input: u64,
+    /// Input tokens that were read from the cache.
+    pub cached: u64,
+    /// Input tokens that were written to the cache, where the provider counts that.
+    pub written: u64,
+    /// Output tokens.
+    pub output: u64,
+}
+
+impl Usage {
+    /// Reads the usage that a run has left: a file with one provider's reply a line, or only its usage; or else the
+    /// agent's own output. `None` if neither has any.
+    #[must_use]
+    pub fn of_run(file: &str, output: &str) -> Option<Self> {
+        let replies = documents(file).filter_map(|reply| {
+            let usage = USAGE
+                .iter()
+                .find_map(|place| reply.pointer(place))
+                .unwrap_or(&reply);
+            Some(Self {
+                calls: Some(1),
+                ..Self::of_provider(usage)?
+            })
+        });
+        replies.reduce(added).or_else(|| Self::of_output(output))
+    }
+
+    /// Reads the output of Claude Code (`--output-format json` or `stream-json`) and of Codex (`exec --json`).
+    fn of_output(output: &str) -> Option<Self> {
+        let found = documents(output).filter_map(|event| match event["type"].as_str()? {
+            "result" => Some(Self {
+                calls: event["num_turns"].as_u64(),
+                ..Self::of_provider(&event["usage"])?
+            }),
+            "turn.completed" => Self::of_provider(&event["usage"]),
+            _ => None,
+        });
+        found.reduce(added)
+    }
+
+    /// Reads a provider's usage.
+    fn of_provider(usage: &Value) -> Option<Self> {
+        let number = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64());
+        let output = number(&["/output_tokens", "/completion_tokens"]).or_else(|| {
+            Some(
+                number(&["/candidatesTokenCount"])? + number(&["/thoughtsTokenCount"]).unwrap_or(0),
+            )
+        });
+        // Anthropic counts cached tokens beside the others; all others count them among all.
+        let written = number(&["/cache_creation_input_tokens"]);
+        let beside = number(&["/cache_read_input_tokens"]);
+        if written.is_some() || beside.is_some() {
+            return Some(Self {
+                calls: None,
+                input: number(&["/input_tokens"])?,
+                cached: beside.unwrap_or(0),
+                written: written.unwrap_or(0),
+                output: output.unwrap_or(0),
+            });
+        }
+        let all = number(&["/prompt_tokens", "/input_tokens", "/promptTokenCount"])?;
+        let cached = number(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/cached_input_tokens",
+            "/cachedContentTokenCount",
+        ]);
+        let cached = cached.unwrap_or(0);
+        Some(Self {
+            calls: None,
+            input: all.saturating_sub(cached),
+            cached,
+            written: 0,
+            output: output.unwrap_or(0),
+        })
+    }
+
+    /// All tokens of the input.
+    #[must_use]
+    pub fn all_input(&self) -> u64 {
+        self.input + self.cached + self.written
+    }
+}
+
+/// Places of the usage in a reply of each provider.
+const USAGE: [&str; 4] = [
+    "/usage",
+    "/message/usage",
+    "/response/usage",
+    "/usageMetadata",
+];
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            calls,
+            input,
+            cached,
+            written,
+            output,
+        } = other;
+        self.calls = self.calls.zip(calls).map(|(one, other)| one + other);
+        self.input += input;
+        self.cached += cached;
+        self.written += written;
+        self.output += output;
+    }
+}
+
+fn added(mut one: Usage, other: Usage) -> Usage {
+    one += other;
+    one
+}
+
+/// The JSON objects of a text: the whole of it, or one a line. Other lines are left out.
+fn documents(text: &str) -> impl Iterator<Item = Value> {
+    let whole: Option<Value> = serde_json::from_str(text).ok();
+    let lines = if whole.is_some() { "" } else { text };
+    let of_lines = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    whole.into_iter().chain(of_lines).filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(calls: Option<u64>, input: u64, cached: u64, written: u64, output: u64) -> Usage {
+        Usage {
+            calls,
+            input,
+            cached,
+            written,
+            output,
+        }
+    }
+
+    #[test]
+    fn each_providers_usage_is_read() {
+        let anthropic = r#"{"id":"msg_1","usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":50}}"#;
+        let chat = r#"{"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":64}}}"#;
+        let responses = r#"{"response":{"usage":{"input_tokens":90,"input_tokens_details":{"cached_tokens":10},"output_tokens":5}}}"#;
+        let gemini = r#"{"usageMetadata":{"promptTokenCount":30,"cachedContentTokenCount":20,"candidatesTokenCount":4,"thoughtsTokenCount":6}}"#;
+        let of = |reply| Usage::of_run(reply, "");
+        assert_eq!(of(anthropic), Some(usage(Some(1), 12, 4000, 300, 50)));
+        assert_eq!(of(chat), Some(usage(Some(1), 36, 64, 0, 7)));
+        assert_eq!(of(responses), Some(usage(Some(1), 80, 10, 0, 5)));
+        assert_eq!(of(gemini), Some(usage(Some(1), 10, 20, 0, 10)));
+        let all = [anthropic, "not JSON", chat, responses, gemini].join("\n");
+        assert_eq!(of(&all), Some(usage(Some(4), 138, 4094, 300, 72)));
+        assert_eq!(
+            of("{\"prompt_tokens\": 3, \"completion_tokens\": 1}"),
+            Some(usage(Some(1), 3, 0, 0, 1))
+        );
+    }
+
+    #[test]
+    fn agents_outputs_are_read_where_there_is_no_file() {
+        let claude = r#"{"type":"result","subtype":"success","num_turns":3,"total_cost_usd":0.4,"usage":{"input_tokens":9,"cache_creation_input_tokens":20,"cache_read_input_tokens":100,"output_tokens":8}}"#;
+        assert_eq!(
+            Usage::of_run("", claude),
+            Some(usage(Some(3), 9, 100, 20, 8))
+        );
+        let codex = "{\"type\":\"turn.started\"}\n{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":50,\"cached_input_tokens\":40,\"output_tokens\":6}}\n";
+        assert_eq!(Usage::of_run("", codex), Some(usage(None, 10, 40, 0, 6)));
+        assert_eq!(Usage::of_run("", "All done, I used 500 tokens."), None);
+        assert_eq!(Usage::of_run("", ""), None);
+    }
+}

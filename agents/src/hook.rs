@@ -56,8 +56,9 @@ pub async fn answer(
     }
 }
 
-/// The directory in which `agent` wants the results of an `event`, because its reader is refused all
-/// others outside the project. `None` if any will do. The store of `surroundings` is not used.
+/// The directory in which results of an `event` must be stored, because the reader of `agent` may open
+/// no other one outside the project. `None` if any directory will do. The store of `surroundings` is
+/// not used.
 #[must_use]
 pub fn store(agent: Agent, event: &[u8], surroundings: &Surroundings) -> Option<PathBuf> {
     match agent {

@@ -7,7 +7,7 @@
 //! OPENAI_API_KEY=… cargo run --example agent_loop --features openai -- --model NAME
 //! ```
 //!
-//! [`explore`] shows the library at work. All else belongs to the example: the tools in `tools`,
+//! [`explore`] shows the library at work. Everything else belongs to the example: the tools in `tools`,
 //! the model in `model`, the measurements in `tally`, and the proof that nothing was lost in
 //! `verify`.
 

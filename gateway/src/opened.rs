@@ -7,7 +7,7 @@ use offcut::backend::Backend;
 
 use crate::reducer::Open;
 
-/// An error of whoever opens stores.
+/// The error of a function that opens stores.
 pub(crate) type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Stores by their URLs.

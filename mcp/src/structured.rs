@@ -56,7 +56,7 @@ pub(crate) fn shorten(
         if violations.is_empty() {
             return (text.len() < length).then_some(text);
         }
-        // The places of all other violations are to stay as they are.
+        // The places of all other violations stay unchanged.
         let before = kept.len();
         kept.extend(violations.into_iter().filter(|path| *path != carrier.path));
         if kept.len() > before {

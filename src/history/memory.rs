@@ -77,8 +77,8 @@ impl Memory {
         Ok(unusable)
     }
 
-    /// Writes down what was decided by whoever knew `before` records. Returns `false` if others have
-    /// decided something since.
+    /// Writes down decisions that were made with `before` records known. Returns `false` if another
+    /// process has decided something since.
     pub(super) async fn decide(
         &self,
         records: Option<&Records>,

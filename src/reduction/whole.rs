@@ -8,8 +8,8 @@ use crate::middleware::Turn;
 
 impl ToolReduction {
     /// Reduces a whole history before a model call, in one step: every result is truncated as it
-    /// would have been when it arrived, and then the clear pass runs. For whoever gets the history
-    /// handed in at each call, with the originals or with what was sent before: a proxy, a hook, a
+    /// would have been when it arrived, and then the clear pass runs. For programs that get the
+    /// history at each call, with the originals or with what was sent before: a proxy, a hook, a
     /// framework that calls you before the model.
     ///
     /// Decisions are repeated byte for byte, also by another process with the same settings, store
@@ -58,12 +58,12 @@ impl ToolReduction {
 
     /// Makes a session for a conversation that has no name, from its beginning: `<root>/<tenant>/<name>/`.
     /// Every process gives a history the same name, whatever was changed before its first call: system
-    /// messages, reminders, cache marks. A fork goes on with what was decided before it. What was
-    /// compacted has another beginning, and so another name, and still reads everything that its tenant
-    /// stored. Before the first call there is nothing to decide, and the name is `none`.
+    /// messages, reminders, cache marks. A fork goes on with what was decided before it. A
+    /// compacted history has another beginning, and so another name, but its reader still reads
+    /// everything that its tenant stored. Before the first call there is nothing to decide, and the name is `none`.
     ///
-    /// `tenant` is yours to give: whoever may read all of these conversations, such as a digest of a
-    /// credential. Keep the session, by its [`prefix`](Self::prefix), as long as the conversation goes
+    /// You choose `tenant`: a name for everyone who may read all of these conversations, such as a
+    /// digest of a credential. Keep the session, by its [`prefix`](Self::prefix), as long as the conversation goes
     /// on: a new one reads all records again.
     ///
     /// ```

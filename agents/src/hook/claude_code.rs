@@ -65,7 +65,7 @@ pub(super) async fn answer(
             "" | "/stdout" | "/content" | "/file/content" | "/result" => event.tool_use_id.clone(),
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
-        // Of stdout that it has put into a file, the client would show its own preview.
+        // For stdout that it has put into a file, the client would show its own preview.
         let is_spilled = path == "/stdout" && event.tool_response.get(SPILLED).is_some();
         let most = if is_spilled { OWN_PREVIEW } else { usize::MAX };
         let entry = entry(&event, &id, text.len().min(most), transcript.as_deref());
@@ -132,8 +132,8 @@ fn reads_store(event: &Event, surroundings: &Surroundings) -> bool {
     surroundings.reads_store(&event.cwd, &event.tool_input, paths, commands)
 }
 
-/// The tools whose responses have such texts, as a pattern for the client's settings. Of other tools, the
-/// client sends no events.
+/// The tools whose responses have such texts, as a pattern for the client's settings. For other tools,
+/// the client sends no events.
 pub(crate) const TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
 
 /// JSON pointers to the texts of a response that the model is shown and that the client lets a hook

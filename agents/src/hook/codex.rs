@@ -1,9 +1,9 @@
 //! Events of Codex.
 //!
-//! The client lets a hook replace a result by blocking it: the model is shown the reason in its place. Of a
-//! command, the hook sees output that the client has cut, without its exit code, so only results of MCP, of
-//! which it sees all, are replaced. If the model calls tools from a program of its own, a blocked call would
-//! end the program, so there nothing is.
+//! The client lets a hook replace a result by blocking it: the model is shown the reason in its place. A
+//! command's output is already cut when the hook gets it, and lacks the exit code. So only results of MCP
+//! tools are replaced, which the hook gets whole. If the model calls tools from a program of its own, a
+//! blocked call would end the program, so nothing is replaced there.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) const TOOLS: &str = "Bash|mcp__.*";
 
 /// The start of the ids of calls that the model makes from a program of its own.
 const FROM_PROGRAM: &str = "exec-";
-/// Length in bytes to which the client cuts a result, with the least of its settings.
+/// Length in bytes to which the client cuts a result under the lowest of its settings.
 const OWN_LIMIT: usize = 10_000;
 
 #[derive(Deserialize)]

@@ -67,7 +67,7 @@ pub(super) fn session(
     }
 }
 
-/// Truncates one result. `None` if it is to stay as it is.
+/// Truncates one result. `None` if it stays unchanged.
 pub(super) async fn shorten(
     reduction: &ToolReduction,
     call: &ToolCall,

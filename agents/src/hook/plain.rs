@@ -60,7 +60,7 @@ pub(super) async fn answer(
     })
 }
 
-/// The file to which the agent has spilled the output, if it lies where this agent spills.
+/// The file to which the agent has spilled the output, if it is in the place for such files.
 fn spilled(agent: Agent, event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
     let named = event.spilled.as_deref()?;
     let (file, starts, ends) = match agent {

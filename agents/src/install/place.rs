@@ -1,4 +1,4 @@
-//! The file by which each agent is put to use, and its content.
+//! The file that an installation changes for each agent, and its content.
 
 use std::path::{Path, PathBuf};
 

@@ -39,7 +39,7 @@ pub(crate) struct Figures {
     /// once for each read.
     pub(crate) read_context: u64,
     pub(crate) read_calls_left: u64,
-    /// Values, outcomes and all else that turns needed, and what of it was in view.
+    /// Values, outcomes and everything else that turns needed, and the part of it that was in view.
     pub(crate) seen: Seen,
     /// Number of pages that would have been read back.
     pub(crate) pages: u64,

@@ -7,11 +7,11 @@ use offcut_trials::Arm;
 
 use crate::units;
 
-/// Measure with your own tasks and agent: are more of them solved, and at what price?
+/// Compare two command lines of your agent over your own tasks: which solves more, at what price.
 ///
 /// Each task is run many times under two command lines, in an order that a seed decides. Without
-/// --results, only says what would be run: how many runs it takes to find a difference, and by which
-/// test. With --results, runs it, and goes on where it was stopped or killed. The test is applied
+/// --results, only says how many runs it takes to find a difference, and by which test. With
+/// --results, makes these runs, and continues where it was stopped or killed. The test is applied
 /// once, when all runs are made.
 ///
 /// A task is a folder with a `prompt.md`, which is the agent's stdin, and an executable `check`, which

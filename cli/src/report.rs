@@ -88,8 +88,14 @@ pub(crate) fn html(
     // Text of a transcript must not close the element that holds it.
     let data = data.replace('<', "\\u003c");
     Ok(include_str!("report/page.html")
-        .replace("{{style}}", include_str!("report/page.css"))
-        .replace("{{script}}", include_str!("report/page.js"))
+        .replace(
+            "{{style}}",
+            &[offcut_page::STYLE, include_str!("report/page.css")].concat(),
+        )
+        .replace(
+            "{{script}}",
+            &[offcut_page::SCRIPT, include_str!("report/page.js")].concat(),
+        )
         // Last, so that placeholders in the data are not filled in.
         .replace("{{data}}", &data))
 }

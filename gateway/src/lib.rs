@@ -16,6 +16,7 @@ mod metrics;
 mod opened;
 mod outcome;
 mod own;
+mod page;
 mod pass;
 mod plug;
 mod read;
@@ -32,6 +33,7 @@ mod stored;
 mod tenant;
 mod upstream;
 mod usage;
+mod watch;
 
 pub use error::GatewayError;
 pub use secret::Secret;

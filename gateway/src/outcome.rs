@@ -79,6 +79,22 @@ impl Reason {
         }
     }
 
+    /// The reason in words.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::TooLong => "the body is over max_body",
+            Self::Encoding => "the body can't be decoded",
+            Self::NotUnderstood => "the body is not what its path says",
+            Self::Store => "a store failed",
+            Self::TooSlow => "reducing took longer than reduce_seconds",
+            Self::Bug => "this program has a bug",
+            Self::NoReader => "the model has no tool to read stored content with",
+            Self::NoTenant => "nothing tells whose request it is",
+            Self::Refused => "the provider refused the changed request and got the original",
+            Self::Untouched => "the provider has refused this conversation's changes before",
+        }
+    }
+
     /// Returns true if something has gone wrong here, and false if the request is simply not one to
     /// be reduced.
     pub(crate) fn is_failure(self) -> bool {

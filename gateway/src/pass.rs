@@ -23,6 +23,7 @@ use crate::send::{Refusal, Sender};
 use crate::settings::{OnFailure, ServeSettings};
 use crate::tenant::Tenants;
 use crate::upstream::Upstream;
+use crate::watch::{Look, Watch};
 use crate::{forward, own};
 
 /// The longest error of a provider that is read.
@@ -34,6 +35,7 @@ pub(crate) struct Passage {
     pub(crate) reducer: Option<Reducer>,
     pub(crate) tenants: Tenants,
     metrics: Arc<Metrics>,
+    watch: Arc<Watch>,
     max_body: usize,
     pause: Duration,
     on_failure: OnFailure,
@@ -66,12 +68,14 @@ impl Passage {
         reducer: Option<Reducer>,
         tenants: Tenants,
         metrics: Arc<Metrics>,
+        watch: Arc<Watch>,
     ) -> Self {
         Self {
             sender,
             reducer,
             tenants,
             metrics,
+            watch,
             max_body: settings.max_body_bytes(),
             pause: settings.body_pause(),
             on_failure: settings.on_failure,
@@ -99,6 +103,8 @@ impl Passage {
             Read::TooLong(body) => {
                 let worked = Worked::passed(Reason::TooLong);
                 self.note(upstream, worked.outcome)?;
+                self.watch
+                    .call(upstream.name(), Look::default(), [0, 0], worked.outcome);
                 let reply = self
                     .sender
                     .send(Request::from_parts(parts, body), upstream)
@@ -106,8 +112,15 @@ impl Passage {
                 return Ok(marked(reply, worked.outcome));
             }
         };
-        let worked = self.work(&parts, &original, exchange).await?;
+        let mut look = Look::default();
+        let worked = self.work(&parts, &original, exchange, &mut look).await?;
         self.note(upstream, worked.outcome)?;
+        if exchange.purpose == Purpose::Turn {
+            let sent = worked.changed.as_ref().map_or(&original, |(sent, _)| sent);
+            let sizes = [original.len() as u64, sent.len() as u64];
+            self.watch
+                .call(upstream.name(), look, sizes, worked.outcome);
+        }
         let Some((changed, conversation)) = worked.changed else {
             self.metrics.took(begun.elapsed());
             let reply = self
@@ -134,6 +147,8 @@ impl Passage {
         if is_final {
             return Ok(marked(reply, worked.outcome));
         }
+        self.watch
+            .refused(conversation.name(), original.len() as u64);
         let reply = self
             .sender
             .send(as_it_came(parts, original), upstream)
@@ -155,6 +170,7 @@ impl Passage {
         parts: &Parts,
         original: &Bytes,
         exchange: Exchange,
+        look: &mut Look,
     ) -> Result<Worked, Refusal> {
         let Some(reducer) = &self.reducer else {
             return Ok(Worked::as_it_came(Outcome::Unchanged));
@@ -175,7 +191,7 @@ impl Passage {
         let Some(tenant) = self.tenants.of(&parts.headers, parts.uri.query()) else {
             return Ok(Worked::passed(Reason::NoTenant));
         };
-        Ok(match reducer.reduce(tenant, exchange, body).await {
+        Ok(match reducer.reduce(tenant, exchange, body, look).await {
             Reduced::Unchanged => Worked::as_it_came(Outcome::Unchanged),
             Reduced::Passed(reason) => Worked::passed(reason),
             Reduced::Changed { text, conversation } => Worked {

@@ -20,6 +20,7 @@ use crate::reader::{self, Reader, Tools};
 use crate::settings::ServeSettings;
 use crate::stored::Pages;
 use crate::tenant::Tenant;
+use crate::watch::Look;
 
 /// Opens a store by its URL.
 pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>>
@@ -33,6 +34,12 @@ const HELD: usize = 4096;
 /// A conversation of a tenant: the prefix of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConversationId(String);
+
+impl ConversationId {
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+}
 
 /// The outcome for a body.
 #[derive(Debug)]
@@ -140,6 +147,7 @@ impl Reducer {
         tenant: Tenant,
         exchange: Exchange,
         mut body: RequestBody,
+        look: &mut Look,
     ) -> Reduced {
         if !fits(exchange.format, body.format()) {
             return Reduced::Passed(Reason::NotUnderstood);
@@ -156,6 +164,7 @@ impl Reducer {
             let session = self.any().conversation(tenant.name(), &messages);
             ConversationId(session.prefix().to_owned())
         };
+        look.conversation = Some(conversation.name().to_owned());
         if self.known().untouched.contains(&conversation) {
             return Reduced::Passed(Reason::Untouched);
         }
@@ -184,6 +193,7 @@ impl Reducer {
             let reduced = self.run(&session, exchange.format, &mut body).await;
             match reduced {
                 Ok(report) if report.is_change() => {
+                    look.add(&report);
                     let text = body.to_string();
                     return Reduced::Changed { text, conversation };
                 }

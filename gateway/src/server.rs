@@ -92,6 +92,13 @@ impl Gateway {
         self.service.notes()
     }
 
+    /// The path of the page that shows what the server does, with its token; `None` if the system gave
+    /// no random bytes for one. A browser opens it at the server's address.
+    #[must_use]
+    pub fn page(&self) -> Option<String> {
+        self.service.page()
+    }
+
     /// Serves the clients of `listener` until `stop` is ready. Then no connection is accepted any
     /// more, and running requests have `shutdown_seconds` to end.
     ///

@@ -11,6 +11,7 @@ use crate::body::{self, Body, Read};
 use crate::error::GatewayError;
 use crate::exchange::Exchange;
 use crate::metrics::{Metric, Metrics};
+use crate::page::Token;
 use crate::pass::Passage;
 use crate::plug::Plug;
 use crate::reducer::Reducer;
@@ -18,7 +19,8 @@ use crate::send::{Refusal, Sender};
 use crate::settings::ServeSettings;
 use crate::tenant::Tenants;
 use crate::upstream::{Upstream, Upstreams};
-use crate::{forward, own, read};
+use crate::watch::Watch;
+use crate::{forward, own, page, read};
 
 /// The longest call of the reader.
 const MAX_CALL: usize = 64 * 1024;
@@ -29,6 +31,8 @@ pub(crate) struct Service {
     upstreams: Upstreams,
     passage: Passage,
     plug: Option<Plug>,
+    watch: Arc<Watch>,
+    token: Option<Token>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -53,13 +57,29 @@ impl Service {
             Some(_) => Tenants::new(&settings)?,
             None => Tenants::User,
         };
+        let watch = Arc::<Watch>::default();
         Ok(Self {
-            passage: Passage::new(&settings, sender, reducer, tenants, metrics.clone()),
+            passage: Passage::new(
+                &settings,
+                sender,
+                reducer,
+                tenants,
+                metrics.clone(),
+                watch.clone(),
+            ),
+            watch,
+            token: Token::new(),
             plug,
             upstreams,
             metrics,
             settings,
         })
+    }
+
+    /// The path of the live page, with the token that its figures need.
+    pub(crate) fn page(&self) -> Option<String> {
+        let token = self.token.as_ref()?.text();
+        Some(format!("{}#{token}", page::PATH))
     }
 
     /// Notes on what will not be done, and why.
@@ -94,6 +114,14 @@ impl Service {
         }
         if path.split('?').next() == Some("/v1/read") {
             return self.read(request).await;
+        }
+        if page::is_for(&path) {
+            return page::answer(
+                &self.watch,
+                self.token.as_ref(),
+                &self.settings.hosts,
+                &request,
+            );
         }
         if Plug::is_for(&path) {
             return match &self.plug {
@@ -256,6 +284,7 @@ impl Service {
             Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
         };
         self.metrics.add(Metric::Reads, &[], 1);
+        self.watch.read();
         outcome
     }
 }

@@ -27,6 +27,9 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         for note in gateway.notes() {
             output::note(&note);
         }
+        if let Some(page) = gateway.page() {
+            output::note(&format!("http://{address}{page} shows what passes"));
+        }
         output::write(&format!("http://{address}\n"))?;
         let served = gateway.serve(listener, stopped()).await;
         served.map_err(|error| Failure::new(chain(&error)))

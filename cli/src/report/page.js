@@ -1,20 +1,5 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const byId = (id) => document.getElementById(id);
-const percent = (share) => (100 * share).toFixed(1) + " %";
-const number = (value) => Math.round(value).toLocaleString("en");
-const kilo = (tokens) => (tokens >= 1000 ? (tokens / 1000).toFixed(tokens < 10000 ? 1 : 0) + "k" : String(tokens));
 const colour = (policy) => `var(--c${policy % 8})`;
-
-/** An element with attributes and children; text is always text, never markup. */
-function element(name, attributes, ...children) {
-  const made = name.startsWith("svg:")
-    ? document.createElementNS("http://www.w3.org/2000/svg", name.slice(4))
-    : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
 
 const chosen = { trace: -1, policy: Math.min(1, data.policies.length - 1) };
 const none = data.totals[0];
@@ -59,15 +44,6 @@ function policyTable(rows) {
   const head = element("tr", {}, element("th", {}, "policy"), ...columns.map(([name]) => element("th", {}, name)));
   const body = rows.map((row, policy) => element("tr", {}, element("td", {}, row.name), ...columns.map(([, , value]) => cell(value(row, rows[0], policy)))));
   return [element("thead", {}, head), element("tbody", {}, ...body)];
-}
-
-/** A chart that is drawn for the width it has, so that its text stays as large as all other text. */
-function chart(into, height, draw) {
-  const width = Math.max(200, into.clientWidth || 300);
-  const svg = element("svg:svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img" });
-  draw(svg, width, height);
-  into.replaceChildren(svg);
-  return svg;
 }
 
 function drawPlane() {

@@ -1,0 +1,164 @@
+const PAGE = 20, EVERY = 2000;
+const state = { token: location.hash.slice(1), since: 0, seconds: 0, most: 1000, shown: PAGE, chosen: null, drawn: "" };
+const conversations = new Map(), rows = new Map();
+
+const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB`
+  : bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
+const tokens = (bytes) => "≈ " + (bytes < 4e6 ? kilo(Math.round(bytes / 4)) : (bytes / 4e6).toFixed(1) + "M");
+const share = (would, sent) => (would > 0 ? percent(1 - sent / would) : "–");
+const ago = (seconds) => (seconds < 60 ? `${seconds} s ago` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`);
+
+/** Sets a text only where it has changed, so that nothing is drawn or read out for nothing. */
+function set(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+async function ask(path) {
+  const reply = await fetch("/page" + path, { headers: { authorization: "Bearer " + state.token }, cache: "no-store" });
+  if (!reply.ok) throw Object.assign(new Error(), { status: reply.status });
+  return reply.json();
+}
+
+function tiles(figures) {
+  const shown = {
+    "conversations": number(figures.known), "calls": number(figures.calls), "would have sent": size(figures.would), "sent": size(figures.sent),
+    "saved": share(figures.would, figures.sent), "tokens saved": tokens(Math.max(0, figures.would - figures.sent)),
+    "results cut": number(figures.cut), "cleared": number(figures.cleared), "read back here": number(figures.reads),
+    "passed open": number(figures.passed.reduce((sum, one) => sum + one.count, 0)),
+  };
+  const into = byId("tiles");
+  for (const [name, text] of Object.entries(shown)) {
+    let tile = document.getElementById("tile " + name);
+    if (!tile) {
+      tile = element("dd", { id: "tile " + name });
+      into.append(element("div", {}, element("dt", {}, name), tile));
+    }
+    set(tile, text);
+  }
+}
+
+const orders = {
+  last: (one, two) => two.last - one.last || two.number - one.number,
+  saved: (one, two) => (two.would - two.sent) - (one.would - one.sent),
+  would: (one, two) => two.would - one.would,
+};
+
+function row(one) {
+  let made = rows.get(one.number);
+  if (!made) {
+    const open = element("button", { type: "button", "aria-label": `Conversation ${one.number}` }, String(one.number));
+    open.addEventListener("click", () => choose(one.number));
+    made = element("tr", {}, element("td", {}, open), ...Array.from({ length: 9 }, () => element("td")));
+    rows.set(one.number, made);
+  }
+  const texts = [one.upstream, number(one.calls), size(one.would), size(one.sent), share(one.would, one.sent), number(one.cut), number(one.cleared),
+    number(one.passed), ago(Math.max(0, state.seconds - one.last))];
+  texts.forEach((text, at) => set(made.cells[at + 1], text));
+  if (state.chosen === one.number) made.setAttribute("aria-current", "true");
+  else made.removeAttribute("aria-current");
+  return made;
+}
+
+function list() {
+  const sorted = [...conversations.values()].sort(orders[byId("order").value]);
+  for (const gone of sorted.slice(state.most)) {
+    conversations.delete(gone.number);
+    rows.delete(gone.number);
+  }
+  const into = byId("rows"), made = sorted.slice(0, state.shown).map(row);
+  // A row that has the focus must not move under it.
+  const isHeld = into.contains(document.activeElement) && made.length === into.children.length;
+  if (!isHeld && made.some((one, at) => into.children[at] !== one) || made.length !== into.children.length) into.replaceChildren(...made);
+  const left = Math.min(sorted.length, state.most) - made.length;
+  set(byId("shown"), sorted.length ? `${made.length} of ${sorted.length} shown; the newest ${state.most} are kept.` : "None yet: set an agent's base URL to this server.");
+  byId("more").hidden = left <= 0;
+}
+
+function passed(figures) {
+  byId("nothing").hidden = figures.passed.length > 0;
+  byId("reasons").hidden = figures.passed.length === 0;
+  const text = JSON.stringify(figures.passed);
+  if (state.passed === text) return;
+  state.passed = text;
+  byId("passed").replaceChildren(...figures.passed.map((one) =>
+    element("tr", {}, element("td", {}, one.reason), element("td", {}, number(one.count)), element("td", {}, one.meaning))));
+}
+
+function draw(one) {
+  const text = JSON.stringify(one) + byId("sizes").clientWidth;
+  if (state.drawn === text) return;
+  state.drawn = text;
+  const count = one.sizes.length, most = Math.max(1, ...one.sizes.flat()), first = one.calls - count + 1;
+  const svg = chart(byId("sizes"), 240, (svg, width, height) => {
+    const left = 60, right = 10, top = 10, bottom = 24;
+    const x = (at) => left + (width - left - right) * at / Math.max(1, count - 1);
+    const y = (bytes) => height - bottom - (height - top - bottom) * bytes / most;
+    for (let step = 0; step <= 4; step += 1) {
+      const bytes = most * step / 4;
+      svg.append(element("svg:line", { class: "axis", x1: left, x2: width - right, y1: y(bytes), y2: y(bytes) }),
+        element("svg:text", { x: left - 6, y: y(bytes) + 4, "text-anchor": "end" }, size(Math.round(bytes))));
+    }
+    svg.append(element("svg:text", { x: width - right, y: height - 4, "text-anchor": "end" }, `calls ${first} to ${one.calls} →`));
+    for (const which of [0, 1]) {
+      const points = one.sizes.map((call, at) => `${x(at).toFixed(1)},${y(call[which]).toFixed(1)}`).join(" ");
+      svg.append(element("svg:polyline", { points, style: `stroke: var(--c${which})` }));
+      if (count === 1) svg.append(element("svg:circle", { cx: x(0), cy: y(one.sizes[0][which]), r: 4, style: `fill: var(--c${which})` }));
+    }
+  });
+  svg.setAttribute("aria-label", `Bytes of each call: the last would have sent ${size(one.sizes.at(-1)[0])} and sent ${size(one.sizes.at(-1)[1])}.`);
+  const changes = [...one.changes].reverse().map((change) => element("tr", {},
+    ...[String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)].map((text) => element("td", {}, text))));
+  byId("changes").replaceChildren(...changes);
+}
+
+async function details() {
+  if (state.chosen === null) return;
+  const number = state.chosen;
+  try {
+    const one = await ask("/conversations/" + number);
+    if (number !== state.chosen) return;
+    byId("one").hidden = false;
+    set(byId("title"), `Conversation ${number}`);
+    draw(one);
+  } catch (error) {
+    if (error.status === 404) { state.chosen = null; byId("one").hidden = true; } else throw error;
+  }
+}
+
+async function choose(number) {
+  state.chosen = number;
+  list();
+  try { await details(); byId("title").focus(); } catch { set(byId("state"), "The server does not answer."); }
+}
+
+async function look() {
+  try {
+    const figures = await ask("/figures?since=" + state.since);
+    if (figures.seconds < state.seconds) { conversations.clear(); rows.clear(); }
+    Object.assign(state, { since: figures.changed, seconds: figures.seconds, most: figures.most });
+    for (const one of figures.conversations) conversations.set(one.number, one);
+    tiles(figures);
+    list();
+    passed(figures);
+    await details();
+    byId("ask").hidden = true;
+    set(byId("state"), "Live. No content is shown; tokens are bytes divided by four.");
+  } catch (error) {
+    byId("ask").hidden = error.status !== 401;
+    set(byId("state"), error.status === 401 ? "The server asks for the token that it has printed at its start." : "The server does not answer. Trying again.");
+  }
+}
+
+byId("order").addEventListener("change", list);
+byId("more").addEventListener("click", () => { state.shown += PAGE; list(); });
+byId("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  state.token = byId("token").value.trim();
+  look();
+});
+(async () => {
+  for (;;) {
+    if (!document.hidden) await look();
+    await new Promise((resolve) => setTimeout(resolve, EVERY));
+  }
+})();

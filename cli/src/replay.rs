@@ -2,6 +2,7 @@
 //! what the model could still have seen.
 
 mod agent;
+mod bounds;
 mod card;
 mod figures;
 mod gone;
@@ -34,11 +35,12 @@ use crate::settings;
 use crate::transcript::{SkipReason, Source};
 pub(crate) use agent::Change;
 use agent::Replay;
+pub(crate) use bounds::{Bounds, Ungrounded};
 pub(crate) use card::{Card, Prices};
 pub(crate) use figures::{Figures, Summary};
 pub(crate) use look::Miss;
 use script::{Ruler, Script};
-pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
+pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// Name of the row for doing nothing.
@@ -200,6 +202,16 @@ pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
         }
     }
     totals
+}
+
+/// Bounds on success over all transcripts, by policy.
+pub(crate) fn all_bounds(replayed: &[Replayed], policies: usize) -> Vec<Bounds> {
+    let of = |index: usize| {
+        replayed
+            .iter()
+            .map(move |one| &one.replays[index].ungrounded[..])
+    };
+    (0..=policies).map(|index| Bounds::of(of(index))).collect()
 }
 
 /// A store for policies that name none.

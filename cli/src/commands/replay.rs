@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
-use crate::replay::{self, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary};
+use crate::replay::{
+    self, Bounds, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary, Ungrounded,
+};
 use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
 
@@ -18,7 +20,7 @@ use crate::{report, settings, units};
 #[derive(Serialize)]
 struct Output<'s> {
     prices: &'s Prices,
-    policies: Vec<OfPolicy>,
+    policies: Vec<OfPolicy<'s>>,
     skipped: Vec<NotRead<'s>>,
 }
 
@@ -30,10 +32,19 @@ struct NotRead<'s> {
 }
 
 #[derive(Serialize)]
-struct OfPolicy {
+struct OfPolicy<'s> {
     #[serde(flatten)]
     all: Summary,
-    traces: Vec<Summary>,
+    bounds: Bounds,
+    traces: Vec<OfTrace<'s>>,
+}
+
+#[derive(Serialize)]
+struct OfTrace<'s> {
+    #[serde(flatten)]
+    figures: Summary,
+    /// Edits and actions that repeat what was not in view, in order; the first would fail first.
+    ungrounded: &'s [Ungrounded],
 }
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
@@ -180,16 +191,21 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
 fn summaries<'s>(
     names: &[&str],
     totals: &[Figures],
-    replayed: &[Replayed],
+    replayed: &'s [Replayed],
     skipped: &'s [Skipped],
     prices: &'s Prices,
 ) -> Output<'s> {
     let card = prices.card;
+    let bounds = replay::all_bounds(replayed, names.len() - 1);
     let of_policy = |(index, name): (usize, &&str)| OfPolicy {
         all: totals[index].summary(name, card),
+        bounds: bounds[index].clone(),
         traces: replayed
             .iter()
-            .map(|one| one.replays[index].figures.summary(&one.name, card))
+            .map(|one| OfTrace {
+                figures: one.replays[index].figures.summary(&one.name, card),
+                ungrounded: &one.replays[index].ungrounded,
+            })
             .collect(),
     };
     Output {
@@ -211,6 +227,7 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &
         .iter()
         .map(|one| one.replays.iter().map(|replay| replay.figures).collect())
         .collect();
+    let bounds = replay::all_bounds(replayed, names.len() - 1);
     let seen = format!(
         "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
         units::count(replayed.len() as u64, "transcript"),
@@ -226,6 +243,7 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &
         replay::visibility(names, totals),
         replay::values(names, totals),
         replay::outcomes(names, totals, card),
+        replay::bounds(names, &bounds),
         replay::table_by_trace(names, &by_trace, card),
         replay::LEGEND.to_owned(),
     ];

@@ -10,6 +10,7 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::report::Outcome;
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
+use super::bounds::Ungrounded;
 use super::figures::Figures;
 use super::look::{Look, Miss};
 use super::pages::{Pages, Reading};
@@ -24,6 +25,8 @@ pub(crate) struct Replay {
     pub(crate) contexts: Vec<u64>,
     pub(crate) changes: Vec<Change>,
     pub(crate) misses: Vec<Miss>,
+    /// Edits and actions that repeat what was not in view, in order.
+    pub(crate) ungrounded: Vec<Ungrounded>,
 }
 
 /// A message that became shorter.
@@ -159,6 +162,7 @@ impl<'s, 't> Agent<'s, 't> {
         };
         let misses = look.at_evidence(total, &mut self.replay.figures);
         let gone = look.at_all(&misses, &mut self.replay.figures);
+        self.replay.ungrounded.extend(look.ungrounded());
         self.replay.misses.extend(misses);
         if let Some(reduction) = self.reduction {
             let reading = Reading {

@@ -108,12 +108,12 @@ impl Look<'_, '_> {
     }
 
     /// Returns true if one of the messages that hold `used` is whole, or its view `shows` it.
-    fn any(&self, used: &Use, shows: impl Fn(&View, usize) -> bool) -> bool {
+    pub(super) fn any(&self, used: &Use, shows: impl Fn(&View, usize) -> bool) -> bool {
         let view = |at: &usize| self.views.get(at).is_none_or(|view| shows(view, *at));
         used.results.iter().any(view)
     }
 
-    fn is_stored(&self, used: &Use) -> bool {
+    pub(super) fn is_stored(&self, used: &Use) -> bool {
         let views = used.results.iter().filter_map(|at| self.views.get(at));
         views
             .into_iter()

@@ -1,12 +1,14 @@
 //! Tables that compare the figures of several policies.
 
 use super::seen::share;
-use super::{Card, Figures};
+use super::{Bounds, Card, Figures};
 use crate::measure::Kind;
 use crate::output;
 
 /// A figure about nothing.
 const NOTHING: &str = "-";
+/// Room for names of tools, in characters.
+const NAME: usize = 28;
 
 /// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
 /// terminal of 80 columns.
@@ -94,6 +96,36 @@ pub(crate) fn outcomes(names: &[&str], totals: &[Figures], card: Card) -> String
             seen(total, Kind::Action),
             percent(ratio(total.bill_with_reads(card), none)),
             format!("{:.1}", 100.0 * total.reads as f64 / calls),
+        ]);
+    }
+    aligned(&rows)
+}
+
+/// Bounds on success, and the tools whose actions would fail first.
+pub(crate) fn bounds(names: &[&str], bounds: &[Bounds]) -> String {
+    let mut rows = vec![["policy", "at least", "at most", "first to fail"].map(str::to_owned)];
+    for (name, bounds) in names.iter().zip(bounds) {
+        let mut tools: Vec<(&String, &usize)> = bounds.first_to_fail.iter().collect();
+        tools.sort_by_key(|(tool, count)| (std::cmp::Reverse(**count), *tool));
+        let mut named = String::new();
+        for (tool, count) in tools {
+            let tool: String = output::visible(tool).chars().take(NAME).collect();
+            let next = format!("{tool} {count}");
+            if !named.is_empty() && named.len() + next.len() > NAME {
+                break;
+            }
+            named += if named.is_empty() { "" } else { ", " };
+            named += &next;
+        }
+        rows.push([
+            output::visible(name),
+            share_of(bounds.at_least as u64, bounds.transcripts as u64),
+            share_of(bounds.at_most as u64, bounds.transcripts as u64),
+            if named.is_empty() {
+                NOTHING.to_owned()
+            } else {
+                named
+            },
         ]);
     }
     aligned(&rows)

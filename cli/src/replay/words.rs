@@ -22,6 +22,8 @@ own         the same for names and lines from arguments of its own calls
 verdicts    exit codes and counts of tests, builds, installs that it could see
 failing     the same for their lines that report failures
 edits       old texts of edits in view    actions  values of calls that change
+at least    transcripts that succeed if what repeats a text out of view fails
+at most     the same, if it is read back wherever a hint leads to it
 flat        the bill with reads of 500 tokens each   flat/100  their number
 ";
 

@@ -254,3 +254,154 @@ fn options_name_the_reader_the_session_and_the_store() {
     assert!(ran.err.contains("has a tool \"fetch\""), "{}", ran.err);
     assert!(store.join("mine/trunc/2").is_file());
 }
+
+#[cfg(feature = "serve")]
+mod http {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// The next request of a connection: its head in lower case and its body. `None` if there is none.
+    fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+        let (mut head, mut line) = (String::new(), String::new());
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            head += &line.to_lowercase();
+        }
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+        stream.read_exact(&mut body).unwrap();
+        Some((head, String::from_utf8(body).unwrap()))
+    }
+
+    /// A server that answers calls with a log. Returns its URL, and what it sees.
+    fn server() -> (String, std::sync::mpsc::Receiver<(String, String)>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let (sender, seen) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, sender) = (BufReader::new(stream.unwrap()), sender.clone());
+                std::thread::spawn(move || {
+                    while let Some((head, body)) = request(&mut stream) {
+                        let body_of = if body.contains("tools/call") {
+                            result().to_string()
+                        } else if body.contains("tools/list") {
+                            listed("log").to_string().replace(":1,", ":\"offcut-0\",")
+                        } else {
+                            r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#
+                                .to_owned()
+                        };
+                        let answer = format!(
+                            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s\r\nContent-Length: {}\r\n\r\n{body_of}",
+                            body_of.len()
+                        );
+                        _ = sender.send((head, body));
+                        stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        (url, seen)
+    }
+
+    const OPENING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+
+    #[test]
+    fn a_server_over_http_gets_headers_from_the_environment_and_its_results_are_stored() {
+        let (home, (url, seen)) = (tempdir().unwrap(), server());
+        let options = [
+            "--url",
+            &url,
+            "--header",
+            "X-Key: a ${KEY} b",
+            "--bearer-token-env-var",
+            "TOKEN",
+        ];
+        let mut command = gateway(home.path(), &options);
+        command.env("KEY", "k-1").env("TOKEN", "t-1");
+        let ran = run_command(&mut command, &format!("{OPENING}\n{CALL}\n"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        assert!(
+            ran.out.contains("[offcut/1 truncated 108894B/20000L "),
+            "{}",
+            ran.out
+        );
+        let seen: Vec<_> = seen.try_iter().collect();
+        for (head, _) in &seen {
+            assert!(head.contains("x-key: a k-1 b\r\n"), "{head}");
+            assert!(head.contains("authorization: bearer t-1\r\n"), "{head}");
+        }
+        assert!(seen.last().unwrap().0.starts_with("delete /mcp "));
+    }
+
+    #[test]
+    fn a_signal_ends_the_session() {
+        let (home, (url, seen)) = (tempdir().unwrap(), server());
+        let (mut child, mut lines) = start(gateway(home.path(), &["--url", &url]));
+        let mut stdin = child.stdin.take().unwrap();
+        writeln!(stdin, "{OPENING}").unwrap();
+        next(&mut lines);
+        let term = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(term.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        assert!(
+            seen.try_iter()
+                .last()
+                .unwrap()
+                .0
+                .starts_with("delete /mcp ")
+        );
+    }
+
+    #[test]
+    fn with_wrong_settings_a_server_over_http_is_passed_as_it_is() {
+        let (home, (url, _seen)) = (tempdir().unwrap(), server());
+        fs::write(home.path().join("offcut.toml"), "max_lenght_for_trunc = 1").unwrap();
+        let ran = run_command(
+            &mut gateway(home.path(), &["--url", &url]),
+            &format!("{CALL}\n"),
+        );
+        assert_eq!(ran.out, format!("{}\n", result()));
+        assert!(ran.err.contains("without offcut"), "{}", ran.err);
+    }
+
+    #[test]
+    fn wrong_headers_and_urls_are_refused_without_their_values() {
+        let home = tempdir().unwrap();
+        for (options, words) in [
+            (&["--url", "http://u:hidden@a/"][..], "user name"),
+            (&["--url", "ftp://a/"], "http://"),
+            (
+                &["--url", "http://a/", "--header", "no colon hidden"],
+                "no colon",
+            ),
+            (
+                &["--url", "http://a/", "--header", "a b: hidden"],
+                "name is invalid",
+            ),
+            (
+                &[
+                    "--url",
+                    "http://a/",
+                    "--header",
+                    "a: ${OFFCUT_NO_SUCH}hidden",
+                ],
+                "OFFCUT_NO_SUCH",
+            ),
+        ] {
+            let ran = run_command(&mut gateway(home.path(), options), "");
+            assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+            assert!(
+                ran.err.contains(words) && !ran.err.contains("hidden"),
+                "{}",
+                ran.err
+            );
+        }
+    }
+}

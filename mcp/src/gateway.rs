@@ -1,8 +1,8 @@
 //! A gateway between a client and a server.
 
 mod conversation;
-mod lines;
-mod message;
+pub(crate) mod lines;
+pub(crate) mod message;
 mod pipes;
 mod settings;
 mod tools;

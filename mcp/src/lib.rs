@@ -27,6 +27,8 @@ mod blocks;
 mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
+#[cfg(feature = "http")]
+mod remote;
 mod result;
 mod same;
 mod schema;
@@ -35,6 +37,8 @@ mod structured;
 pub use error::ReduceError;
 #[cfg(feature = "gateway")]
 pub use gateway::{Asked, Conversation, FromClient, FromServer, Gateway, run};
+#[cfg(feature = "http")]
+pub use remote::{Remote, RemoteError};
 pub use result::reduce;
 pub use schema::OutputSchema;
 

@@ -8,10 +8,11 @@ use crate::units;
 
 /// Run an MCP server, and keep long results of its tools out of the model's context.
 ///
-/// Write this command in front of the server's own in an MCP client's configuration. Messages pass
-/// as they are; results over the limit are stored whole, and the model gets a preview, a hint, and a
-/// tool that reads what is stored. Stderr, signals and the exit code are the server's own. If
-/// something is wrong with the settings, the server runs without it.
+/// Write this command in front of the server's own in an MCP client's configuration, or, for a server
+/// over HTTP, its URL after `--url`. Messages pass as they are; results over the limit are stored
+/// whole, and the model gets a preview, a hint, and a tool that reads what is stored. Stderr, signals
+/// and the exit code are the server's own. If something is wrong with the settings, the server runs
+/// without it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
     /// Settings: a .toml or .json file, or the name of a built-in policy. Default:
@@ -38,7 +39,24 @@ pub(crate) struct Mcp {
     /// Maximum length of a message that is read; a longer one passes as it is.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
     pub(crate) max_message: u64,
+    /// URL of a server over streamable HTTP, in place of a command.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A header for each request to that server, such as 'Authorization: Bearer ${TOKEN}'. `${NAME}` is
+    /// the value of an environment variable, which keeps a secret out of the list of processes. May
+    /// be repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// Environment variable that holds a bearer token for that server, for clients that replace
+    /// `${NAME}` in arguments themselves.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME", requires = "url")]
+    pub(crate) bearer_token_env_var: Option<String>,
     /// The server's command and its arguments. Everything from the first word on is the server's.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[cfg_attr(feature = "serve", arg(required_unless_present = "url"))]
+    #[cfg_attr(not(feature = "serve"), arg(required = true))]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -1,9 +1,11 @@
 //! `offcut mcp`.
 
+#[cfg(feature = "serve")]
+mod remote;
 mod server;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +24,13 @@ const READER: &str = "read_stored_result";
 pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
+    #[cfg(feature = "serve")]
+    if let Some(url) = &args.url {
+        let code = remote::run(args, url, gateway(args), &runtime);
+        drop(inside);
+        runtime.shutdown_background();
+        return code.map(ExitCode::from);
+    }
     let gateway = match gateway(args) {
         Ok(gateway) => Arc::new(gateway),
         Err(failure) => {
@@ -92,9 +101,14 @@ fn session(args: &args::Mcp) -> String {
     }
     let directory = std::env::current_dir().unwrap_or_default();
     let mut digest = Sha256::new();
+    #[cfg(feature = "serve")]
+    let url = args.url.as_deref().map(OsStr::new);
+    #[cfg(not(feature = "serve"))]
+    let url: Option<&OsStr> = None;
     for word in [directory.as_os_str()]
         .into_iter()
         .chain(args.command.iter().map(OsString::as_os_str))
+        .chain(url)
     {
         // Lengths keep words apart.
         digest.update(word.len().to_le_bytes());

@@ -88,7 +88,7 @@ impl Gateway {
 impl Conversation {
     fn new(gateway: Arc<Gateway>) -> Self {
         let state = State {
-            reduction: Some(gateway.reduction.clone()),
+            reduction: gateway.reduction.clone(),
             waiting: WaitingRequests::default(),
             tools: Tools::default(),
             is_list_asked_for: false,
@@ -270,12 +270,9 @@ impl Conversation {
         self.gateway.max_message
     }
 
-    /// Logs that a message is too long.
-    pub(super) fn note_long(&self, from: &str) {
-        let most = self.gateway.max_message;
-        (self.gateway.log)(&format!(
-            "a message of {from} is longer than {most} bytes, and passes unread"
-        ));
+    /// The gateway whose settings hold.
+    pub(crate) fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
     }
 
     fn note(&self, call: &ToolCall, problem: &str) {

@@ -9,7 +9,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Splits a stream of bytes into lines.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     /// Start of the first line in the buffer.
@@ -23,7 +23,7 @@ pub(super) struct Lines<R> {
 
 /// A piece of the stream. All pieces together are the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'b> {
+pub(crate) enum Piece<'b> {
     /// A whole line with its line feed, which only the last line may lack.
     Line(&'b [u8]),
     /// A part of a line that is longer than the maximum.
@@ -36,7 +36,7 @@ pub(super) enum Piece<'b> {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// The lines of `reader`. A line with more than `max` bytes comes in parts.
-    pub(super) fn new(reader: R, max: usize) -> Self {
+    pub(crate) fn new(reader: R, max: usize) -> Self {
         Self {
             reader,
             buffer: Vec::new(),
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next piece; `None` at the end. Safe to drop before it is ready: nothing is lost.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         loop {
             let rest = &self.buffer[self.start..];
             let feed = memchr::memchr(b'\n', &rest[self.searched..]);

@@ -4,13 +4,13 @@ use offcut_json::{JsonText, Kind, Node, View, Watch};
 use serde_json::json;
 
 /// The key by which requests of revisions without sessions name their revision.
-pub(super) const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The beginning of all such keys.
 const PROTOCOL: &str = "io.modelcontextprotocol/";
 
 /// A message, as far as it is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Message<'m> {
+pub(crate) enum Message<'m> {
     Request {
         id: Node<'m>,
         method: &'m str,
@@ -32,7 +32,7 @@ pub(super) enum Message<'m> {
 impl<'m> Message<'m> {
     /// Reads a message. One in which a key is there twice is [`Other`](Self::Other), since its reader
     /// may take the first.
-    pub(super) fn read(json: &'m JsonText) -> Self {
+    pub(crate) fn read(json: &'m JsonText) -> Self {
         let watch = Watch::default();
         let looked = Node::watched_by(json, &watch);
         let _: [_; 5] = looked.pick(["id", "method", "params", "result", "error"]);
@@ -52,7 +52,7 @@ impl<'m> Message<'m> {
 }
 
 /// An id as a key, the same for each of its spellings.
-pub(super) fn key(id: Node<'_>) -> String {
+pub(crate) fn key(id: Node<'_>) -> String {
     let spelled = id.json().to_string();
     match id.kind() {
         Kind::String => id.as_str().map_or(spelled, |text| format!("\"{text}")),
@@ -71,12 +71,12 @@ pub(super) fn key(id: Node<'_>) -> String {
 }
 
 /// A message as JSON. `None` if it is not.
-pub(super) fn parse(message: &[u8]) -> Option<JsonText> {
+pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
     JsonText::parse(str::from_utf8(message).ok()?).ok()
 }
 
 /// The fields of a request's `_meta` with which each request says what it is about.
-pub(super) fn kept(meta: Option<Node<'_>>) -> Option<String> {
+pub(crate) fn kept(meta: Option<Node<'_>>) -> Option<String> {
     let fields = meta?
         .fields()
         .filter(|(name, _)| name.starts_with(PROTOCOL));
@@ -86,7 +86,7 @@ pub(super) fn kept(meta: Option<Node<'_>>) -> Option<String> {
 }
 
 /// The id of the task that a call has become.
-pub(super) fn task(result: &JsonText) -> Option<String> {
+pub(crate) fn task(result: &JsonText) -> Option<String> {
     let id = Node::root(result).get("task")?.text("taskId");
     (!id.is_empty()).then(|| id.to_owned())
 }

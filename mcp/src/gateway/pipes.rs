@@ -108,7 +108,7 @@ async fn pass_up(
             } => {
                 is_in_line = !is_last;
                 if is_first {
-                    conversation.note_long("the client");
+                    conversation.gateway().note_long("the client");
                 }
                 write(&mut server, &[bytes]).await
             }
@@ -157,7 +157,7 @@ async fn pass_down(
                 is_last,
             } => {
                 if is_first {
-                    conversation.note_long("the server");
+                    conversation.gateway().note_long("the server");
                 }
                 let client = match &mut held {
                     Some(client) => client,

@@ -32,11 +32,12 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 /// - no schemas are dropped
 /// - nothing is logged
 pub struct Gateway {
-    pub(super) reduction: ToolReduction,
+    /// `None` if nothing is to change.
+    pub(super) reduction: Option<ToolReduction>,
     pub(super) renamed: Option<Box<Renamed>>,
     pub(super) dropped: HashSet<String>,
-    pub(super) max_message: usize,
-    pub(super) log: Box<Log>,
+    pub(crate) max_message: usize,
+    pub(crate) log: Box<Log>,
 }
 
 impl Gateway {
@@ -44,7 +45,16 @@ impl Gateway {
     #[must_use]
     pub fn new(reduction: ToolReduction) -> Self {
         Self {
-            reduction,
+            reduction: Some(reduction),
+            ..Self::passing()
+        }
+    }
+
+    /// A gateway that changes nothing.
+    #[must_use]
+    pub fn passing() -> Self {
+        Self {
+            reduction: None,
             renamed: None,
             dropped: HashSet::new(),
             max_message: MAX_MESSAGE,
@@ -77,6 +87,14 @@ impl Gateway {
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message = bytes;
         self
+    }
+
+    /// Logs that a message is too long.
+    pub(crate) fn note_long(&self, from: &str) {
+        let most = self.max_message;
+        (self.log)(&format!(
+            "a message of {from} is longer than {most} bytes, and passes unread"
+        ));
     }
 
     /// Sends `log` a line about each message that passes unchanged though it should not. Lines hold no

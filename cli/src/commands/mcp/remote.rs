@@ -1,0 +1,107 @@
+//! `offcut mcp --url`: a server over HTTP.
+
+use std::sync::Arc;
+
+use offcut_mcp::{Gateway, Remote, RemoteError};
+use rustix::process::Signal;
+use tokio::runtime::Runtime;
+
+use crate::failure::{Failure, chain};
+use crate::{args, child, output};
+
+/// Advice for headers.
+const HEADER: &str =
+    "write --header 'Authorization: Bearer ${TOKEN}' with TOKEN in the environment";
+
+/// Carries the messages between this program's client and the server. Returns the exit code: 128 and
+/// the signal's number if a signal ended it.
+pub(super) fn run(
+    args: &args::Mcp,
+    url: &str,
+    gateway: Result<Gateway, Failure>,
+    runtime: &Runtime,
+) -> Result<u8, Failure> {
+    let remote = remote(args, url)?;
+    let gateway = gateway.unwrap_or_else(|failure| {
+        output::report(&failure);
+        output::warn("passing everything as it is, without offcut");
+        Gateway::passing().log(output::warn)
+    });
+    runtime.block_on(async {
+        let mut signals = child::listen()
+            .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;
+        let mut ended_by = None;
+        let stop = async {
+            while let Some(signal) = signals.recv().await {
+                // A terminal's signals are for the client too, which ends this program by its stdin.
+                if signal == Signal::TERM || signal == Signal::HUP || signal == Signal::INT {
+                    ended_by = Some(signal);
+                    return;
+                }
+            }
+        };
+        let client = (tokio::io::stdin(), tokio::io::stdout());
+        let conversation = Arc::new(gateway).conversation();
+        // A client that has gone needs no answer.
+        let done = remote.run(&conversation, client, stop).await;
+        match (ended_by, done) {
+            (Some(signal), _) => Ok(128 + child::signal_number(signal)),
+            (None, Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(
+                Failure::new(format!("the server can't be used: {}", chain(&error))),
+            ),
+            _ => Ok(0),
+        }
+    })
+}
+
+fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {
+    let failed = |error: RemoteError| {
+        Failure::usage(
+            format!("--url: {error}"),
+            "name a URL such as https://example.com/mcp",
+        )
+    };
+    let mut remote = Remote::new(url).map_err(failed)?;
+    for header in &args.header {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            Failure::usage(
+                "--header: there is no colon after the header's name",
+                HEADER,
+            )
+        })?;
+        let value = expanded(value)?;
+        remote = remote
+            .header(name, &value)
+            .map_err(|error| Failure::usage(format!("--header {name:?}: {error}"), HEADER))?;
+    }
+    if let Some(name) = &args.bearer_token_env_var {
+        let token = variable(name)?;
+        let added = remote.header("Authorization", &format!("Bearer {token}"));
+        remote = added.map_err(|error| Failure::usage(format!("{name}: {error}"), HEADER))?;
+    }
+    Ok(remote)
+}
+
+/// A text with the values of the environment variables that it names as `${NAME}`.
+fn expanded(text: &str) -> Result<String, Failure> {
+    let (mut all, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
+        all.push_str(before);
+        all.push_str(&variable(name)?);
+        rest = after;
+    }
+    all.push_str(rest);
+    Ok(all)
+}
+
+fn variable(name: &str) -> Result<String, Failure> {
+    std::env::var(name).map_err(|_| {
+        Failure::usage(
+            format!("the environment variable {name:?} is not set, or not text"),
+            "set it in the client's configuration, under \"env\"",
+        )
+    })
+}

@@ -1,0 +1,146 @@
+//! The messages of a client, a line each, on their way to a server over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::DuplexStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::body::in_parts;
+use super::cancel::Cancel;
+use super::connection::Body;
+use super::exchange::Exchange;
+use super::link::Link;
+use super::meaning::Meaning;
+use super::stream;
+use crate::gateway::lines::{Lines, Piece};
+
+/// Time for the answers that a client may still want after its last message.
+const LAST_ANSWERS: Duration = Duration::from_secs(60);
+/// Time for a session to start before the next message is sent.
+const START: Duration = Duration::from_secs(60);
+/// Time for an answer before the next message is sent, where the order of messages counts.
+const ORDER: Duration = Duration::from_secs(5);
+
+/// Sends the client's messages to the server until the client has said its last and has its answers.
+pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
+    let mut lines = Lines::new(from_client, link.max);
+    let mut running = JoinSet::new();
+    // Streams that a server keeps open for as long as it likes.
+    let mut streams = JoinSet::new();
+    streams.spawn(listen(link.clone()));
+    let mut long: Option<mpsc::Sender<Bytes>> = None;
+    loop {
+        let piece = tokio::select! {
+            biased;
+            Some(_) = running.join_next() => continue,
+            piece = lines.next() => piece,
+        };
+        let Ok(Some(piece)) = piece else { break };
+        match piece {
+            Piece::Line(line) if line.trim_ascii().is_empty() => {}
+            Piece::Line(line) => {
+                let meaning = link.read(line);
+                let cancelled = meaning.cancels.as_deref();
+                if cancelled.is_some_and(|key| link.cancel(key, &meaning)) {
+                    continue;
+                }
+                let patience = patience(&meaning);
+                let is_endless = meaning.is("subscriptions/listen");
+                let (done, finished) = oneshot::channel();
+                let exchange = Exchange {
+                    message: Bytes::copy_from_slice(line.trim_ascii()),
+                    meaning,
+                    cancel: Arc::new(Cancel::default()),
+                    done: Some(done),
+                };
+                link.begun(&exchange.meaning, &exchange.cancel);
+                let set = if is_endless {
+                    &mut streams
+                } else {
+                    &mut running
+                };
+                set.spawn(exchange.run(link.clone()));
+                if let Some(patience) = patience {
+                    _ = timeout(patience, finished).await;
+                }
+            }
+            Piece::Part {
+                bytes,
+                is_first,
+                is_last,
+            } => {
+                if is_first {
+                    let (parts, body) = in_parts();
+                    running.spawn(send_long(link.clone(), body));
+                    long = Some(parts);
+                }
+                if let Some(parts) = &long {
+                    // A server that reads no more has answered.
+                    _ = parts.send(Bytes::copy_from_slice(bytes)).await;
+                }
+                if is_last {
+                    long = None;
+                }
+            }
+        }
+    }
+    link.say_last();
+    let answers = async { while running.join_next().await.is_some() {} };
+    _ = timeout(LAST_ANSWERS, answers).await;
+}
+
+/// The time that the next message waits for the answer to this one. Answers to calls are not waited
+/// for; connections are, since they don't keep messages in order.
+fn patience(meaning: &Meaning) -> Option<Duration> {
+    match &meaning.method {
+        Some(method) if meaning.id.is_some() => match method.as_str() {
+            "initialize" => Some(START),
+            // Headers of calls depend on it.
+            "tools/list" => Some(ORDER),
+            _ => None,
+        },
+        _ => Some(ORDER),
+    }
+}
+
+/// Sends a message that comes in parts, and was not read.
+async fn send_long(link: Arc<Link>, body: Body) {
+    let mut exchange = Exchange {
+        message: Bytes::new(),
+        meaning: Meaning::default(),
+        cancel: Arc::new(Cancel::default()),
+        done: None,
+    };
+    let (headers, _) = link.head(&exchange.meaning);
+    let passed = match link.connection.send_stream(&headers, body).await {
+        Ok(response) => exchange.answered(&link, response).await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = passed {
+        link.failed(&failure, &exchange.meaning).await;
+    }
+}
+
+/// Listens to the open session's messages outside of answers.
+async fn listen(link: Arc<Link>) {
+    let mut open = link.opened_sessions();
+    loop {
+        let has_session = *open.borrow_and_update() > 0;
+        tokio::select! {
+            () = stream::listen(&link), if has_session => {
+                if open.changed().await.is_err() {
+                    return;
+                }
+            }
+            changed = open.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}

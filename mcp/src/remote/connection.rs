@@ -1,0 +1,160 @@
+//! Requests to the server, and its answers' heads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::address::{RemoteError, is_same_origin};
+use super::failure::Failure;
+
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// The body of a request.
+pub(super) type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Maximum number of redirects that are followed for one request.
+const MAX_REDIRECTS: usize = 5;
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// The server's URL, and connections to it.
+pub(super) struct Connection {
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+    url: Uri,
+    headers: HeaderMap,
+}
+
+impl Connection {
+    /// Prepares connections. `headers` are sent with each request.
+    pub(super) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(BuilderVerifierExt::with_platform_verifier)
+            .map_err(RemoteError::Certificates)?
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .build(connector);
+        Ok(Self {
+            client,
+            url,
+            headers,
+        })
+    }
+
+    /// The server's URL.
+    pub(super) fn url(&self) -> &Uri {
+        &self.url
+    }
+
+    /// Sends a request whose body is at hand, and follows redirects to the same server, which keep
+    /// method and body. Any status is an answer.
+    pub(super) async fn send(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let mut url = self.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let whole = Full::new(body.clone()).map_err(|never| match never {});
+            let response = self
+                .send_to(&url, method, headers, whole.boxed_unsync())
+                .await?;
+            if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED
+            {
+                return Ok(response);
+            }
+            let keeps_method = matches!(
+                response.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let next = response.headers().get(LOCATION);
+            let next = next.and_then(|next| resolve(&url, next));
+            match next {
+                Some(next) if keeps_method && is_same_origin(&self.url, &next) => url = next,
+                _ => return Err(Failure::Redirected),
+            }
+        }
+        Err(Failure::Redirected)
+    }
+
+    /// Sends a request whose body comes in parts. Redirects are not followed.
+    pub(super) async fn send_stream(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response<Incoming>, Failure> {
+        self.send_to(&self.url, &Method::POST, headers, body).await
+    }
+
+    async fn send_to(
+        &self,
+        url: &Uri,
+        method: &Method,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response<Incoming>, Failure> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = url.clone();
+        let all = request.headers_mut();
+        let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
+        all.insert(USER_AGENT, HeaderValue::from_static(agent));
+        if method == Method::POST {
+            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let both = HeaderValue::from_static("application/json, text/event-stream");
+            all.insert(ACCEPT, both);
+        } else {
+            all.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        }
+        // The user's header replaces one of ours.
+        for name in self.headers.keys() {
+            all.remove(name);
+        }
+        for (name, value) in self.headers.iter().chain(headers) {
+            all.append(name, value.clone());
+        }
+        let response = self.client.request(request).await;
+        let response = response.map_err(|error| Failure::unreachable(&error))?;
+        let encoding = response.headers().get(CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| encoding != "identity") {
+            return Err(Failure::Compressed);
+        }
+        Ok(response)
+    }
+}
+
+/// The URL that a redirect names: a whole one, or a path on the same server.
+fn resolve(from: &Uri, location: &HeaderValue) -> Option<Uri> {
+    let location: Uri = location.to_str().ok()?.parse().ok()?;
+    if location.authority().is_some() && location.scheme().is_some() {
+        return Some(location);
+    }
+    let path = location.path_and_query()?.as_str();
+    let mut parts = from.clone().into_parts();
+    parts.path_and_query = path.starts_with('/').then(|| path.parse().ok())?;
+    Uri::from_parts(parts).ok()
+}

@@ -1,0 +1,185 @@
+//! One message of the client, and what the server answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use offcut_json::{Node, View};
+use tokio::io::AsyncReadExt;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::body::{BodyReader, Kind, kind};
+use super::cancel::Cancel;
+use super::failure::Failure;
+use super::link::Link;
+use super::meaning::Meaning;
+use super::session::SESSION;
+use super::stream;
+use crate::gateway::message::parse;
+
+/// Time for a new session to be started.
+const RENEWAL: Duration = Duration::from_secs(30);
+/// Maximum number of bytes of an error's body that are read.
+const MAX_ERROR: usize = 64 * 1024;
+
+/// A message of the client on its way to the server.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) message: Bytes,
+    pub(super) meaning: Meaning,
+    pub(super) cancel: Arc<Cancel>,
+    /// Dropped once the server has answered.
+    pub(super) done: Option<oneshot::Sender<()>>,
+}
+
+impl Exchange {
+    /// Sends the message, and passes what the server answers to the client.
+    pub(super) async fn run(mut self, link: Arc<Link>) {
+        let cancel = self.cancel.clone();
+        let sent = tokio::select! {
+            biased;
+            () = cancel.now.notified() => None,
+            sent = self.send(&link) => Some(sent),
+        };
+        let passed = match sent {
+            None => Ok(()),
+            Some(Ok(response)) => self.answered(&link, response).await,
+            Some(Err(failure)) => Err(failure),
+        };
+        if let Err(failure) = passed {
+            link.failed(&failure, &self.meaning).await;
+        }
+        link.ended(&self.meaning, &cancel);
+    }
+
+    /// Sends the message; a second time if the session had ended and a new one could be started.
+    async fn send(&self, link: &Arc<Link>) -> Result<Response<Incoming>, Failure> {
+        let mut is_renewed = false;
+        loop {
+            let (headers, nth) = link.head(&self.meaning);
+            let has_session = headers.contains_key(SESSION);
+            let sent = link.connection.send(&Method::POST, &headers, &self.message);
+            let response = sent.await?;
+            let has_ended = response.status() == StatusCode::NOT_FOUND && has_session;
+            if !has_ended || is_renewed {
+                return Ok(response);
+            }
+            let failure = Failure::of(&response);
+            renew(link, nth).await.map_err(|error| match error {
+                Some(error) => Failure::NoSession(error.to_string()),
+                None => failure,
+            })?;
+            is_renewed = true;
+        }
+    }
+
+    /// Passes an answer to the client.
+    pub(super) async fn answered(
+        &mut self,
+        link: &Arc<Link>,
+        response: Response<Incoming>,
+    ) -> Result<(), Failure> {
+        if !response.status().is_success() {
+            let failure = Failure::of(&response);
+            let Some(error) = error_in(response).await else {
+                return Err(failure);
+            };
+            link.answer_with(&error, &failure, &self.meaning).await;
+            return Ok(());
+        }
+        if self.meaning.is("initialize") {
+            link.session().started(response.headers(), &self.message);
+        } else if self.meaning.is("notifications/initialized") {
+            link.opened(&self.message);
+        }
+        match kind(response.headers()) {
+            Kind::Json => self.whole(link, response.into_body()).await,
+            Kind::Events => {
+                let cancel = self.cancel.clone();
+                stream::follow(link, response, &self.meaning, &cancel, &mut self.done).await
+            }
+            Kind::Other if self.meaning.request_id().is_some() && !is_empty(&response) => {
+                Err(Failure::NoMessage)
+            }
+            Kind::Other => Ok(()),
+        }
+    }
+
+    /// Passes an answer of one message.
+    async fn whole(&self, link: &Link, body: Incoming) -> Result<(), Failure> {
+        let mut reader = BodyReader::new(body);
+        let mut message = Vec::new();
+        let most = (link.max as u64).saturating_add(1);
+        let read = (&mut reader).take(most).read_to_end(&mut message).await;
+        read.map_err(|_| Failure::BrokeOff)?;
+        if message.len() > link.max {
+            let passed = link.to_client.line_of(message, &mut reader).await;
+            return passed.map_err(|_| Failure::BrokeOff);
+        }
+        if !message.trim_ascii().is_empty() {
+            link.deliver(&message, &self.meaning).await;
+        } else if self.meaning.request_id().is_some() {
+            return Err(Failure::NoMessage);
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for an answer that has no body.
+fn is_empty(response: &Response<Incoming>) -> bool {
+    response.body().size_hint().exact() == Some(0)
+}
+
+/// Starts a new session in place of the `nth`, unless that has been done. Fails without an error if
+/// the client's `initialize` is unknown.
+async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<Failure>> {
+    let _one = link.renewing.lock().await;
+    let (opening, opened) = {
+        let session = link.session();
+        if session.nth != nth {
+            return Ok(());
+        }
+        (session.opening.clone().ok_or(None)?, session.opened.clone())
+    };
+    link.note("the session has ended; starting a new one");
+    let meaning = link.read(&opening);
+    let started = async {
+        let (headers, _) = link.head(&meaning);
+        let sent = link.connection.send(&Method::POST, &headers, &opening);
+        let response = sent.await?;
+        if !response.status().is_success() {
+            return Err(Failure::of(&response));
+        }
+        link.session().started(response.headers(), &opening);
+        if !stream::is_welcome(link, response, &meaning).await {
+            return Err(Failure::NoMessage);
+        }
+        let Some(opened) = opened else { return Ok(()) };
+        let (headers, _) = link.head(&link.read(&opened));
+        let sent = link.connection.send(&Method::POST, &headers, &opened);
+        let response = sent.await?;
+        if !response.status().is_success() {
+            return Err(Failure::of(&response));
+        }
+        link.opened(&opened);
+        Ok(())
+    };
+    let started = timeout(RENEWAL, started).await;
+    started.unwrap_or(Err(Failure::BrokeOff)).map_err(Some)
+}
+
+/// The error object of JSON-RPC in the body of an answer that is not a success.
+async fn error_in(response: Response<Incoming>) -> Option<String> {
+    let body = Limited::new(response.into_body(), MAX_ERROR).collect();
+    let body = body.await.ok()?.to_bytes();
+    let json = parse(&body)?;
+    // Some servers leave out the id of a message that they have not read.
+    let error = Node::root(&json).get("error")?;
+    let is_one = error.has("code") && error.has("message") && json.is_plain();
+    is_one.then(|| error.json().to_string())
+}

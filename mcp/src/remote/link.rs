@@ -1,0 +1,215 @@
+//! The link between a client and a server over HTTP: what all exchanges share.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use offcut_json::View;
+use tokio::sync::watch;
+
+use super::address::shown;
+use super::cancel::Cancel;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::meaning::Meaning;
+use super::parameters::Parameters;
+use super::session::{SESSION, Session};
+use super::to_client::ToClient;
+use crate::gateway::Gateway;
+use crate::gateway::message::{Message, key, parse};
+
+/// The state that all exchanges of one client with one server share.
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    pub(super) to_client: ToClient,
+    /// Maximum length in bytes of a message that is read.
+    pub(super) max: usize,
+    /// Held while a new session is started in place of one that has ended.
+    pub(super) renewing: tokio::sync::Mutex<()>,
+    gateway: Arc<Gateway>,
+    session: Mutex<Session>,
+    tools: Mutex<Parameters>,
+    /// Requests that have not been answered, by the keys of their ids.
+    running: Mutex<HashMap<String, Arc<Cancel>>>,
+    /// Number of the session that is open.
+    open: watch::Sender<u64>,
+    /// True once the client has said its last.
+    last_said: watch::Sender<bool>,
+}
+
+/// The relation of a server's message to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Result,
+    Error,
+    /// Something else.
+    Other,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is made in one step, so the state is whole even after a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection, to_client: ToClient, gateway: Arc<Gateway>) -> Self {
+        Self {
+            connection,
+            to_client,
+            max: gateway.max_message,
+            renewing: tokio::sync::Mutex::default(),
+            gateway,
+            session: Mutex::default(),
+            tools: Mutex::default(),
+            running: Mutex::default(),
+            open: watch::Sender::new(0),
+            last_said: watch::Sender::new(false),
+        }
+    }
+
+    pub(super) fn session(&self) -> MutexGuard<'_, Session> {
+        locked(&self.session)
+    }
+
+    /// Reads a message of the client.
+    pub(super) fn read(&self, message: &[u8]) -> Meaning {
+        Meaning::read(message, &locked(&self.tools))
+    }
+
+    /// The headers of a request, and the number of the session that they name.
+    pub(super) fn head(&self, meaning: &Meaning) -> (HeaderMap, u64) {
+        let session = self.session();
+        (session.headers(meaning), session.nth)
+    }
+
+    /// Notes that the client has said, in `message`, that the session is open.
+    pub(super) fn opened(&self, message: &Bytes) {
+        let mut session = self.session();
+        session.opened = Some(message.clone());
+        self.open.send_replace(session.nth);
+    }
+
+    /// Number of the session that is open; 0 before the first.
+    pub(super) fn opened_sessions(&self) -> watch::Receiver<u64> {
+        self.open.subscribe()
+    }
+
+    /// Notes that the client has said its last.
+    pub(super) fn say_last(&self) {
+        self.last_said.send_replace(true);
+    }
+
+    /// Waits until the client has said its last.
+    pub(super) async fn last_said(&self) {
+        _ = self.last_said.subscribe().wait_for(|said| *said).await;
+    }
+
+    /// Expects an answer to a request.
+    pub(super) fn begun(&self, meaning: &Meaning, cancel: &Arc<Cancel>) {
+        if let Some(key) = meaning.request_key() {
+            locked(&self.running).insert(key.to_owned(), cancel.clone());
+        }
+    }
+
+    /// Expects no answer any more.
+    pub(super) fn ended(&self, meaning: &Meaning, cancel: &Arc<Cancel>) {
+        let Some(key) = meaning.request_key() else {
+            return;
+        };
+        let mut running = locked(&self.running);
+        if running.get(key).is_some_and(|one| Arc::ptr_eq(one, cancel)) {
+            running.remove(key);
+        }
+    }
+
+    /// Ends a request that its client has cancelled. Returns true if the server need not be told: in
+    /// revisions without sessions, the end of the connection says it.
+    pub(super) fn cancel(&self, key: &str, meaning: &Meaning) -> bool {
+        let Some(cancel) = locked(&self.running).get(key).cloned() else {
+            return false;
+        };
+        cancel.is_over.store(true, Ordering::Relaxed);
+        let is_told = meaning.revision.is_some() || self.session().nth == 0;
+        if is_told {
+            cancel.now.notify_one();
+        }
+        is_told
+    }
+
+    /// Learns from a message of the server's, and says what it is to the request that `meaning` is of.
+    pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Answer {
+        let Some(json) = parse(message) else {
+            return Answer::Other;
+        };
+        match Message::read(&json) {
+            Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
+                // A server may answer in a stream other than the request's own.
+                if let Some(cancel) = locked(&self.running).get(&key(id)) {
+                    cancel.is_over.store(true, Ordering::Relaxed);
+                    cancel.now.notify_one();
+                }
+                Answer::Other
+            }
+            Message::Response { result, .. } => {
+                let Some(result) = result else {
+                    return Answer::Error;
+                };
+                if meaning.is("initialize") {
+                    let revision = result.text("protocolVersion");
+                    self.session().revision = Some(revision.to_owned());
+                } else if meaning.is("tools/list") {
+                    locked(&self.tools).learn(result);
+                }
+                Answer::Result
+            }
+            _ => Answer::Other,
+        }
+    }
+
+    /// Passes a message of the server's to the client. Returns true if it answers the request that
+    /// `meaning` is of.
+    pub(super) async fn deliver(&self, message: &[u8], meaning: &Meaning) -> bool {
+        let answer = self.learn(message, meaning);
+        self.to_client.line(message).await;
+        answer != Answer::Other
+    }
+
+    /// Answers a request with an error of the server's.
+    pub(super) async fn answer_with(&self, error: &str, failure: &Failure, meaning: &Meaning) {
+        if let Some(id) = meaning.request_id() {
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+            self.to_client.line(answer.as_bytes()).await;
+        } else {
+            self.note(&failure.to_string());
+        }
+    }
+
+    /// Tells the client, or the log, that a message got no answer.
+    pub(super) async fn failed(&self, failure: &Failure, meaning: &Meaning) {
+        self.note(&failure.to_string());
+        if let Some(answer) = failure.answer(meaning, &self.shown()) {
+            self.to_client.line(answer.as_bytes()).await;
+        }
+    }
+
+    /// Ends the session.
+    pub(super) async fn close(&self) {
+        let (headers, _) = self.head(&Meaning::default());
+        if headers.contains_key(SESSION) {
+            let nothing = Bytes::new();
+            let sent = self.connection.send(&Method::DELETE, &headers, &nothing);
+            // A server may keep its sessions.
+            _ = sent.await;
+        }
+    }
+
+    pub(super) fn note(&self, line: &str) {
+        (self.gateway.log)(&format!("{}: {line}", self.shown()));
+    }
+
+    fn shown(&self) -> String {
+        shown(self.connection.url())
+    }
+}

@@ -1,0 +1,113 @@
+//! The parts of a client's message that decide about its request.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use offcut_json::{Node, View};
+
+use super::parameters::{Parameters, encoded};
+use crate::gateway::message::{Message, REVISION, key, parse};
+
+/// The first revision whose requests name their method in headers.
+const WITH_HEADERS: &str = "2026-07-28";
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// A message, as far as a transport reads it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meaning {
+    /// The id as JSON, and as a key. `None` for a notification.
+    pub(super) id: Option<(String, String)>,
+    /// `None` for a response.
+    pub(super) method: Option<String>,
+    /// The revision that the message names itself: one without sessions.
+    pub(super) revision: Option<String>,
+    /// The key of the request that a notification cancels.
+    pub(super) cancels: Option<String>,
+    /// Headers that repeat parts of the message, as revisions without sessions want them.
+    headers: HeaderMap,
+}
+
+impl Meaning {
+    /// Reads a message. One that is not JSON means nothing.
+    pub(super) fn read(message: &[u8], tools: &Parameters) -> Self {
+        let Some(json) = parse(message) else {
+            return Self::default();
+        };
+        match Message::read(&json) {
+            Message::Request { id, method, params } => Self {
+                id: Some((id.json().to_string(), key(id))),
+                ..Self::named(method, params, tools)
+            },
+            Message::Notification { method, params } => {
+                let cancelled = params.filter(|_| method == "notifications/cancelled");
+                let cancelled = cancelled.and_then(|params| params.get("requestId"));
+                Self {
+                    cancels: cancelled.map(key),
+                    ..Self::named(method, params, tools)
+                }
+            }
+            Message::Response { id, .. } => Self {
+                id: Some((id.json().to_string(), key(id))),
+                ..Self::default()
+            },
+            Message::Other => Self::default(),
+        }
+    }
+
+    fn named(method: &str, params: Option<Node<'_>>, tools: &Parameters) -> Self {
+        let meta = params.and_then(|params| params.get("_meta"));
+        let revision = meta.map_or("", |meta| meta.text(REVISION));
+        let mut headers = HeaderMap::new();
+        if let Ok(method) = HeaderValue::from_str(method) {
+            headers.insert(METHOD, method);
+        }
+        let of_name = match method {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+            _ => "",
+        };
+        let name = params.map_or("", |params| params.text(of_name));
+        if let Some(value) = encoded(name).filter(|_| !name.is_empty()) {
+            headers.insert(NAME, value);
+        }
+        if method == "tools/call" {
+            let arguments = params.and_then(|params| params.get("arguments"));
+            headers.extend(
+                arguments
+                    .into_iter()
+                    .flat_map(|all| tools.headers(name, all)),
+            );
+        }
+        Self {
+            method: Some(method.to_owned()),
+            revision: (!revision.is_empty()).then(|| revision.to_owned()),
+            headers,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is(&self, method: &str) -> bool {
+        self.method.as_deref() == Some(method)
+    }
+
+    /// The id of a request, as JSON.
+    pub(super) fn request_id(&self) -> Option<&str> {
+        let (id, _) = self.id.as_ref().filter(|_| self.method.is_some())?;
+        Some(id)
+    }
+
+    /// The key of a request's id.
+    pub(super) fn request_key(&self) -> Option<&str> {
+        let (_, key) = self.id.as_ref().filter(|_| self.method.is_some())?;
+        Some(key)
+    }
+
+    /// The headers for a message of this revision.
+    pub(super) fn headers(&self, revision: Option<&str>) -> HeaderMap {
+        if revision.is_some_and(|revision| revision >= WITH_HEADERS) {
+            self.headers.clone()
+        } else {
+            HeaderMap::new()
+        }
+    }
+}

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let store = store.and_then(|path| std::path::absolute(path).ok());
     let (upstream, variable) = upstream_of(agent)?;
     if let Some(url) = std::env::var(variable).ok().filter(|url| !url.is_empty()) {
+        let url = without_version(&url).to_owned();
         serve.upstreams.insert(upstream.to_owned(), url);
     }
     let runtime = serving::runtime()?;
@@ -88,6 +89,12 @@ fn upstream_of(agent: Agent) -> Result<(&'static str, &'static str), Failure> {
             ),
         )),
     }
+}
+
+/// A base URL without the version at its end, which many write there and all paths of requests begin with.
+fn without_version(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url)
 }
 
 /// Leads an agent to the server at `url`, and lets it read the store in the directory `store`.
@@ -183,5 +190,12 @@ mod tests {
             "allow"
         );
         assert!(upstream_of(Agent::Pi).is_err());
+        for url in [
+            "http://lab:4000",
+            "http://lab:4000/v1",
+            "http://lab:4000/v1/",
+        ] {
+            assert_eq!(without_version(url), "http://lab:4000");
+        }
     }
 }

@@ -11,7 +11,10 @@ use crate::model::Call;
 use crate::script::Tools;
 use crate::session::{Client, Offcut};
 
-struct Codex;
+struct Codex {
+    /// The model is that of the provider that it knows, whose base URL `offcut wrap` sets.
+    is_built_in: bool,
+}
 
 /// Number of bytes that are read of a file at once.
 const LONGEST: usize = 8_000;
@@ -60,12 +63,16 @@ impl Tools for Codex {
 
     fn lines_read(&self, result: &str) -> Vec<String> {
         let page = result.split_once("\nOutput:\n").map(|(_, page)| page);
+        // The page may end inside a character.
+        let page = page.map(|page| page.trim_end_matches('\u{fffd}'));
         let lines = page.into_iter().flat_map(str::lines);
         lines.map(ToOwned::to_owned).collect()
     }
 
-    fn line_shown(&self, line: &str) -> String {
-        line[..line.floor_char_boundary(LONGEST)].to_owned()
+    fn page_shown(&self, lines: Vec<String>) -> Vec<String> {
+        let page = lines.join("\n");
+        let shown = &page[..page.floor_char_boundary(LONGEST)];
+        shown.lines().map(ToOwned::to_owned).collect()
     }
 }
 
@@ -80,15 +87,22 @@ impl Client for Codex {
 
     fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
         let [node, server] = mcp.each_ref().map(|path| path.display());
-        let settings = format!(
-            r#"# A model that the client does not know has its tools in the request.
-model = "scripted"
-model_provider = "probe"
+        let provider = if self.is_built_in {
+            format!("openai_base_url = \"{url}/v1\"")
+        } else {
+            format!(
+                r#"model_provider = "probe"
 [model_providers.probe]
 name = "probe"
 base_url = "{url}/v1"
 wire_api = "responses"
-env_key = "PROBE_KEY"
+env_key = "PROBE_KEY""#
+            )
+        };
+        let settings = format!(
+            r#"# A model that the client does not know has its tools in the request.
+model = "scripted"
+{provider}
 [mcp_servers.probe]
 command = "{node}"
 args = ["{server}"]
@@ -128,7 +142,7 @@ default_tools_approval_mode = "approve"
         std::fs::write(path, trusted).unwrap();
     }
 
-    fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
+    fn start(&self, command: &mut Command, _home: &Path, url: &str) {
         command
             .args([
                 "exec",
@@ -137,7 +151,9 @@ default_tools_approval_mode = "approve"
                 "workspace-write",
             ])
             .arg("Work in this project.")
-            .env("PROBE_KEY", "none");
+            .env("PROBE_KEY", "none")
+            .env("CODEX_API_KEY", "none")
+            .env("OPENAI_BASE_URL", format!("{url}/v1"));
     }
 
     fn differs(&self, line: &str) -> bool {
@@ -152,5 +168,13 @@ default_tools_approval_mode = "approve"
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_works_the_same_and_costs_less() {
-    compare(|| Codex, Offcut::Installed);
+    let is_built_in = false;
+    compare(|| Codex { is_built_in }, Offcut::Installed);
+}
+
+#[test]
+#[ignore = "needs Codex: scripts/agents codex"]
+fn codex_works_the_same_with_a_server_before_its_provider() {
+    let is_built_in = true;
+    compare(|| Codex { is_built_in }, Offcut::Wrapping);
 }

@@ -96,3 +96,9 @@ impl Client for GeminiCli {
 fn gemini_cli_works_the_same_and_costs_less() {
     compare(|| GeminiCli, Offcut::Installed);
 }
+
+#[test]
+#[ignore = "needs Gemini CLI: scripts/agents gemini-cli"]
+fn gemini_cli_works_the_same_with_a_server_before_its_provider() {
+    compare(|| GeminiCli, Offcut::Wrapping);
+}

@@ -82,12 +82,19 @@ impl Model {
 }
 
 async fn answer(State(model): State<Model>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    if headers.contains_key(header::UPGRADE) {
+        return StatusCode::UPGRADE_REQUIRED.into_response();
+    }
     if body.is_empty() {
         return StatusCode::OK.into_response();
     }
     assert!(headers.contains_key(header::CONTENT_TYPE));
     let request: Value = serde_json::from_slice(&body).unwrap();
     let (path, protocol) = (uri.path(), Protocol::of(uri.path()));
+    if path.matches("/v1").count() > 1 {
+        let mut log = model.log.lock().unwrap();
+        log.refused.push(format!("{path} has its version twice"));
+    }
     if let Some(count) = protocol.count(path, body.len()) {
         return count;
     }

@@ -63,9 +63,9 @@ impl Client for OpenCode {
 
     fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
         let settings = json!({
-            "model": "probe/scripted",
-            "small_model": "probe/scripted",
-            "provider": {"probe": {
+            "model": "anthropic/scripted",
+            "small_model": "anthropic/scripted",
+            "provider": {"anthropic": {
                 "npm": "@ai-sdk/anthropic",
                 "options": {"baseURL": format!("{url}/v1"), "apiKey": "none"},
                 "models": {"scripted": {"limit": {"context": 1_000_000, "output": 4_096}}},
@@ -75,9 +75,10 @@ impl Client for OpenCode {
         write(&home.join(".config/opencode/opencode.json"), &settings);
     }
 
-    fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
+    fn start(&self, command: &mut Command, _home: &Path, url: &str) {
         command
             .args(["run", "Work in this project."])
+            .env("ANTHROPIC_BASE_URL", url)
             .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
             .env("OPENCODE_DISABLE_AUTOUPDATE", "1");
     }
@@ -87,4 +88,10 @@ impl Client for OpenCode {
 #[ignore = "needs OpenCode: scripts/agents opencode"]
 fn opencode_works_the_same_and_costs_less() {
     compare(|| OpenCode, Offcut::Installed);
+}
+
+#[test]
+#[ignore = "needs OpenCode: scripts/agents opencode"]
+fn opencode_works_the_same_with_a_server_before_its_provider() {
+    compare(|| OpenCode, Offcut::Wrapping);
 }

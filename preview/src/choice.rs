@@ -1,6 +1,7 @@
 //! Choice of the lines and names of a text that are worth showing.
 //!
-//! A line is worth the names that it shows, most if they have not yet been shown in a line, and
+//! The lines that tell how the text ended come first, in a part of the budget. Any other line is
+//! worth the names and values that it shows, most if they have not yet been shown in a line, and
 //! extra if it reports a failure. An entry of the index is worth its name. Items with the highest
 //! worth per token are taken first, until the budget is used up or nothing of worth is left.
 //!
@@ -9,18 +10,17 @@
 //! running time.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use crate::cost::about_tokens;
 use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::failures::{FAILURE, MAX_FAILURES, is_failure};
-use crate::names::each_name;
-use crate::units::{Unit, own_number};
+use crate::failures::failure_worth;
+use crate::found::Found;
+use crate::outcomes::ending;
+use crate::units::{Unit, own_text};
 
-/// Extra worth of showing a name in a line, as a factor of its worth in the index.
-const SHOWN: f32 = 2.0;
-/// Length in bytes up to which longer names are worth more, with the fourth root of the length.
-const FULL_WORTH: usize = 30;
+/// One part in so many of the budget is for the lines that tell how the text ended.
+const ENDING: usize = 5;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -50,32 +50,24 @@ pub(crate) fn choose<'t>(
     let Some(left) = budget.checked_sub(most_overhead(length, wanted != Wanted::Lines)) else {
         return Excerpt::default();
     };
-    Chooser::new(units).choose(wanted, left)
-}
-
-/// Worth of a name.
-pub(crate) fn worth(name: &str) -> f32 {
-    (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt()
+    let mut chooser = Chooser::new(units, left);
+    if wanted != Wanted::Index {
+        chooser.take_ending();
+    }
+    chooser.take_best(wanted);
+    chooser.excerpt()
 }
 
 struct Chooser<'u, 't> {
     units: &'u [Unit<'t>],
-    names: Vec<Named<'t>>,
-    /// Indexes of the names in each unit.
-    in_unit: Vec<Vec<usize>>,
-    is_failure: Vec<bool>,
+    found: Found<'t>,
+    /// Extra worth of the units that report failures, and of those right after them.
+    failure: Vec<f32>,
     is_taken: Vec<bool>,
-}
-
-struct Named<'t> {
-    text: &'t str,
-    worth: f32,
-    /// The first unit that contains it.
-    first: usize,
-    /// Indexes of the names that are parts of it.
-    parts: Vec<usize>,
-    is_named: bool,
-    is_shown: bool,
+    /// Names in the index.
+    listed: Vec<usize>,
+    /// Number of bytes left of the budget.
+    left: usize,
 }
 
 /// An item to take: a unit, or an index entry.
@@ -86,140 +78,111 @@ enum Item {
 }
 
 impl<'u, 't> Chooser<'u, 't> {
-    fn new(units: &'u [Unit<'t>]) -> Self {
-        let (mut names, mut known) = (Vec::<Named<'t>>::new(), HashMap::new());
-        let mut in_unit = Vec::with_capacity(units.len());
-        for (first, unit) in units.iter().enumerate() {
-            let (mut here, mut seen) = (Vec::new(), Vec::new());
-            each_name(unit.text, |name| {
-                let index = *known.entry(name.text).or_insert(names.len());
-                if index == names.len() {
-                    let (text, worth) = (name.text, worth(name.text));
-                    names.push(Named {
-                        text,
-                        worth,
-                        first,
-                        parts: Vec::new(),
-                        is_named: false,
-                        is_shown: false,
-                    });
-                }
-                seen.push(index);
-                if let Some(whole) = name.within.map(|whole| seen[whole])
-                    && !names[whole].parts.contains(&index)
-                {
-                    names[whole].parts.push(index);
-                }
-                if !here.contains(&index) {
-                    here.push(index);
-                }
-            });
-            in_unit.push(here);
-        }
-        let mut failures = 0;
-        let is_failure = |unit: &Unit<'_>| {
-            let is_failure = failures < MAX_FAILURES && is_failure(unit.text);
-            failures += usize::from(is_failure);
-            is_failure
-        };
-        let is_failure = units.iter().map(is_failure).collect();
-        let is_taken = vec![false; units.len()];
+    fn new(units: &'u [Unit<'t>], left: usize) -> Self {
         Self {
             units,
-            names,
-            in_unit,
-            is_failure,
-            is_taken,
+            found: Found::new(units),
+            failure: failure_worth(units),
+            is_taken: vec![false; units.len()],
+            listed: Vec::new(),
+            left,
         }
     }
 
-    fn choose(mut self, wanted: Wanted, mut left: usize) -> Excerpt<'t> {
-        let mut heap = BinaryHeap::new();
-        if wanted != Wanted::Index {
-            let tokens: Vec<f32> = self
-                .units
-                .iter()
-                .map(|unit| about_tokens(own_text(unit)))
-                .collect();
-            heap.extend(
-                (0..self.units.len()).map(|unit| Entry::of(&self, Item::Line(unit), tokens[unit])),
-            );
+    /// Takes the lines that tell how the text ended, in a part of the budget.
+    fn take_ending(&mut self) {
+        let most = self.left / ENDING;
+        let rest = self.left - most;
+        for unit in ending(self.units) {
+            let bytes = self.bytes(Item::Line(unit));
+            if rest + bytes <= self.left {
+                self.take(Item::Line(unit));
+                self.left -= bytes;
+            }
         }
-        if wanted != Wanted::Lines {
-            let names = self
-                .names
-                .iter()
-                .enumerate()
-                .filter(|(_, name)| !is_number(name.text));
-            heap.extend(
-                names.map(|(index, name)| {
-                    Entry::of(&self, Item::Name(index), about_tokens(name.text))
-                }),
-            );
-        }
-        let (mut listed, mut too_long) = (Vec::new(), 0);
+    }
+
+    fn take_best(&mut self, wanted: Wanted) {
+        let mut heap = self.items(wanted);
+        let mut too_long = 0;
         while let Some(entry) = heap.pop() {
             if entry.density <= 0.0 {
                 break;
             }
-            let now = Entry::of(&self, entry.item, entry.tokens);
+            let now = Entry::of(self, entry.item, entry.tokens);
             if now.density < entry.density && heap.peek().is_some_and(|next| now < *next) {
                 heap.push(now);
                 continue;
             }
             let bytes = self.bytes(entry.item);
-            if now.density <= 0.0 || bytes > left {
-                too_long += usize::from(bytes > left);
+            if now.density <= 0.0 || bytes > self.left {
+                too_long += usize::from(bytes > self.left);
                 if too_long > MAX_TOO_LONG {
                     break;
                 }
                 continue;
             }
-            match entry.item {
-                Item::Line(unit) if self.is_taken[unit] => continue,
-                Item::Line(unit) => {
-                    self.take_line(unit);
-                    // The next line no longer needs a mark.
-                    let next = unit + 1;
-                    if self.follows_taken(next) && !self.is_taken[next] {
-                        heap.push(Entry::of(
-                            &self,
-                            Item::Line(next),
-                            about_tokens(own_text(&self.units[next])),
-                        ));
-                    }
-                }
-                Item::Name(name) => {
-                    self.mark_named(name);
-                    listed.push(name);
-                }
+            if !self.take(entry.item) {
+                continue;
             }
-            left -= bytes;
+            self.left -= bytes;
+            if let Item::Line(unit) = entry.item
+                && self.follows_taken(unit + 1)
+                && !self.is_taken[unit + 1]
+            {
+                // The next line no longer needs a mark.
+                heap.push(Entry::of_line(self, unit + 1));
+            }
         }
-        self.excerpt(&listed)
     }
 
-    fn excerpt(mut self, listed: &[usize]) -> Excerpt<'t> {
+    fn items(&self, wanted: Wanted) -> BinaryHeap<Entry> {
+        let mut heap = BinaryHeap::new();
+        if wanted != Wanted::Index {
+            let open = (0..self.units.len()).filter(|unit| !self.is_taken[*unit]);
+            heap.extend(open.map(|unit| Entry::of_line(self, unit)));
+        }
+        if wanted != Wanted::Lines {
+            let names = self.found.names.iter().enumerate();
+            let names = names.filter(|(_, name)| !is_number(name.text));
+            heap.extend(
+                names.map(|(at, name)| Entry::of(self, Item::Name(at), about_tokens(name.text))),
+            );
+        }
+        heap
+    }
+
+    /// Takes an item. Returns false if it was already taken.
+    fn take(&mut self, item: Item) -> bool {
+        match item {
+            Item::Line(unit) if self.is_taken[unit] => return false,
+            Item::Line(unit) => {
+                self.is_taken[unit] = true;
+                self.found.show(unit);
+            }
+            Item::Name(name) => {
+                self.found.name(name);
+                self.listed.push(name);
+            }
+        }
+        true
+    }
+
+    fn excerpt(mut self) -> Excerpt<'t> {
         // Names in shown lines need no entry, nor do parts of a longer entry for the same line.
-        for name in &mut self.names {
+        for name in &mut self.found.names {
             name.is_named = false;
         }
         let taken: Vec<usize> = (0..self.units.len())
             .filter(|unit| self.is_taken[*unit])
             .collect();
         for unit in &taken {
-            for at in 0..self.in_unit[*unit].len() {
-                self.mark_named(self.in_unit[*unit][at]);
-            }
+            self.found.name_all_in(*unit);
         }
-        let entry = |name: &usize| {
-            let Named { text, first, .. } = self.names[*name];
-            (first, text)
-        };
-        let mut names: Vec<(usize, &str)> = listed
-            .iter()
-            .filter(|name| !self.names[**name].is_named)
-            .map(entry)
+        let names = self.listed.iter().map(|name| &self.found.names[*name]);
+        let mut names: Vec<(usize, &str)> = names
+            .filter(|name| !name.is_named)
+            .map(|name| (name.first, name.text))
             .collect();
         names.sort_unstable();
         Excerpt {
@@ -231,45 +194,10 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    fn take_line(&mut self, unit: usize) {
-        self.is_taken[unit] = true;
-        for at in 0..self.in_unit[unit].len() {
-            let name = self.in_unit[unit][at];
-            self.names[name].is_shown = true;
-            self.mark_named(name);
-        }
-    }
-
-    fn mark_named(&mut self, name: usize) {
-        self.names[name].is_named = true;
-        for at in 0..self.names[name].parts.len() {
-            let part = self.names[name].parts[at];
-            self.names[part].is_named = true;
-        }
-    }
-
     fn gain(&self, item: Item) -> f32 {
-        let named = |name: &Named<'_>| if name.is_named { 0.0 } else { name.worth };
         match item {
-            Item::Line(unit) => {
-                let shown = |name: &Named<'_>| {
-                    if name.is_shown {
-                        0.0
-                    } else {
-                        SHOWN * name.worth
-                    }
-                };
-                let names = self.in_unit[unit].iter().map(|name| &self.names[*name]);
-                let failure = if self.is_failure[unit] { FAILURE } else { 0.0 };
-                failure + names.map(|name| shown(name) + named(name)).sum::<f32>()
-            }
-            Item::Name(name) => {
-                let parts = self.names[name]
-                    .parts
-                    .iter()
-                    .map(|part| named(&self.names[*part]));
-                named(&self.names[name]) + parts.sum::<f32>()
-            }
+            Item::Line(unit) => self.failure[unit] + self.found.gain_of_unit(unit),
+            Item::Name(name) => self.found.gain_of_name(name),
         }
     }
 
@@ -295,8 +223,8 @@ impl<'u, 't> Chooser<'u, 't> {
                     }
             }
             Item::Name(name) => {
-                let Named { text, first, .. } = self.names[name];
-                most_of_name(self.units[first].place.line, text)
+                let name = &self.found.names[name];
+                most_of_name(self.units[name.first].place.line, name.text)
             }
         }
     }
@@ -309,16 +237,6 @@ impl<'u, 't> Chooser<'u, 't> {
             .map(|(before, unit)| (&self.units[before], unit));
         pair.is_some_and(|(before, unit)| unit.continues(before))
     }
-}
-
-/// The text of a unit without its own line number, as shown after another unit.
-fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
-    let number = if unit.place.byte == 0 {
-        own_number(unit.text)
-    } else {
-        None
-    };
-    &unit.text[number.map_or(0, |(_, length)| length)..]
 }
 
 #[derive(Debug)]
@@ -336,6 +254,11 @@ impl Entry {
             item,
             tokens,
         }
+    }
+
+    fn of_line(chooser: &Chooser<'_, '_>, unit: usize) -> Self {
+        let tokens = about_tokens(own_text(&chooser.units[unit]));
+        Self::of(chooser, Item::Line(unit), tokens)
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::collections::HashSet;
 
-use crate::choice::{Wanted, choose, worth};
+use crate::choice::{Wanted, choose};
 use crate::excerpt::Length;
 use crate::failures::is_failure;
+use crate::found::worth;
 use crate::head_tail;
 use crate::names::each_name;
+use crate::outcomes::{is_ruler, tells_counts, tells_exit};
 use crate::units::{Cutter, Place, Unit};
+use crate::values::has_value;
 
 /// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
@@ -17,6 +20,8 @@ const MAX_UNITS: usize = 16 * 1024;
 const END: usize = MAX_KEPT / 8;
 /// Maximum number of names remembered, to detect new ones. Any further name counts as new.
 const MAX_SEEN: usize = 32 * 1024;
+/// Worth of a failure or an outcome, in names, where lines are dropped.
+const TELLING: f32 = 12.0;
 /// Lines are chosen by their names only if at least one in this many bytes is in lines with names.
 /// Otherwise names say little, so head and tail are shown.
 const SURE: u64 = 10;
@@ -31,7 +36,7 @@ pub(crate) struct Gathered {
     kept: Kept,
 }
 
-/// The lines with names or failures, or a selection of them.
+/// The lines with names, values, failures or outcomes, or a selection of them.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     text: String,
@@ -39,6 +44,8 @@ struct Kept {
     seen: HashSet<u64>,
     /// Number of bytes of the text in lines with names.
     named: u64,
+    /// The last line that is neither kept nor a ruler, if no kept one came after it.
+    last: Option<(String, Place)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +77,12 @@ impl Gathered {
         let (before, _) = self.cutter.position();
         let mut other = other.clone();
         other.cutter.end(&mut |unit| other.kept.add(unit));
-        for (_, unit) in other.kept.units() {
+        for unit in other
+            .kept
+            .units()
+            .map(|(_, unit)| unit)
+            .chain(other.kept.last())
+        {
             self.kept.add(Unit {
                 place: Place {
                     line: before - 1 + unit.place.line,
@@ -105,7 +117,11 @@ impl Gathered {
             bytes,
             feeds: self.ends.feeds(),
         };
-        let units: Vec<Unit<'_>> = kept.units().map(|(_, unit)| unit).collect();
+        let units: Vec<Unit<'_>> = kept
+            .units()
+            .map(|(_, unit)| unit)
+            .chain(kept.last())
+            .collect();
         let chosen = choose(&units, wanted, length, budget);
         if chosen.units.is_empty() && chosen.names.is_empty() {
             return self.ends.show(head, budget);
@@ -126,8 +142,17 @@ impl Kept {
         });
         if is_named {
             self.named += unit.text.len() as u64 + u64::from(unit.place.ends_line);
-        } else if !is_failure(unit.text) {
+        } else if !is_worth_keeping(unit.text) {
+            if !is_ruler(unit.text) {
+                let (last, place) = self.last.get_or_insert((String::new(), unit.place));
+                last.clear();
+                last.push_str(unit.text);
+                *place = unit.place;
+            }
             return;
+        }
+        if !is_ruler(unit.text) {
+            self.last = None;
         }
         self.text.push_str(unit.text);
         self.units.push(KeptUnit {
@@ -155,6 +180,15 @@ impl Kept {
         })
     }
 
+    /// The last line, if it is not among the kept ones.
+    fn last(&self) -> Option<Unit<'_>> {
+        let (text, place) = self.last.as_ref()?;
+        Some(Unit {
+            text,
+            place: *place,
+        })
+    }
+
     /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
         let ends = self.units.len() / 8;
@@ -165,6 +199,9 @@ impl Kept {
             let end = self.units[at].end;
             let is_end = end <= from && at < ends || end > to && at >= self.units.len() - ends;
             if !is_end {
+                let tells =
+                    is_failure(unit.text) || tells_exit(unit.text) || tells_counts(unit.text);
+                let news = if tells { news + TELLING } else { news };
                 middle.push((news / (unit.text.len() + 16) as f32, at));
             }
         }
@@ -189,6 +226,11 @@ impl Kept {
         }
         (self.text, self.units) = (text, units);
     }
+}
+
+/// Returns true for a line that is worth something without a name.
+fn is_worth_keeping(line: &str) -> bool {
+    has_value(line) || is_failure(line) || tells_exit(line) || tells_counts(line)
 }
 
 /// FNV-1a, as names are short.

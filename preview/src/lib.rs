@@ -25,13 +25,16 @@ mod choice;
 mod cost;
 mod excerpt;
 mod failures;
+mod found;
 mod gathered;
 mod head_tail;
 mod names;
+mod outcomes;
 mod preview;
 mod sketch;
 pub mod text;
 mod units;
+mod values;
 
 pub use head_tail::longest_marks;
 pub use preview::{Preview, holds_only, sketch};

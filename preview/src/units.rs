@@ -142,6 +142,16 @@ fn piece_length(text: &str) -> usize {
         .map_or(most, |separator| end + separator + 1)
 }
 
+/// The text of a unit without its own line number, as shown after another unit.
+pub(crate) fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
+    let number = if unit.place.byte == 0 {
+        own_number(unit.text)
+    } else {
+        None
+    };
+    &unit.text[number.map_or(0, |(_, length)| length)..]
+}
+
 /// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
 /// `12<tab>text`; with the length of this prefix in bytes.
 pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {

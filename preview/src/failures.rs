@@ -14,15 +14,17 @@ const FAILURE: f32 = 10.0;
 const MAX_FAILURES: usize = 10;
 
 /// Marks of such lines, as written by compilers, test runners and interpreters.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
+#[expect(clippy::expect_used, reason = "patterns that do not change")]
+static SIGNS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    // Plain words are found fast, so most lines meet nothing else.
+    let words = r"FAIL|ERROR|FATAL|error[:\[]|error TS|fatal:|Error:|Exception:|Traceback \(most|panicked at|assertion |not ok |✗|✘|✕|✖|×";
     let signs = r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)|error[:\[]|error TS[0-9]|fatal:|Error:|Exception:|Traceback \(most|panicked at|assertion |^[ \t]*(?:[✗✘✕✖×]|not ok) ";
-    Regex::new(signs).expect("a pattern")
+    [words, signs].map(|pattern| Regex::new(pattern).expect("a pattern"))
 });
 
 /// Returns true if `line` reports a failure.
 pub(crate) fn is_failure(line: &str) -> bool {
-    SIGNS.is_match(line)
+    SIGNS.iter().all(|pattern| pattern.is_match(line))
 }
 
 /// Extra worth of each unit for the failure that it reports.

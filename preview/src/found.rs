@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::names::each_name;
 use crate::units::{Unit, own_text};
-use crate::values::each_value;
+use crate::values::{each_value, may_have_value};
 
 /// Extra worth of showing a name in a line, as a factor of its worth in the index.
 const SHOWN: f32 = 2.0;
@@ -46,10 +46,13 @@ struct Value {
 impl<'t> Found<'t> {
     /// Finds all names and values of `units`.
     pub(crate) fn new(units: &[Unit<'t>]) -> Self {
-        let (mut names, mut known) = (Vec::<Named<'t>>::new(), HashMap::new());
+        let mut names = Vec::<Named<'t>>::with_capacity(2 * units.len());
+        let mut known = HashMap::with_capacity(2 * units.len());
+        let mut seen = Vec::new();
         let mut names_in = Vec::with_capacity(units.len());
         for (first, unit) in units.iter().enumerate() {
-            let (mut here, mut seen) = (Vec::new(), Vec::new());
+            let mut here = Vec::new();
+            seen.clear();
             each_name(unit.text, |name| {
                 let index = *known.entry(name.text).or_insert(names.len());
                 if index == names.len() {
@@ -144,12 +147,15 @@ impl Named<'_> {
     }
 }
 
-fn values_of(units: &[Unit<'_>]) -> (Vec<Value>, Vec<Vec<usize>>) {
+fn values_of<'t>(units: &[Unit<'t>]) -> (Vec<Value>, Vec<Vec<usize>>) {
     let (mut values, mut known) = (Vec::new(), HashMap::new());
-    let mut values_in = Vec::with_capacity(units.len());
-    for unit in units {
+    let in_unit = |unit: &Unit<'t>| {
         let mut here = Vec::new();
-        each_value(own_text(unit), |kind, text| {
+        let text = own_text(unit);
+        if !may_have_value(text) {
+            return here;
+        }
+        each_value(text, |kind, text| {
             let index = *known.entry(text).or_insert(values.len());
             if index == values.len() {
                 values.push(Value {
@@ -161,7 +167,8 @@ fn values_of(units: &[Unit<'_>]) -> (Vec<Value>, Vec<Vec<usize>>) {
                 here.push(index);
             }
         });
-        values_in.push(here);
-    }
+        here
+    };
+    let values_in = units.iter().map(in_unit).collect();
     (values, values_in)
 }

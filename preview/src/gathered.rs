@@ -10,7 +10,7 @@ use crate::head_tail;
 use crate::names::each_name;
 use crate::outcomes::{is_ruler, tells_counts, tells_exit};
 use crate::units::{Cutter, Place, Unit};
-use crate::values::has_value;
+use crate::values::{has_value, may_have_value};
 
 /// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
@@ -41,6 +41,8 @@ pub(crate) struct Gathered {
 struct Kept {
     text: String,
     units: Vec<KeptUnit>,
+    /// Number of the first units that have been looked at for what they tell.
+    judged: usize,
     seen: HashSet<u64>,
     /// Number of bytes of the text in lines with names.
     named: u64,
@@ -191,6 +193,7 @@ impl Kept {
 
     /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
+        self.judge();
         let ends = self.units.len() / 8;
         let (from, to) = (END, self.text.len() - END);
         let mut middle: Vec<(f32, usize)> = Vec::new();
@@ -199,9 +202,6 @@ impl Kept {
             let end = self.units[at].end;
             let is_end = end <= from && at < ends || end > to && at >= self.units.len() - ends;
             if !is_end {
-                let tells =
-                    is_failure(unit.text) || tells_exit(unit.text) || tells_counts(unit.text);
-                let news = if tells { news + TELLING } else { news };
                 middle.push((news / (unit.text.len() + 16) as f32, at));
             }
         }
@@ -224,13 +224,26 @@ impl Kept {
                 ..self.units[at]
             });
         }
+        self.judged = units.len();
         (self.text, self.units) = (text, units);
+    }
+
+    /// Adds the worth of failures and outcomes to the units that came since the last time.
+    fn judge(&mut self) {
+        let tells = |text: &str| is_failure(text) || tells_exit(text) || tells_counts(text);
+        for at in self.judged..self.units.len() {
+            let start = at.checked_sub(1).map_or(0, |before| self.units[before].end);
+            if tells(&self.text[start..self.units[at].end]) {
+                self.units[at].news += TELLING;
+            }
+        }
     }
 }
 
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(line: &str) -> bool {
-    has_value(line) || is_failure(line) || tells_exit(line) || tells_counts(line)
+    may_have_value(line) && (has_value(line) || tells_exit(line) || tells_counts(line))
+        || is_failure(line)
 }
 
 /// FNV-1a, as names are short.

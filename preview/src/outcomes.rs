@@ -1,34 +1,48 @@
 //! Lines that tell how something ended: exit codes, counts of what passed and failed, and the last
 //! line.
 
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
 use crate::units::{Unit, own_number};
 
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
 
-struct Patterns {
-    exit: Regex,
-    counts: Regex,
-}
-
-#[expect(clippy::expect_used, reason = "patterns that do not change")]
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let pattern = |pattern: &str| Regex::new(pattern).expect("a pattern");
-    let counted = "tests?|pass(?:ed|es|ing)?|fail(?:ed|ing|ures?)?|errors?|warnings?|skipped|ignored|problems?|\
-                   issues?|suites?|examples?|vulnerabilit(?:y|ies)|packages?|specs?|assertions?";
-    Patterns {
-        exit: pattern(
-            r#"(?i-u)(?:exit|return|finish|terminat|complet)[a-z]*(?:[ _-]?(?:with|code|status))+["':=>]* ?-?[0-9]+"#,
-        ),
-        counts: pattern(&format!(
-            "(?i-u)(?:^|[^0-9a-z.])[0-9]+ (?:[a-z_]+ )?(?:{counted})(?:[^a-z]|$)|(?:^|[^a-z])(?:{counted})[:=]? +[0-9]+(?:[^0-9]|$)"
-        )),
-    }
-});
+/// Words that are counted after or before a number: `12 tests`, `12 new tests`, `failed: 3`.
+const COUNTED: [&str; 34] = [
+    "test",
+    "tests",
+    "pass",
+    "passed",
+    "passes",
+    "passing",
+    "fail",
+    "failed",
+    "failing",
+    "failure",
+    "failures",
+    "error",
+    "errors",
+    "warning",
+    "warnings",
+    "skip",
+    "skipped",
+    "ignored",
+    "problem",
+    "problems",
+    "issue",
+    "issues",
+    "suite",
+    "suites",
+    "example",
+    "examples",
+    "vulnerability",
+    "vulnerabilities",
+    "package",
+    "packages",
+    "spec",
+    "specs",
+    "assertion",
+    "assertions",
+];
 
 /// Indexes of the units that tell how the text ended, the most telling first: the last exit code,
 /// then the last counts; in a text without both, the last line.
@@ -54,19 +68,107 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     ending
 }
 
-/// Returns true if `line` tells an exit code.
+/// Returns true if `line` tells an exit code: a number after `exit code`, `returncode`, `finished with
+/// status` and the like.
 pub(crate) fn tells_exit(line: &str) -> bool {
-    has_digit(line) && PATTERNS.exit.is_match(line.as_bytes())
+    each_number(line, |before, _| {
+        if before.last().is_none_or(u8::is_ascii_alphanumeric) {
+            return false;
+        }
+        let before = before.strip_suffix(b"-").unwrap_or(before);
+        let before = before.strip_suffix(b" ").unwrap_or(before);
+        let marks = |byte: u8| matches!(byte, b':' | b'=' | b'>' | b'"' | b'\'');
+        let before = trim_end(before, marks);
+        // The last letter of `code` or `status`.
+        if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S')) {
+            return false;
+        }
+        let said = trim_end(before, |byte| byte.is_ascii_alphabetic() || byte == b'_');
+        let said = &before[said.len()..];
+        let has_end = |words: &[&str], text: &[u8]| {
+            words.iter().any(|word| {
+                let end = text.len().checked_sub(word.len());
+                end.is_some_and(|end| text[end..].eq_ignore_ascii_case(word.as_bytes()))
+            })
+        };
+        if !has_end(&["code", "status"], said) {
+            return false;
+        }
+        // The verb is in the same word, or one or two words before.
+        let words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
+        words.take(3).any(|word| {
+            ["exit", "return", "finish", "terminat", "complet"]
+                .iter()
+                .any(|verb| {
+                    word.len() >= verb.len()
+                        && word[..verb.len()].eq_ignore_ascii_case(verb.as_bytes())
+                })
+        })
+    })
 }
 
 /// Returns true if `line` counts tests, errors or the like.
 pub(crate) fn tells_counts(line: &str) -> bool {
-    has_digit(line) && PATTERNS.counts.is_match(line.as_bytes())
+    each_number(line, |before, behind| {
+        let is_free = before
+            .last()
+            .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.');
+        let mut next = behind.strip_prefix(b" ").unwrap_or_default();
+        for _ in 0..2 {
+            let word = word_of(next);
+            if is_free && is_counted(word) {
+                return true;
+            }
+            next = next[word.len()..].strip_prefix(b" ").unwrap_or_default();
+        }
+        if before.last() != Some(&b' ') {
+            return false;
+        }
+        let spaces = trim_end(before, |byte| byte == b' ');
+        let marks = spaces
+            .strip_suffix(b":")
+            .or_else(|| spaces.strip_suffix(b"="));
+        let word = marks.unwrap_or(spaces);
+        let from = trim_end(word, |byte| byte.is_ascii_alphabetic()).len();
+        is_counted(&word[from..])
+    })
 }
 
-/// A quick look, as most lines are no outcomes.
-fn has_digit(line: &str) -> bool {
-    line.bytes().any(|byte| byte.is_ascii_digit())
+/// Returns true if `tells` does for any whole number of `line`, given the text on either side.
+fn each_number(line: &str, tells: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    while let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit) {
+        let start = at + from;
+        let digits = bytes[start..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit());
+        at = start + digits.count();
+        if tells(&bytes[..start], &bytes[at..]) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The letters at the start of `text`.
+fn word_of(text: &[u8]) -> &[u8] {
+    let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    &text[..letters.count()]
+}
+
+fn is_counted(word: &[u8]) -> bool {
+    let is_it = |counted: &&str| counted.as_bytes().eq_ignore_ascii_case(word);
+    !word.is_empty() && COUNTED.iter().any(is_it)
+}
+
+fn trim_end(mut text: &[u8], is_so: impl Fn(u8) -> bool) -> &[u8] {
+    while let Some((last, rest)) = text.split_last()
+        && is_so(*last)
+    {
+        text = rest;
+    }
+    text
 }
 
 /// Returns true for an empty line, or one of marks only.

@@ -16,8 +16,8 @@ pub enum Preview {
     /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
     #[default]
     HeadTail,
-    /// The lines with the most names, verbatim and numbered. In logs and test runs, lines that
-    /// report failures take precedence.
+    /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
+    /// that tell how it ended and lines that report failures take precedence.
     Lines,
     /// Names in the text, each after the number of a line that has it, so that this line can be
     /// read back.
@@ -103,6 +103,13 @@ mod tests {
             1 => (1u64..40, body.clone()).prop_map(|(line, body)| format!("{line}|{body}")),
             1 => body.clone().prop_map(|body| format!("names: {body}")),
             1 => Just("[… 12 B …]".to_owned()),
+            1 => prop_oneof![
+                Just("exit code 3".to_owned()),
+                Just("error: no".to_owned()),
+                Just("12 tests passed, 0 failed".to_owned()),
+                Just("Ada Lovelace takes --all of 345".to_owned()),
+                Just("------".to_owned()),
+            ],
         ];
         let lines = proptest::collection::vec(line, 0..40);
         (lines, 0u64..3, any::<bool>()).prop_map(|(lines, number, ends)| {
@@ -159,6 +166,61 @@ mod tests {
         names: 91 value_13 98 value_14
         [… 6235 B …]
         ");
+    }
+
+    #[test]
+    fn a_run_that_passed_looks_passed() {
+        let noise: String = (1..=150)
+            .map(|n| format!("src/part_{n}.test.ts > rejects item_{n} with status_{n}\n"))
+            .collect();
+        let run = format!(
+            "Process exited with code 0\n{noise}\n 150 pass\n 0 fail\n-----\nRan 150 tests across 9 files.\n-----\nbye\n"
+        );
+        insta::assert_snapshot!(Preview::Mixed.show(&run, 700), @"
+        1|Process exited with code 0
+        src/part_1.test.ts > rejects item_1 with status_1
+        src/part_2.test.ts > rejects item_2 with status_2
+        src/part_3.test.ts > rejects item_3 with status_3
+        src/part_4.test.ts > rejects item_4 with status_4
+        src/part_5.test.ts > rejects item_5 with status_5
+        src/part_6.test.ts > rejects item_6 with status_6
+        src/part_7.test.ts > rejects item_7 with status_7
+        src/part_8.test.ts > rejects item_8 with status_8
+        src/part_9.test.ts > rejects item_9 with status_9
+        src/part_10.test.ts > rejects item_10 with status_10
+        153| 150 pass
+         0 fail
+        156|Ran 150 tests across 9 files.
+        names: 101 src/part_100.test.ts
+        [… 7590 B …]
+        ");
+        insta::assert_snapshot!(Preview::Lines.show(&format!("{noise}\nall is well\n====\n"), 200), @"
+        100|src/part_100.test.ts > rejects item_100 with status_100
+        src/part_101.test.ts > rejects item_101 with status_101
+        152|all is well
+        [… 7970 B …]
+        ");
+        let cut = format!("{noise}exit code 0\n{noise}bye\n");
+        assert!(Preview::Mixed.show(&cut, 300).contains("exit code 0\n"));
+        // An index has no lines, and a line without room is left out.
+        assert!(!Preview::Index.show(&run, 500).contains("150 pass"));
+        let long = format!("{noise}{} 3 tests failed\n", "x ".repeat(90));
+        assert!(!Preview::Mixed.show(&long, 300).contains("3 tests failed"));
+    }
+
+    #[test]
+    fn outcomes_and_failures_of_a_very_long_text_are_kept() {
+        let lines = |from: usize| (from..from + 20_000).map(|n| format!("line {n} of item_{n}\n"));
+        let text: String = lines(0)
+            .chain(["exit code 7\n".to_owned(), "FAIL all of it\n".to_owned()])
+            .chain(lines(20_000))
+            .collect();
+        assert!(text.len() > 512 * 1024);
+        let shown = Preview::Mixed.show(&text, 1_000);
+        assert!(
+            shown.contains("20001|exit code 7\nFAIL all of it\n"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! A task from its prompt to its answer.
+
+use offcut::backend::{self, Fs};
+use offcut::format::OpenAiChat;
+use offcut::{Settings, ToolCall, ToolReduction};
+use serde_json::{Value, json};
+
+use crate::bill::{Bill, Meter};
+use crate::step::Step;
+use crate::task::{Size, Task};
+use crate::tools;
+use crate::view::View;
+
+/// Tokens of a context window. A request that is longer is refused, which ends the run.
+pub const CONTEXT: u64 = 128_000;
+/// An agent that makes more calls goes in circles.
+const MAX_CALLS: u64 = 1_000;
+
+/// The treatment of results.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// None: everything stays.
+    Nothing,
+    /// Offcut with these settings, over a store in a directory.
+    Offcut(Box<Settings>),
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The answer was right, and so are the files.
+    pub solved: bool,
+    /// The reason if it was not.
+    pub why: Option<String>,
+    /// The bill.
+    pub bill: Bill,
+    /// Calls of the reader.
+    pub reads: u64,
+}
+
+/// Runs a task of a size under a policy.
+///
+/// # Errors
+///
+/// The files, the store or the settings are not usable.
+pub fn run(
+    task: &Task,
+    size: Size,
+    policy: &Policy,
+) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join("project");
+    std::fs::create_dir(&project)?;
+    let set = task.lay_out(&project, size)?;
+    let reduction = match policy {
+        Policy::Nothing => None,
+        Policy::Offcut(settings) => {
+            let store = Fs::open(folder.path().join("store"))?;
+            let builder =
+                ToolReduction::builder().settings(Settings::clone(settings), backend::open);
+            Some(builder.backend(store).build()?)
+        }
+    };
+    let mut tools = tools::definitions();
+    if let Some(reduction) = &reduction {
+        tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
+    }
+    let mut messages = vec![json!({"role": "user", "content": set.prompt})];
+    let mut meter = Meter::new()?;
+    let mut reads = 0;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let (solved, why) = loop {
+        if let Some(reduction) = &reduction {
+            runtime.block_on(reduction.clear(&OpenAiChat, &mut messages))?;
+        }
+        if !meter.request(&tools, &messages, CONTEXT) {
+            break (false, Some(format!("over {CONTEXT} tokens")));
+        }
+        if meter.bill.calls > MAX_CALLS {
+            break (false, Some("in circles".to_owned()));
+        }
+        let (says, tool, arguments) = match (task.agent)(&View::new(&messages)) {
+            Step::Answer(answer) => break task.checked(&project, &set, &answer),
+            Step::Call {
+                says,
+                tool,
+                arguments,
+            } => (says, tool, arguments),
+        };
+        let call = ToolCall::new(
+            format!("call_{}", meter.bill.calls),
+            tool,
+            arguments.to_string(),
+        );
+        let function = json!({"name": call.name, "arguments": call.arguments});
+        let content = if says.is_empty() {
+            Value::Null
+        } else {
+            says.into()
+        };
+        messages.push(json!({"role": "assistant", "content": content, "tool_calls": [{"id": call.id, "type": "function", "function": function}]}));
+        let shown = match &reduction {
+            None => tools::call(&project, tool, &arguments),
+            Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
+                Some(page) => {
+                    reads += 1;
+                    page.text().to_owned()
+                }
+                None => {
+                    let result = tools::call(&project, tool, &arguments);
+                    runtime
+                        .block_on(reduction.truncate(&call, result))?
+                        .text()
+                        .to_owned()
+                }
+            },
+        };
+        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": shown}));
+    };
+    Ok(Outcome {
+        solved,
+        why,
+        bill: meter.bill,
+        reads,
+    })
+}

@@ -1,0 +1,74 @@
+//! Agents under `recommended` solve all that they solve without it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use offcut::Settings;
+use offcut_scripted::{Outcome, Policy, all, run};
+
+/// Tokens of the reader's definition.
+const READER: u64 = 189;
+
+/// Sums over tasks and sizes.
+#[derive(Debug, Default)]
+struct Sum {
+    solved: u32,
+    bill: f64,
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        self.solved += u32::from(outcome.solved);
+        self.bill += outcome.bill.weighed();
+    }
+}
+
+#[test]
+fn recommended_solves_all_that_nothing_solves_for_less() {
+    let offcut = |settings: Settings| Policy::Offcut(Box::new(settings));
+    let policies = [
+        Policy::Nothing,
+        offcut(Settings::recommended()),
+        offcut(Settings::eino()),
+    ];
+    let (mut none, mut recommended) = (Sum::default(), Sum::default());
+    let mut dearer = Vec::new();
+    for task in all() {
+        for size in task.sizes {
+            let [nothing, ours, eino] = policies
+                .each_ref()
+                .map(|policy| run(&task, size, policy).unwrap());
+            let place = format!("{} {}", task.name, size.name);
+            assert!(ours.solved, "{place}: {:?}", ours.why);
+            assert!(eino.solved, "{place} under eino: {:?}", eino.why);
+            assert_eq!(
+                nothing.solved,
+                size.name != "beyond",
+                "{place}: {:?}",
+                nothing.why
+            );
+            assert_eq!(nothing.reads, 0);
+            if !nothing.solved {
+                continue;
+            }
+            none.add(&nothing);
+            recommended.add(&ours);
+            if ours.bill.weighed() > nothing.bill.weighed() {
+                // Nothing was shortened: the reader's definition in each request is all that it costs.
+                let more = ours.bill.tokens - nothing.bill.tokens;
+                assert_eq!(
+                    (more, ours.reads),
+                    (READER * nothing.bill.calls, 0),
+                    "{place}"
+                );
+                dearer.push(place);
+            }
+        }
+    }
+    let is_small = |place: &String| place.ends_with("small") || place.ends_with("middling");
+    assert!(
+        dearer.iter().filter(|place| !is_small(place)).count() <= 3,
+        "{dearer:?}"
+    );
+    println!("where nothing solves: {none:?}, recommended {recommended:?}; dearer: {dearer:?}");
+    assert!(recommended.bill < none.bill, "{recommended:?} and {none:?}");
+}

@@ -100,7 +100,7 @@ impl Remote {
             let carried = async {
                 carry::carry(link.clone(), from_client).await;
                 link.to_client.close().await;
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             tokio::select! {
                 passed = passed => passed,

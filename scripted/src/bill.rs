@@ -61,7 +61,7 @@ impl Meter {
             let count = match self.known.get(part) {
                 Some(count) => *count,
                 None => {
-                    let count = counter.count(part) as u64;
+                    let count = counter.count(part);
                     self.known.insert(part.clone(), count);
                     count
                 }

@@ -104,14 +104,11 @@ pub fn run(
             Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
                 Some(page) => {
                     reads += 1;
-                    page.text().to_owned()
+                    page.text()
                 }
                 None => {
                     let result = tools::call(&project, tool, &arguments);
-                    runtime
-                        .block_on(reduction.truncate(&call, result))?
-                        .text()
-                        .to_owned()
+                    runtime.block_on(reduction.truncate(&call, result))?.text()
                 }
             },
         };

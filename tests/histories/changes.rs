@@ -62,7 +62,7 @@ fn slots(messages: &[Value]) -> Vec<Value> {
     let mut messages = without_marks(messages.to_vec());
     blocks(&mut messages)
         .filter(|block| block["type"] != "thinking")
-        .map(|block| block.take())
+        .map(Value::take)
         .collect()
 }
 

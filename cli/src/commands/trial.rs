@@ -17,7 +17,7 @@ use crate::output::{self, Progress};
 /// Says what a trial takes, or runs it.
 pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let prices = args.prices.as_deref().map(prices).transpose()?;
-    let tasks = tasks(&args.tasks).map_err(failure)?;
+    let tasks = tasks(&args.tasks).map_err(|error| failure(&error))?;
     let Ok(arms) = args.arms.clone().try_into() else {
         return Err(Failure::usage(
             "a trial compares two arms",
@@ -38,17 +38,19 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
         args.seed,
         args.time_limit.as_secs(),
     );
-    let plan = plan.map_err(failure)?;
+    let plan = plan.map_err(|error| failure(&error))?;
     let Some(results) = &args.results else {
         return say(&plan, json);
     };
     let options = Options {
         keep: args.keep.clone(),
     };
-    let mut trial = Trial::open(plan, tasks, results, options).map_err(failure)?;
+    let mut trial = Trial::open(plan, tasks, results, options).map_err(|error| failure(&error))?;
     let progress = Progress::new("made", trial.plan().runs_of_arm() as usize * 2);
     let stop = stop_at_signals()?;
-    let ran = trial.run(&stop, |made| progress.at(made)).map_err(failure);
+    let ran = trial
+        .run(&stop, |made| progress.at(made))
+        .map_err(|error| failure(&error));
     let analysis = Analysis::new(trial.plan(), trial.records(), prices.as_ref());
     let page = markdown(trial.plan(), &analysis, prices.as_ref());
     if let Some(file) = &args.report {
@@ -113,12 +115,12 @@ fn prices(file: &Path) -> Result<Prices, Failure> {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
     let prices = prices.map_err(Error::Prices).and_then(Prices::checked);
-    prices.map_err(|error| failure(error).of(&file.display().to_string()))
+    prices.map_err(|error| failure(&error).of(&file.display().to_string()))
 }
 
-fn failure(error: Error) -> Failure {
+fn failure(error: &Error) -> Failure {
     let advice = error.advice();
-    let message = crate::failure::chain(&error);
+    let message = crate::failure::chain(error);
     match error {
         Error::Io { .. } | Error::Run { .. } | Error::InUse => Failure::new(message).hint(advice),
         _ => Failure::usage(message, advice),

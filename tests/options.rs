@@ -287,7 +287,7 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
     max_length_for_trunc
         comes: p1.rs (400 lines)
     preview
-        comes: [offcut/1 truncated 3092B/400L 39+220 "memory://all/trunc/new"] Stored in full. Read it with read_file. (27 lines, shows 220 B)
+        comes: [offcut/1 truncated 3092B/400L 39+224 "memory://all/trunc/new"] Stored in full. Read it with read_file. (27 lines, shows 224 B)
     preview_above
         comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
     preview_with

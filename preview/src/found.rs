@@ -1,6 +1,7 @@
 //! The names and values in the units of a text, and which of them an excerpt shows.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::names::each_name;
 use crate::units::{Unit, own_text};
@@ -21,8 +22,39 @@ pub(crate) struct Found<'t> {
     pub(crate) names: Vec<Named<'t>>,
     values: Vec<Value>,
     /// Indexes of the names, and of the values, in each unit.
-    names_in: Vec<Vec<usize>>,
-    values_in: Vec<Vec<usize>>,
+    names_in: Groups,
+    values_in: Groups,
+}
+
+/// A list of indexes for each unit, all in one.
+#[derive(Debug, Default)]
+struct Groups {
+    all: Vec<usize>,
+    /// End of each unit's list.
+    ends: Vec<usize>,
+}
+
+impl Groups {
+    /// Adds an index to the list that is open, unless it is there.
+    fn add(&mut self, index: usize) {
+        let open = self.ends.last().copied().unwrap_or_default();
+        if !self.all[open..].contains(&index) {
+            self.all.push(index);
+        }
+    }
+
+    /// Ends the list that is open.
+    fn end(&mut self) {
+        self.ends.push(self.all.len());
+    }
+
+    fn range(&self, unit: usize) -> Range<usize> {
+        unit.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[unit]
+    }
+
+    fn of(&self, unit: usize) -> &[usize] {
+        &self.all[self.range(unit)]
+    }
 }
 
 #[derive(Debug)]
@@ -49,9 +81,8 @@ impl<'t> Found<'t> {
         let mut names = Vec::<Named<'t>>::with_capacity(2 * units.len());
         let mut known = HashMap::with_capacity(2 * units.len());
         let mut seen = Vec::new();
-        let mut names_in = Vec::with_capacity(units.len());
+        let mut names_in = Groups::default();
         for (first, unit) in units.iter().enumerate() {
-            let mut here = Vec::new();
             seen.clear();
             each_name(unit.text, |name| {
                 let index = *known.entry(name.text).or_insert(names.len());
@@ -72,11 +103,9 @@ impl<'t> Found<'t> {
                 {
                     names[whole].parts.push(index);
                 }
-                if !here.contains(&index) {
-                    here.push(index);
-                }
+                names_in.add(index);
             });
-            names_in.push(here);
+            names_in.end();
         }
         let (values, values_in) = values_of(units);
         Self {
@@ -90,18 +119,18 @@ impl<'t> Found<'t> {
     /// Marks all in a unit as shown.
     pub(crate) fn show(&mut self, unit: usize) {
         self.name_all_in(unit);
-        for name in &self.names_in[unit] {
+        for name in self.names_in.of(unit) {
             self.names[*name].is_shown = true;
         }
-        for value in &self.values_in[unit] {
+        for value in self.values_in.of(unit) {
             self.values[*value].is_shown = true;
         }
     }
 
     /// Marks all names in a unit as named, and their parts.
     pub(crate) fn name_all_in(&mut self, unit: usize) {
-        for at in 0..self.names_in[unit].len() {
-            self.name(self.names_in[unit][at]);
+        for at in self.names_in.range(unit) {
+            self.name(self.names_in.all[at]);
         }
     }
 
@@ -129,8 +158,8 @@ impl<'t> Found<'t> {
             let value = &self.values[*value];
             if value.is_shown { 0.0 } else { value.worth }
         };
-        let values: f32 = self.values_in[unit].iter().map(of_value).sum();
-        values + self.names_in[unit].iter().map(of_name).sum::<f32>()
+        let values: f32 = self.values_in.of(unit).iter().map(of_value).sum();
+        values + self.names_in.of(unit).iter().map(of_name).sum::<f32>()
     }
 
     /// Worth of what an index entry would name for the first time.
@@ -147,28 +176,24 @@ impl Named<'_> {
     }
 }
 
-fn values_of<'t>(units: &[Unit<'t>]) -> (Vec<Value>, Vec<Vec<usize>>) {
-    let (mut values, mut known) = (Vec::new(), HashMap::new());
-    let in_unit = |unit: &Unit<'t>| {
-        let mut here = Vec::new();
+fn values_of<'t>(units: &[Unit<'t>]) -> (Vec<Value>, Groups) {
+    let (mut values, mut known) = (Vec::new(), HashMap::<&'t str, usize>::new());
+    let mut values_in = Groups::default();
+    for unit in units {
         let text = own_text(unit);
-        if !may_have_value(text) {
-            return here;
+        if may_have_value(text) {
+            each_value(text, |kind, text| {
+                let index = *known.entry(text).or_insert(values.len());
+                if index == values.len() {
+                    values.push(Value {
+                        worth: kind.worth(),
+                        is_shown: false,
+                    });
+                }
+                values_in.add(index);
+            });
         }
-        each_value(text, |kind, text| {
-            let index = *known.entry(text).or_insert(values.len());
-            if index == values.len() {
-                values.push(Value {
-                    worth: kind.worth(),
-                    is_shown: false,
-                });
-            }
-            if !here.contains(&index) {
-                here.push(index);
-            }
-        });
-        here
-    };
-    let values_in = units.iter().map(in_unit).collect();
+        values_in.end();
+    }
     (values, values_in)
 }

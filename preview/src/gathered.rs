@@ -8,7 +8,7 @@ use crate::failures::is_failure;
 use crate::found::worth;
 use crate::head_tail;
 use crate::names::each_name;
-use crate::outcomes::{is_ruler, tells_counts, tells_exit};
+use crate::outcomes::{is_ruler, told};
 use crate::units::{Cutter, Place, Unit};
 use crate::values::{has_value, may_have_value};
 
@@ -228,13 +228,18 @@ impl Kept {
         (self.text, self.units) = (text, units);
     }
 
-    /// Adds the worth of failures and outcomes to the units that came since the last time.
+    /// Adds the worth of failures and outcomes to the units that came since the last time. A piece of
+    /// a long line is data.
     fn judge(&mut self) {
-        let tells = |text: &str| is_failure(text) || tells_exit(text) || tells_counts(text);
-        for at in self.judged..self.units.len() {
-            let start = at.checked_sub(1).map_or(0, |before| self.units[before].end);
-            if tells(&self.text[start..self.units[at].end]) {
-                self.units[at].news += TELLING;
+        let mut start = self
+            .judged
+            .checked_sub(1)
+            .map_or(0, |before| self.units[before].end);
+        for unit in &mut self.units[self.judged..] {
+            let text = &self.text[start..unit.end];
+            start = unit.end;
+            if unit.place.byte == 0 && (told(text).any() || is_failure(text)) {
+                unit.news += TELLING;
             }
         }
     }
@@ -242,8 +247,7 @@ impl Kept {
 
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(line: &str) -> bool {
-    may_have_value(line) && (has_value(line) || tells_exit(line) || tells_counts(line))
-        || is_failure(line)
+    may_have_value(line) && (has_value(line) || told(line).any()) || is_failure(line)
 }
 
 /// FNV-1a, as names are short.

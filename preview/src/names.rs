@@ -17,13 +17,14 @@ pub(crate) struct Name<'t> {
     pub(crate) within: Option<usize>,
 }
 
-const WORD: u8 = 1;
+/// Classes of bytes: letters, digits and `_` are of words.
+pub(crate) const WORD: u8 = 1;
 const JOINT: u8 = 2;
-const DIGIT: u8 = 4;
-const UPPER: u8 = 8;
-const LOWER: u8 = 16;
+pub(crate) const DIGIT: u8 = 4;
+pub(crate) const UPPER: u8 = 8;
+pub(crate) const LOWER: u8 = 16;
 /// A byte that makes a name distinctive on its own.
-const TELLING: u8 = 32;
+pub(crate) const TELLING: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -45,56 +46,98 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-fn class(byte: u8) -> u8 {
+/// The classes of a byte; none if it is not ASCII.
+pub(crate) fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
 /// Passes every distinctive name to `see`, a joined name before its parts. Linear.
 pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
     let bytes = text.as_bytes();
-    let mut seen = 0;
-    let mut at = 0;
-    while let Some(from) = bytes[at..].iter().position(|byte| class(*byte) & WORD != 0) {
-        let start = at + from;
-        let run = bytes[start..]
-            .iter()
-            .position(|byte| class(*byte) & (WORD | JOINT) == 0);
-        at = run.map_or(bytes.len(), |length| start + length);
-        let last_word = bytes[start..at]
-            .iter()
-            .rposition(|byte| class(*byte) & WORD != 0);
-        let end = last_word.map_or(start, |last| start + last + 1);
-        if end - start < MIN_NAME {
+    let (mut at, mut seen) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        if class(*byte) & WORD == 0 {
+            at += 1;
             continue;
         }
-        // A run is all ASCII, so both ends are character boundaries.
-        let run = &text[start..end];
+        let start = at;
+        let run = Run::at(&bytes[start..]);
+        at += run.length;
+        // A part has no class that the whole has not, so it is no more distinctive.
+        if run.name < MIN_NAME || !is_distinctive(run.all, run.rest) {
+            continue;
+        }
+        // A run is all ASCII, so its ends are character boundaries.
+        let name = &text[start..start + run.name];
         let mut within = None;
-        if run.len() <= MAX_NAME && is_distinctive(run) {
-            see(Name { text: run, within });
+        if name.len() <= MAX_NAME {
+            see(Name { text: name, within });
             within = Some(seen);
             seen += 1;
         }
-        for part in run.split(|joint: char| class(joint as u8) & JOINT != 0) {
-            let is_part = part.len() < run.len() && (MIN_NAME..=MAX_NAME).contains(&part.len());
-            if is_part && is_distinctive(part) {
-                see(Name { text: part, within });
-                seen += 1;
+        if run.all & JOINT == 0 {
+            continue;
+        }
+        let mut from = 0;
+        for part in name.as_bytes().split(|byte| class(*byte) & JOINT != 0) {
+            let text = &name[from..from + part.len()];
+            from += part.len() + 1;
+            if (MIN_NAME..=MAX_NAME).contains(&part.len()) {
+                let part = Run::at(part);
+                if is_distinctive(part.all, part.rest) {
+                    see(Name { text, within });
+                    seen += 1;
+                }
             }
         }
     }
 }
 
-fn is_distinctive(name: &str) -> bool {
-    let (mut all, mut behind) = (0, 0);
-    for (at, byte) in name.bytes().enumerate() {
-        let class = class(byte);
-        all |= class;
-        if at > 0 {
-            behind |= class;
+/// Words joined to one, and the joints after them.
+struct Run {
+    /// Number of bytes.
+    length: usize,
+    /// Number of bytes without the joints after the last word.
+    name: usize,
+    /// Classes of the name's bytes.
+    all: u8,
+    /// Classes of all but the first.
+    rest: u8,
+}
+
+impl Run {
+    /// The run at the start of `bytes`, which begins with a word.
+    fn at(bytes: &[u8]) -> Self {
+        let mut run = Self {
+            length: 0,
+            name: 0,
+            all: 0,
+            rest: 0,
+        };
+        let mut joints = 0;
+        for byte in bytes {
+            let class = class(*byte);
+            if class & WORD != 0 {
+                if run.length > 0 {
+                    run.rest |= class | joints;
+                }
+                run.all |= class | joints;
+                joints = 0;
+                run.name = run.length + 1;
+            } else if class & JOINT != 0 {
+                joints |= class;
+            } else {
+                break;
+            }
+            run.length += 1;
         }
+        run
     }
-    all & TELLING != 0 || behind & UPPER != 0 && all & LOWER != 0
+}
+
+/// Returns true for a name with these classes, and with those of its `rest` after the first byte.
+fn is_distinctive(all: u8, rest: u8) -> bool {
+    all & TELLING != 0 || rest & UPPER != 0 && all & LOWER != 0
 }
 
 #[cfg(test)]

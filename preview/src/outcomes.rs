@@ -6,149 +6,147 @@ use crate::units::{Unit, own_number};
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
 
-/// Words that are counted after or before a number: `12 tests`, `12 new tests`, `failed: 3`.
-const COUNTED: [&str; 34] = [
-    "test",
-    "tests",
-    "pass",
-    "passed",
-    "passes",
-    "passing",
-    "fail",
-    "failed",
-    "failing",
-    "failure",
-    "failures",
-    "error",
-    "errors",
-    "warning",
-    "warnings",
-    "skip",
-    "skipped",
-    "ignored",
-    "problem",
-    "problems",
-    "issue",
-    "issues",
-    "suite",
-    "suites",
-    "example",
-    "examples",
-    "vulnerability",
-    "vulnerabilities",
-    "package",
-    "packages",
-    "spec",
-    "specs",
-    "assertion",
-    "assertions",
-];
-
 /// Indexes of the units that tell how the text ended, the most telling first: the last exit code,
 /// then the last counts; in a text without both, the last line.
 ///
 /// The last line of an excerpt of a file tells nothing about an end, so a line with a number of its
 /// own is left out, and so is a piece of a long line.
 pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
-    let mut ending = Vec::with_capacity(MAX_COUNTS + 1);
-    let backwards = || (0..units.len()).rev();
-    ending.extend(backwards().find(|at| tells_exit(units[*at].text)));
-    let mut before = "";
-    let is_new = |at: &usize| std::mem::replace(&mut before, units[*at].text) != units[*at].text;
-    let counts = backwards().filter(is_new);
-    let counts = counts.filter(|at| tells_counts(units[*at].text));
-    ending.extend(counts.take(MAX_COUNTS));
-    if ending.is_empty() {
-        let last = backwards().find(|at| !is_ruler(units[*at].text));
-        ending.extend(last.filter(|at| {
+    let (mut exit, mut counts) = (None, Vec::with_capacity(MAX_COUNTS));
+    let mut after = "";
+    for (at, unit) in units.iter().enumerate().rev() {
+        // Of equal lines the last one counts.
+        if std::mem::replace(&mut after, unit.text) == unit.text {
+            continue;
+        }
+        let told = told(unit.text);
+        if told.exit && exit.is_none() {
+            exit = Some(at);
+        }
+        if told.counts && counts.len() < MAX_COUNTS {
+            counts.push(at);
+        }
+        if exit.is_some() && counts.len() == MAX_COUNTS {
+            break;
+        }
+    }
+    if exit.is_none() && counts.is_empty() {
+        let last = units.iter().rposition(|unit| !is_ruler(unit.text));
+        let is_end = |at: &usize| {
             let unit = &units[*at];
             unit.place.byte == 0 && own_number(unit.text).is_none()
-        }));
-    }
-    ending
-}
-
-/// Returns true if `line` tells an exit code: a number after `exit code`, `returncode`, `finished with
-/// status` and the like.
-pub(crate) fn tells_exit(line: &str) -> bool {
-    each_number(line, |before, _| {
-        if before.last().is_none_or(u8::is_ascii_alphanumeric) {
-            return false;
-        }
-        let before = before.strip_suffix(b"-").unwrap_or(before);
-        let before = before.strip_suffix(b" ").unwrap_or(before);
-        let marks = |byte: u8| matches!(byte, b':' | b'=' | b'>' | b'"' | b'\'');
-        let before = trim_end(before, marks);
-        // The last letter of `code` or `status`.
-        if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S')) {
-            return false;
-        }
-        let said = trim_end(before, |byte| byte.is_ascii_alphabetic() || byte == b'_');
-        let said = &before[said.len()..];
-        let has_end = |words: &[&str], text: &[u8]| {
-            words.iter().any(|word| {
-                let end = text.len().checked_sub(word.len());
-                end.is_some_and(|end| text[end..].eq_ignore_ascii_case(word.as_bytes()))
-            })
         };
-        if !has_end(&["code", "status"], said) {
-            return false;
-        }
-        // The verb is in the same word, or one or two words before.
-        let words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
-        words.take(3).any(|word| {
-            ["exit", "return", "finish", "terminat", "complet"]
-                .iter()
-                .any(|verb| {
-                    word.len() >= verb.len()
-                        && word[..verb.len()].eq_ignore_ascii_case(verb.as_bytes())
-                })
-        })
-    })
+        return last.filter(is_end).into_iter().collect();
+    }
+    exit.into_iter().chain(counts).collect()
 }
 
-/// Returns true if `line` counts tests, errors or the like.
-pub(crate) fn tells_counts(line: &str) -> bool {
-    each_number(line, |before, behind| {
-        let is_free = before
-            .last()
-            .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.');
-        let mut next = behind.strip_prefix(b" ").unwrap_or_default();
-        for _ in 0..2 {
-            let word = word_of(next);
-            if is_free && is_counted(word) {
-                return true;
-            }
-            next = next[word.len()..].strip_prefix(b" ").unwrap_or_default();
-        }
-        if before.last() != Some(&b' ') {
-            return false;
-        }
-        let spaces = trim_end(before, |byte| byte == b' ');
-        let marks = spaces
-            .strip_suffix(b":")
-            .or_else(|| spaces.strip_suffix(b"="));
-        let word = marks.unwrap_or(spaces);
-        let from = trim_end(word, |byte| byte.is_ascii_alphabetic()).len();
-        is_counted(&word[from..])
-    })
+/// The ways in which a line tells how something ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// An exit code: a number after `exit code`, `returncode`, `finished with status` and the like.
+    pub(crate) exit: bool,
+    /// A count of tests, errors or the like.
+    pub(crate) counts: bool,
 }
 
-/// Returns true if `tells` does for any whole number of `line`, given the text on either side.
-fn each_number(line: &str, tells: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+impl Told {
+    pub(crate) fn any(self) -> bool {
+        self.exit || self.counts
+    }
+}
+
+/// Looks at each whole number of `line`. Most are done with at a glance, for logs are full of them.
+pub(crate) fn told(line: &str) -> Told {
     let bytes = line.as_bytes();
-    let mut at = 0;
-    while let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit) {
-        let start = at + from;
-        let digits = bytes[start..]
+    let (mut told, mut at) = (Told::default(), 0);
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        if !byte.is_ascii_digit() {
+            continue;
+        }
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        let (before, after) = (&bytes[..start], &bytes[at..]);
+        // Times and other groups of numbers.
+        let is_grouped = matches!(before, [.., b'0'..=b'9', _]) && after.first() != Some(&b' ');
+        if is_grouped || before.last().is_some_and(u8::is_ascii_alphanumeric) {
+            continue;
+        }
+        told.exit |= is_exit(before);
+        told.counts |= counts_after(before, after) || counts_before(before);
+    }
+    told
+}
+
+/// Returns true if the number after `before` is an exit code.
+fn is_exit(before: &[u8]) -> bool {
+    let before = before.strip_suffix(b"-").unwrap_or(before);
+    let before = before.strip_suffix(b" ").unwrap_or(before);
+    let marks = |byte: u8| matches!(byte, b':' | b'=' | b'>' | b'"' | b'\'');
+    let before = trim_end(before, marks);
+    // The last letter of `code` or `status`.
+    if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S')) {
+        return false;
+    }
+    let said = trim_end(before, |byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let said = &before[said.len()..];
+    let has_end = |words: &[&str], text: &[u8]| {
+        words.iter().any(|word| {
+            let end = text.len().checked_sub(word.len());
+            end.is_some_and(|end| text[end..].eq_ignore_ascii_case(word.as_bytes()))
+        })
+    };
+    if !has_end(&["code", "status"], said) {
+        return false;
+    }
+    // The verb is in the same word, or one or two words before.
+    let words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
+    words.take(3).any(|word| {
+        ["exit", "return", "finish", "terminat", "complet"]
             .iter()
-            .take_while(|byte| byte.is_ascii_digit());
-        at = start + digits.count();
-        if tells(&bytes[..start], &bytes[at..]) {
+            .any(|verb| {
+                word.len() >= verb.len() && word[..verb.len()].eq_ignore_ascii_case(verb.as_bytes())
+            })
+    })
+}
+
+/// Returns true if the number between `before` and `after` counts what follows: `12 tests`, `12 new
+/// tests`.
+fn counts_after(before: &[u8], after: &[u8]) -> bool {
+    let Some(mut next) = after
+        .strip_prefix(b" ")
+        .filter(|_| before.last() != Some(&b'.'))
+    else {
+        return false;
+    };
+    for _ in 0..2 {
+        let word = word_of(next);
+        if is_counted(word) {
             return true;
         }
+        let Some(rest) = next[word.len()..].strip_prefix(b" ") else {
+            break;
+        };
+        next = rest;
     }
     false
+}
+
+/// Returns true if the number after `before` counts what comes before it: `failed: 3`.
+fn counts_before(before: &[u8]) -> bool {
+    if before.last() != Some(&b' ') {
+        return false;
+    }
+    let spaces = trim_end(before, |byte| byte == b' ');
+    let marks = spaces
+        .strip_suffix(b":")
+        .or_else(|| spaces.strip_suffix(b"="));
+    let word = marks.unwrap_or(spaces);
+    let from = trim_end(word, |byte| byte.is_ascii_alphabetic()).len();
+    is_counted(&word[from..])
 }
 
 /// The letters at the start of `text`.
@@ -157,9 +155,29 @@ fn word_of(text: &[u8]) -> &[u8] {
     &text[..letters.count()]
 }
 
+/// Returns true for a word of things that test runs, compilers and package managers count.
 fn is_counted(word: &[u8]) -> bool {
-    let is_it = |counted: &&str| counted.as_bytes().eq_ignore_ascii_case(word);
-    !word.is_empty() && COUNTED.iter().any(is_it)
+    let Some(first) = word.first() else {
+        return false;
+    };
+    // By the first letter, for most words are others.
+    let counted: &[&str] = match first.to_ascii_lowercase() {
+        b'a' => &["assertion", "assertions"],
+        b'e' => &["error", "errors", "example", "examples"],
+        b'f' => &["fail", "failed", "failing", "failure", "failures"],
+        b'i' => &["ignored", "issue", "issues"],
+        b'p' => &[
+            "package", "packages", "pass", "passed", "passes", "passing", "problem", "problems",
+        ],
+        b's' => &["skip", "skipped", "spec", "specs", "suite", "suites"],
+        b't' => &["test", "tests"],
+        b'v' => &["vulnerability", "vulnerabilities"],
+        b'w' => &["warning", "warnings"],
+        _ => &[],
+    };
+    counted
+        .iter()
+        .any(|counted| counted.as_bytes().eq_ignore_ascii_case(word))
 }
 
 fn trim_end(mut text: &[u8], is_so: impl Fn(u8) -> bool) -> &[u8] {
@@ -211,7 +229,7 @@ mod tests {
             "<returncode>0</returncode>",
             "Command completed with code -9",
         ] {
-            assert!(tells_exit(line), "{line}");
+            assert!(told(line).exit, "{line}");
         }
         for line in [
             "let code = 1;",
@@ -219,7 +237,7 @@ mod tests {
             "exit 7 on the left",
             "code 12",
         ] {
-            assert!(!tells_exit(line), "{line}");
+            assert!(!told(line).exit, "{line}");
         }
         for line in [
             " 1216 pass",
@@ -229,7 +247,7 @@ mod tests {
             "errors: 7",
             "2 high severity, 31 packages looked at",
         ] {
-            assert!(tells_counts(line), "{line}");
+            assert!(told(line).counts, "{line}");
         }
         for line in [
             "all tests passed",
@@ -237,7 +255,7 @@ mod tests {
             "v0.1.2 test",
             "error E0308",
         ] {
-            assert!(!tells_counts(line), "{line}");
+            assert!(!told(line).counts, "{line}");
         }
     }
 

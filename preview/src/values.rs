@@ -1,5 +1,7 @@
 //! Values in a text beside its names: options, numbers and proper nouns.
 
+use crate::names::{DIGIT, LOWER, TELLING, UPPER, WORD, class};
+
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
 /// Numbers in a row that count; further ones are data.
@@ -48,25 +50,31 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
     let bytes = text.as_bytes();
     let (mut in_a_row, mut capitalised) = (0, None::<(usize, usize)>);
     let mut at = 0;
-    while at < bytes.len() {
+    while let Some(first) = bytes.get(at) {
         let start = at;
         // All ends are next to ASCII, so they are character boundaries.
-        if is_word(bytes, at) {
-            at += length(bytes, at, |byte| {
-                byte.is_ascii_alphanumeric() || byte == b'_'
-            });
-            let word = &bytes[start..at];
-            if word.iter().all(u8::is_ascii_digit) {
-                at = end_of_number(bytes, at);
-                let digits = bytes[start..at].iter().filter(|byte| byte.is_ascii_digit());
+        if class(*first) & WORD != 0 {
+            let (mut any, mut all) = (0, WORD | DIGIT);
+            while let Some(byte) = bytes.get(at)
+                && is_word(*byte)
+            {
+                any |= class(*byte);
+                all &= class(*byte);
+                at += 1;
+            }
+            if all & DIGIT != 0 {
                 in_a_row += 1;
-                if in_a_row <= IN_A_ROW && digits.count() >= MIN_DIGITS {
+                let digits = at - start + further_digits(bytes, &mut at);
+                if in_a_row <= IN_A_ROW && digits >= MIN_DIGITS {
                     see(Kind::Number, &text[start..at]);
                 }
                 continue;
             }
             in_a_row = 0;
-            if is_capitalised(word) {
+            let is_second_small = bytes
+                .get(start + 1)
+                .is_some_and(|byte| class(*byte) & LOWER != 0);
+            if class(*first) & UPPER != 0 && is_second_small && any & TELLING == 0 {
                 if let Some((first, end)) = capitalised
                     && &bytes[end..start] == b" "
                 {
@@ -74,10 +82,10 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
                 }
                 capitalised = Some((start, at));
             }
-        } else if begins_flag(bytes, at) {
-            at += 2 + length(bytes, at + 2, |byte| {
-                byte.is_ascii_alphanumeric() || byte == b'-'
-            });
+        } else if *first == b'-' && begins_flag(bytes, at) {
+            let rest = bytes[at + 2..].iter();
+            let rest = rest.take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-');
+            at += 2 + rest.count();
             in_a_row = 0;
             let flag = text[start..at].trim_end_matches('-');
             if flag.len() > "--n".len() {
@@ -89,41 +97,32 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
     }
 }
 
-fn is_word(bytes: &[u8], at: usize) -> bool {
-    bytes
-        .get(at)
-        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+fn is_word(byte: u8) -> bool {
+    class(byte) & WORD != 0
 }
 
-/// Number of bytes from `at` on that are so.
-fn length(bytes: &[u8], at: usize, is_so: impl Fn(u8) -> bool) -> usize {
-    bytes[at..].iter().take_while(|byte| is_so(**byte)).count()
-}
-
-/// The end of a number whose first digits end at `end`: points and commas join groups of digits.
-fn end_of_number(bytes: &[u8], mut end: usize) -> usize {
-    while matches!(bytes.get(end), Some(b'.' | b',')) {
-        let digits = length(bytes, end + 1, |byte| byte.is_ascii_digit());
-        let next = end + 1 + digits;
-        if digits == 0 || is_word(bytes, next) {
+/// Moves `end`, the end of a number's first digits, over the groups of digits that points and commas
+/// join to it. Returns the number of their digits.
+fn further_digits(bytes: &[u8], end: &mut usize) -> usize {
+    let mut further = 0;
+    while matches!(bytes.get(*end), Some(b'.' | b',')) {
+        let group = bytes[*end + 1..].iter();
+        let digits = group.take_while(|byte| byte.is_ascii_digit()).count();
+        let next = *end + 1 + digits;
+        if digits == 0 || bytes.get(next).copied().is_some_and(is_word) {
             break;
         }
-        end = next;
+        further += digits;
+        *end = next;
     }
-    end
-}
-
-fn is_capitalised(word: &[u8]) -> bool {
-    word[0].is_ascii_uppercase()
-        && word.get(1).is_some_and(u8::is_ascii_lowercase)
-        && word.iter().all(u8::is_ascii_alphabetic)
+    further
 }
 
 fn begins_flag(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1);
     bytes[at..].starts_with(b"--")
         && bytes.get(at + 2).is_some_and(u8::is_ascii_alphabetic)
-        && before.is_none_or(|before| bytes[before] != b'-' && !is_word(bytes, before))
+        && before.is_none_or(|before| bytes[before] != b'-' && !is_word(bytes[before]))
 }
 
 #[cfg(test)]

@@ -307,8 +307,8 @@ impl Report {
             .any(|decision| decision.outcome.is_change())
     }
 
-    /// Emits one event for each decision: failures and losses at `warn`, other changes at `info`,
-    /// the rest at `debug`.
+    /// Emits one event for each decision: failures and losses at `warn`, new changes at `info`, the
+    /// rest at `debug`.
     pub(crate) fn trace(&self) {
         for decision in &self.decisions {
             decision.trace();
@@ -392,6 +392,8 @@ impl Decision {
             Outcome::Lost => event!(warn, "tool result lost"),
             _ if self.error.is_some() => event!(warn, "tool result not handled as configured"),
             Outcome::Kept(_) => event!(debug, "tool result kept"),
+            // At each call of a long conversation there are many.
+            Outcome::Repeated => event!(debug, "tool result reduced as before"),
             _ => event!(info, "tool result reduced"),
         }
     }

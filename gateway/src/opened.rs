@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
 
-use crate::reducer::Open;
-
 /// The error of a function that opens stores.
 pub(crate) type OpenError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Opens a store by its URL.
+pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, OpenError> + Send + Sync + 'a;
 
 /// Stores by their URLs.
 pub(crate) struct Opened<'a> {

@@ -3,10 +3,10 @@
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use rustls::crypto::ring;
-use sha2::{Digest, Sha256};
 
 use crate::body::Body;
 use crate::own;
+use crate::secret::{Secret, hex};
 use crate::watch::Watch;
 
 /// The page's path.
@@ -16,7 +16,7 @@ pub(crate) const PATH: &str = "/page";
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The right to see the figures, for as long as the server runs.
-pub(crate) struct Token(String);
+pub(crate) struct Token(Secret);
 
 impl Token {
     /// A new token; `None` if the system gives no random bytes.
@@ -24,19 +24,17 @@ impl Token {
         let mut bytes = [0; 16];
         let random = ring::default_provider().secure_random;
         random.fill(&mut bytes).ok()?;
-        Some(Self(bytes.iter().map(|b| format!("{b:02x}")).collect()))
+        Some(Self(hex(&bytes).into()))
     }
 
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        self.0.text()
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let value = headers.get(header::AUTHORIZATION);
         let value = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        // Digests are compared, so that the time tells nothing about the token.
-        let digest = |text: &str| Sha256::digest(text.as_bytes());
-        value.is_some_and(|value| digest(value) == digest(&self.0))
+        value.is_some_and(|value| self.0.is(value))
     }
 }
 

@@ -2,18 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use offcut::backend::{Backend, StoreUrl};
+use offcut::backend::StoreUrl;
 use offcut::format::{Messages, RequestBody, Spelled, WireFormat};
 use offcut::report::ErrorSource;
 use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
 
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
+use crate::opened::Opened;
 use crate::outcome::Reason;
 use crate::read_only::ReadOnly;
 use crate::reader::{self, Reader, Tools};
@@ -21,12 +22,6 @@ use crate::settings::ServeSettings;
 use crate::stored::Pages;
 use crate::tenant::Tenant;
 use crate::watch::Look;
-
-/// Opens a store by its URL.
-pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>>
-    + Send
-    + Sync
-    + 'a;
 
 /// Number of conversations that are held in memory; of the others, the records are read again.
 const HELD: usize = 4096;
@@ -87,22 +82,12 @@ struct Known {
 }
 
 impl Reducer {
-    /// Builds the reductions for `settings`, with stores opened by `open`, each once.
+    /// Builds the reductions for `settings`, with `stores`.
     pub(crate) fn new(
         serve: &ServeSettings,
         settings: &Settings,
-        open: &Open<'_>,
+        stores: &Opened<'_>,
     ) -> Result<Self, GatewayError> {
-        let stores: Mutex<HashMap<String, Arc<dyn Backend>>> = Mutex::default();
-        let open_once = |url: &str| {
-            let mut stores = stores.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(store) = stores.get(url) {
-                return Ok(store.clone());
-            }
-            let store = open(url)?;
-            stores.insert(url.to_owned(), store.clone());
-            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(store)
-        };
         let own = settings.read_file_tool_name.clone();
         let mut readers: Vec<Option<String>> = vec![own.clone()];
         for name in [None].into_iter().chain(reader::openers().map(Some)) {
@@ -120,8 +105,9 @@ impl Reducer {
         let build = |reader: Option<String>| -> Result<Variant, BuildError> {
             let mut settings = settings.clone();
             settings.read_file_tool_name.clone_from(&reader);
-            let deciding = builder().settings(settings.clone(), open_once).build()?;
-            let read_only = |url: &str| open_once(url).map(ReadOnly);
+            let open = |url: &str| stores.open(url);
+            let deciding = builder().settings(settings.clone(), open).build()?;
+            let read_only = |url: &str| stores.open(url).map(ReadOnly);
             let repeating = builder().settings(settings, read_only).build()?;
             Ok(Variant {
                 reader,

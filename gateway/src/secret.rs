@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 /// A secret of the settings, which nothing shows.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -22,7 +23,27 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
+    /// The problem of a secret that could be guessed.
+    pub(crate) const TOO_SHORT: &str =
+        "it is too short: write at least 16 characters, such as those of `openssl rand -hex 16`";
+
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
+
+    /// Returns true if it could be guessed.
+    pub(crate) fn is_too_short(&self) -> bool {
+        self.0.len() < 16
+    }
+
+    /// Returns true if `text` is this secret. Digests are compared, so that the time tells nothing
+    /// about it.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        Sha256::digest(text) == Sha256::digest(&self.0)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -65,7 +65,7 @@ impl Gateway {
     {
         let open = move |url: &str| open(url).map_err(Into::into);
         let stores = Opened::new(&open);
-        let reducer = Reducer::new(&settings, reduction, &|url| stores.open(url))?;
+        let reducer = Reducer::new(&settings, reduction, &stores)?;
         let plug = Plug::new(&settings, reduction, &stores)?;
         Self::with(settings, Some(reducer), plug)
     }

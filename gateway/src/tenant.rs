@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName};
 use sha2::Sha256;
 
 use crate::error::GatewayError;
-use crate::secret::Secret;
+use crate::secret::{Secret, hex};
 use crate::settings::ServeSettings;
 
 /// The user or customer that a request belongs to, as a safe name.
@@ -46,14 +46,11 @@ impl Tenants {
         });
         let header = header.transpose()?;
         match &settings.tenant_key {
-            Some(key) if key.text().len() >= 16 => Ok(Self::Hashed {
+            Some(key) if !key.is_too_short() => Ok(Self::Hashed {
                 key: key.clone(),
                 header,
             }),
-            Some(_) => Err(GatewayError::settings(
-                "tenant_key",
-                "it is too short: write at least 16 characters, such as those of `openssl rand -hex 16`",
-            )),
+            Some(_) => Err(GatewayError::settings("tenant_key", Secret::TOO_SHORT)),
             None if !settings.is_local() => Err(GatewayError::settings(
                 "tenant_key",
                 "other machines may connect, so tenants have to be kept apart: write a secret of at least 16 characters, the same for all replicas",
@@ -101,11 +98,6 @@ impl Tenants {
         let digest = hash.finalize().into_bytes();
         is_known.then(|| Tenant(format!("t-{}", hex(&digest[..16]))))
     }
-}
-
-/// Bytes as hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

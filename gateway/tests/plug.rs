@@ -147,19 +147,7 @@ async fn two_tenants_with_the_same_text_have_other_hashes_and_never_read_each_ot
     let refused = server.get(&format!("/v1/retrieve/{}", seen[0])).await;
     assert_eq!(refused.line, "HTTP/1.1 401 Unauthorized");
     // The keys are in nothing that was stored or counted.
-    let mut folders = vec![folder.path().to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            assert!(!path.to_str().unwrap().contains("planted"), "{path:?}");
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let bytes = std::fs::read(&path).unwrap();
-                assert!(support::find(&bytes, b"planted").is_none(), "{path:?}");
-            }
-        }
-    }
+    support::assert_nothing_holds(folder.path(), "planted");
     assert!(!server.get("/metrics").await.text().contains("planted"));
 }
 

@@ -53,6 +53,12 @@ fn without_place(line: &str) -> &str {
     }
 }
 
+/// The whole numbers among the words of `text`.
+pub(crate) fn numbers(text: &str) -> impl Iterator<Item = usize> {
+    text.split_whitespace()
+        .filter_map(|word| word.trim_end_matches(['?', ',']).parse().ok())
+}
+
 /// The messages of a request, as an agent reads them.
 #[derive(Debug)]
 pub(crate) struct View {

@@ -7,12 +7,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
 use offcut::backend::ErrorKind;
 use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use super::store::{ByHash, DIGITS, location};
 use crate::error::GatewayError;
 use crate::opened::Opened;
-use crate::secret::Secret;
+use crate::secret::{Secret, hex};
 
 /// The tool that gateways give the model.
 pub(super) const READER: &str = "headroom_retrieve";
@@ -45,10 +45,8 @@ impl PlugTenant {
                     "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",
                 ));
             }
-            if credential.text().len() < 16 {
-                return Err(wrong(
-                    "it is too short: write at least 16 characters, such as those of `openssl rand -hex 16`",
-                ));
+            if credential.is_too_short() {
+                return Err(wrong(Secret::TOO_SHORT));
             }
             if tenants.iter().any(|known| known.credential == *credential) {
                 return Err(wrong(
@@ -99,8 +97,7 @@ impl PlugTenant {
             hash.update(text.as_bytes());
         }
         let digest = hash.finalize().into_bytes();
-        let digits = digest.iter().map(|byte| format!("{byte:02x}"));
-        Some(digits.take(DIGITS / 2).collect())
+        Some(hex(&digest[..DIGITS / 2]))
     }
 
     /// The text that a hash stands for; `None` if this tenant has stored none, and an error if the
@@ -143,10 +140,8 @@ pub(super) fn by_credential<'t>(
     if !scheme.eq_ignore_ascii_case("bearer") {
         return None;
     }
-    // Digests are compared, so that the time tells nothing about a credential.
-    let digest = |text: &str| Sha256::digest(text.as_bytes());
-    let borne = digest(credential.trim());
+    let credential = credential.trim();
     tenants
         .iter()
-        .find(|tenant| digest(tenant.credential.text()) == borne)
+        .find(|tenant| tenant.credential.is(credential))
 }

@@ -9,6 +9,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use offcut::Settings;
@@ -198,6 +199,23 @@ async fn fill(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
 
 pub fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
     bytes.windows(word.len()).position(|window| window == word)
+}
+
+/// Asserts that no file below `folder` has `word` in its path or in its content.
+pub fn assert_nothing_holds(folder: &Path, word: &str) {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(!path.to_str().unwrap().contains(word), "{path:?}");
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                assert!(find(&bytes, word.as_bytes()).is_none(), "{path:?}");
+            }
+        }
+    }
 }
 
 /// A server under test.

@@ -4,7 +4,7 @@ use offcut_trials::Random;
 
 use crate::step::{Step, answer, bash, lost};
 use crate::task::{Set, Task, filler, sizes};
-use crate::view::{Search, View};
+use crate::view::{Search, View, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "look-ups",
@@ -53,8 +53,7 @@ fn set_up(count: usize) -> Set {
 }
 
 fn agent(view: &View) -> Step {
-    let number = |word: &str| word.trim_end_matches(['?', ',']).parse::<usize>().ok();
-    let Some(count) = view.prompt.split_whitespace().filter_map(number).max() else {
+    let Some(count) = numbers(&view.prompt).max() else {
         return lost();
     };
     let look = |customer: usize| format!("cat records/{customer}.json");
@@ -65,7 +64,7 @@ fn agent(view: &View) -> Step {
         return bash("cat question");
     }
     let asked = match view.search("cat question", r"customers (.*)\?") {
-        Search::Found(asked) => asked[1].split(' ').filter_map(number).collect::<Vec<_>>(),
+        Search::Found(asked) => numbers(&asked[1]).collect::<Vec<_>>(),
         Search::Read(step) => return step,
         Search::Absent => return lost(),
     };

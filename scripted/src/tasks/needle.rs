@@ -4,7 +4,7 @@ use offcut_trials::Random;
 
 use crate::step::{Step, answer, bash, lost};
 use crate::task::{Set, Task, filler, sizes};
-use crate::view::{Search, View};
+use crate::view::{Search, View, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "needle",
@@ -41,12 +41,7 @@ fn set_up(count: usize) -> Set {
 }
 
 fn agent(view: &View) -> Step {
-    let Some(count) = view
-        .prompt
-        .split_whitespace()
-        .filter_map(|word| word.trim_end_matches(',').parse::<usize>().ok())
-        .max()
-    else {
+    let Some(count) = numbers(&view.prompt).max() else {
         return lost();
     };
     let look = |page: usize| format!("cat pages/{page}.txt");

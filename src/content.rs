@@ -216,53 +216,34 @@ impl ToolOutput {
     /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores the original bytes first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
         let (chunks, interrupted) = self.body.collect().await;
-        (Parts::of(chunks).0, interrupted)
+        (parts_of(chunks).0, interrupted)
     }
 }
 
-/// Puts chunks together.
-#[derive(Default)]
-pub(crate) struct Parts {
-    whole: Vec<Part>,
-    /// Text that the next chunk may continue.
-    bytes: Vec<u8>,
-    is_lossy: bool,
-}
-
-impl Parts {
-    pub(crate) fn push(&mut self, chunk: Chunk) {
+/// Joins chunks to parts: neighbouring bytes become one text. The flag is true if replacement
+/// characters stand for bytes that are not UTF-8.
+pub(crate) fn parts_of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
+    let (mut parts, mut bytes, mut is_lossy) = (Vec::new(), Vec::new(), false);
+    let mut end_text = |bytes: &mut Vec<u8>, parts: &mut Vec<Part>| {
+        if !bytes.is_empty() {
+            let text = String::from_utf8(std::mem::take(bytes)).unwrap_or_else(|error| {
+                is_lossy = true;
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            });
+            parts.push(Part::Text(text));
+        }
+    };
+    for chunk in chunks {
         match chunk {
-            Chunk::Bytes(bytes) => self.bytes.extend_from_slice(&bytes),
+            Chunk::Bytes(more) => bytes.extend_from_slice(&more),
             Chunk::Part(part) => {
-                self.end_text();
-                self.whole.push(part);
+                end_text(&mut bytes, &mut parts);
+                parts.push(part);
             }
         }
     }
-
-    /// The parts of `chunks`, and true if replacement characters stand for bytes that are not
-    /// UTF-8.
-    pub(crate) fn of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
-        let mut parts = Self::default();
-        chunks.into_iter().for_each(|chunk| parts.push(chunk));
-        parts.finish()
-    }
-
-    pub(crate) fn finish(mut self) -> (Vec<Part>, bool) {
-        self.end_text();
-        (self.whole, self.is_lossy)
-    }
-
-    fn end_text(&mut self) {
-        if !self.bytes.is_empty() {
-            let bytes = std::mem::take(&mut self.bytes);
-            let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-                self.is_lossy = true;
-                String::from_utf8_lossy(error.as_bytes()).into_owned()
-            });
-            self.whole.push(Part::Text(text));
-        }
-    }
+    end_text(&mut bytes, &mut parts);
+    (parts, is_lossy)
 }
 
 impl From<String> for ToolOutput {

@@ -9,7 +9,7 @@ use offcut_store::layout::Phase;
 use super::job::{Job, report, text_bytes};
 use super::stream::{Truncated, truncate_by_limit};
 use crate::backend::{BackendError, Location};
-use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
+use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
 use crate::error::OffloadError;
 use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
@@ -123,7 +123,7 @@ impl Whole {
         let ToolOutput { body, is_error } = output;
         let is_stream = matches!(body, Body::Stream(_));
         let (chunks, interrupted) = body.collect().await;
-        let (parts, is_lossy) = Parts::of(chunks.iter().cloned());
+        let (parts, is_lossy) = parts_of(chunks.iter().cloned());
         Self {
             chunks,
             parts,

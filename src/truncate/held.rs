@@ -128,8 +128,8 @@ impl Held {
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
         let counts = match self.job.policy.max_length_for_trunc {
-            SizeLimit::Bytes(_) => Counts::Nothing,
-            SizeLimit::Tokens { tokens } => Counts::Tokens(tokens),
+            SizeLimit::Bytes(_) => None,
+            SizeLimit::Tokens { tokens } => Some(Counts::Tokens(tokens)),
         };
         let mut text = Text::new(self.job.sketch(), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);

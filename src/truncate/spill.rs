@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use offcut_store::layout::Phase;
-use offcut_store::names::digest_from_sha256;
+use offcut_store::names::{digest, digest_from_sha256};
 use offcut_store::range::within;
 use sha2::{Digest, Sha256};
 
@@ -110,8 +110,11 @@ impl Spill {
             return name(job, id, number, opened(spilled)?, *all).await;
         }
         if let Some(content) = in_memory(&sources) {
-            let name = id.name_of(&content).part(number);
-            let target = Target::new(job.session.roots(), Phase::Truncate, &name, &content);
+            let digest = digest(&content);
+            let name = id.name();
+            let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()));
+            let (roots, name) = (job.session.roots(), name.part(number));
+            let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
             return target.save(&*job.backend, content).await.map(Saved::at);
         }
         let mut writer = job.backend.writer().await?;

@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream, Stream};
 
 use super::job::{Job, report};
 use super::run::Run;
-use crate::content::{Body, Chunk, Part, Parts, ToolError, ToolOutput};
+use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
 use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::report::{Failure, Report};
@@ -193,11 +193,11 @@ pub(super) async fn truncate_by_limit(
     failure: Option<Failure>,
 ) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
-    let (mut parts, mut interrupted) = (Parts::default(), None);
+    let (mut chunks, mut interrupted) = (Vec::new(), None);
     let mut flow = Flow::new(job, body, Placement::First);
     while let Some(chunk) = flow.next().await {
         match chunk {
-            Ok(chunk) => parts.push(chunk),
+            Ok(chunk) => chunks.push(chunk),
             Err(Broken::Tool(error)) => interrupted = Some(error),
             Err(Broken::Store(error)) => return Err(error),
         }
@@ -207,7 +207,7 @@ pub(super) async fn truncate_by_limit(
         decision.fail_first(failure);
     }
     Ok(Truncated {
-        parts: parts.finish().0,
+        parts: parts_of(chunks).0,
         is_error,
         interrupted,
         report,

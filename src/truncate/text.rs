@@ -27,7 +27,8 @@ pub(super) struct Text {
     /// Number of original bytes. Differs from the number shown if they are not UTF-8.
     pub(super) bytes: u64,
     decoder: Decoder,
-    tokens: TokenSum,
+    /// Its tokens, if they matter before it has ended.
+    tokens: Option<TokenSum>,
 }
 
 /// The place of a text's bytes.
@@ -42,7 +43,7 @@ pub(super) enum Content {
 
 impl Text {
     /// An empty text.
-    pub(super) fn new(sketch: Sketch, counts: Counts) -> Self {
+    pub(super) fn new(sketch: Sketch, counts: Option<Counts>) -> Self {
         Self {
             json: None,
             comes_in_chunks: false,
@@ -51,7 +52,7 @@ impl Text {
             content: Content::Memory(Vec::new()),
             bytes: 0,
             decoder: Decoder::default(),
-            tokens: TokenSum::new(counts),
+            tokens: counts.map(TokenSum::new),
         }
     }
 
@@ -65,7 +66,9 @@ impl Text {
         } = self;
         decoder.feed(bytes, &mut |text| {
             sketch.push(text);
-            tokens.push(text, meter);
+            if let Some(tokens) = tokens {
+                tokens.push(text, meter);
+            }
         });
         self.bytes += bytes.len() as u64;
     }
@@ -80,17 +83,20 @@ impl Text {
         } = self;
         decoder.end(&mut |text| {
             sketch.push(text);
-            tokens.push(text, meter);
+            if let Some(tokens) = tokens {
+                tokens.push(text, meter);
+            }
         });
     }
 
     /// Starts to record the text for counting tokens, as its bytes are about to leave memory.
     /// `bytes` are all bytes so far; texts over `most` bytes are not recorded.
     pub(super) fn note_tokens(&mut self, bytes: &[u8], most: usize, meter: &Meter) {
-        if matches!(self.tokens.counts, Counts::Nothing) {
-            self.tokens = TokenSum::new(Counts::Bytes(most));
+        if self.tokens.is_none() {
+            let mut tokens = TokenSum::new(Counts::Bytes(most));
             let seen = &bytes[..bytes.len() - self.decoder.pending()];
-            self.tokens.push(&String::from_utf8_lossy(seen), meter);
+            tokens.push(&String::from_utf8_lossy(seen), meter);
+            self.tokens = Some(tokens);
         }
     }
 
@@ -120,7 +126,7 @@ impl Text {
 
     /// Its text, if it is in memory or recorded for counting.
     pub(super) fn at_hand(&self) -> Option<Cow<'_, str>> {
-        let noted = || self.tokens.noted().map(Cow::Borrowed);
+        let noted = || self.tokens.as_ref()?.noted().map(Cow::Borrowed);
         self.shown().or_else(noted)
     }
 
@@ -153,25 +159,26 @@ impl Text {
     /// Number of its tokens if they are counted as the text arrives, which does not depend on the
     /// chunks. Incomplete for a text that alone is over the limit.
     pub(super) fn tokens(&self, meter: &Meter) -> u64 {
-        self.tokens.total(meter)
+        self.tokens.as_ref().map_or(0, |tokens| tokens.total(meter))
     }
 
     /// Returns `true` if not all its tokens are counted.
     pub(super) fn has_more_tokens(&self) -> bool {
-        self.tokens.has_stopped
+        self.tokens
+            .as_ref()
+            .is_some_and(|tokens| tokens.has_stopped)
     }
 
     /// A lower bound on its tokens; `u64::MAX` if the text is so long that it always gains.
     pub(super) fn tokens_at_least(&self, meter: &Meter) -> u64 {
-        let is_uncounted = matches!(self.tokens.counts, Counts::Nothing);
-        match self.shown().filter(|_| is_uncounted) {
-            Some(text) => meter.count_str(&text),
-            None => self.tokens.at_least(meter),
+        match &self.tokens {
+            Some(tokens) => tokens.at_least(meter),
+            None => self.shown().map_or(0, |text| meter.count_str(&text)),
         }
     }
 
     /// Number of tokens counted so far.
     pub(super) fn counted(&self) -> u64 {
-        self.tokens.sum
+        self.tokens.as_ref().map_or(0, |tokens| tokens.sum)
     }
 }

@@ -8,10 +8,8 @@ const PIECE: usize = 32 * 1024;
 const PER_CUT: u64 = 8;
 
 /// The tokens of a text that matter.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Counts {
-    #[default]
-    Nothing,
     /// The tokens of a text of at most this many bytes. Replacing a longer text always gains.
     Bytes(usize),
     /// Tokens up to this number, as the text arrives. Any text with more is over the limit.
@@ -19,9 +17,9 @@ pub(super) enum Counts {
 }
 
 /// The tokens of a text that arrives in pieces.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct TokenSum {
-    pub(super) counts: Counts,
+    counts: Counts,
     /// Text not counted yet.
     pending: String,
     /// Number of tokens counted.
@@ -35,14 +33,16 @@ impl TokenSum {
     pub(super) fn new(counts: Counts) -> Self {
         Self {
             counts,
-            ..Self::default()
+            pending: String::new(),
+            sum: 0,
+            cuts: 0,
+            has_stopped: false,
         }
     }
 
     pub(super) fn push(&mut self, text: &str, meter: &Meter) {
         match self.counts {
             _ if self.has_stopped => {}
-            Counts::Nothing => {}
             Counts::Bytes(most) if self.pending.len() + text.len() > most => self.stop_counting(),
             Counts::Bytes(_) => self.pending.push_str(text),
             Counts::Tokens(most) => self.count(text, most, meter),

@@ -77,14 +77,14 @@ pub struct Gains {
 }
 
 impl Gains {
-    /// Adds entries up. For later calls, reads the agents' own logs that the entries name, as far as they are
+    /// Adds entries up, except those of probes. For later calls, reads the agents' own logs that the entries name, as far as they are
     /// still there and known.
     #[must_use]
     pub fn of(entries: &[Entry]) -> Self {
         let mut gains = Self::default();
         let mut sessions = HashSet::new();
         let mut logs: HashMap<&PathBuf, HashMap<String, u64>> = HashMap::new();
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| !entry.is_probe()) {
             let calls = entry.transcript.as_ref().and_then(|path| {
                 let calls = logs.entry(path).or_insert_with(|| calls_after(path));
                 calls.get(&entry.call).copied()

@@ -13,6 +13,8 @@ use crate::log;
 const MAX_LENGTH: u64 = 8 * 1024 * 1024;
 /// Maximum length of a name in bytes; more is cut off. Names come from agents and models.
 const MAX_NAME: usize = 200;
+/// Beginning of the names of conversations that `offcut doctor` makes up.
+pub(crate) const PROBES: &str = "offcut-doctor-";
 
 /// A result that a hook was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +55,11 @@ pub enum Kind {
 }
 
 impl Entry {
+    /// Returns `true` if it is of a probe that `offcut doctor` sent, and of no agent's conversation.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.session.starts_with(PROBES)
+    }
+
     /// An entry of the present time, for a result that stayed as it was.
     #[must_use]
     pub fn new(agent: &str, session: &str, call: &str, tool: &str, length: usize) -> Self {

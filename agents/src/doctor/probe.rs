@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use offcut::hint::Hint;
 use serde_json::{Value, json};
 
+use crate::journal::PROBES;
 use crate::{Agent, layout};
 
 /// Time for which the hook's command may run.
@@ -35,7 +36,7 @@ pub(super) struct Probe {
 
 impl Probe {
     pub(super) fn new(agent: Agent) -> Self {
-        let session = format!("offcut-doctor-{}", std::process::id());
+        let session = format!("{PROBES}{}", std::process::id());
         let in_project = layout::agent_home(agent).filter(|_| agent == Agent::GeminiCli);
         Self {
             agent,

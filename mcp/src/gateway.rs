@@ -8,6 +8,6 @@ mod settings;
 mod tools;
 mod waiting;
 
-pub use conversation::{Asked, Conversation, FromClient, FromServer};
+pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
 pub use pipes::run;
 pub use settings::Gateway;

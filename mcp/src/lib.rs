@@ -36,7 +36,7 @@ mod structured;
 
 pub use error::ReduceError;
 #[cfg(feature = "gateway")]
-pub use gateway::{Asked, Conversation, FromClient, FromServer, Gateway, run};
+pub use gateway::{Conversation, FromClient, FromServer, Gateway, ReaderCall, run};
 #[cfg(feature = "http")]
 pub use remote::{Remote, RemoteError};
 pub use result::reduce;

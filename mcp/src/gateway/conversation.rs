@@ -49,7 +49,7 @@ pub enum FromClient {
         first: Option<String>,
     },
     /// It is for the gateway: [`Conversation::answer`] has the answer. The server does not see it.
-    Answer(Box<Asked>),
+    Answer(Box<ReaderCall>),
     /// Nobody needs it.
     Drop,
 }
@@ -69,7 +69,7 @@ pub enum FromServer {
 
 /// A call of the reader.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ReaderCall {
     id: String,
     key: String,
     call: ToolCall,
@@ -168,7 +168,7 @@ impl Conversation {
         };
         if reader(&reduction) == Some(name) {
             state.waiting.push(key(id), Waiting::Reader);
-            return FromClient::Answer(Box::new(Asked {
+            return FromClient::Answer(Box::new(ReaderCall {
                 id: id.json().to_string(),
                 key: key(id),
                 call,
@@ -187,7 +187,7 @@ impl Conversation {
     }
 
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
-    pub async fn answer(&self, asked: Box<Asked>) -> Option<String> {
+    pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let reader = asked.reduction.read_file_tool();
         let result = answer::answer(&reader, &asked.call, asked.tells_type).await;
         self.state().waiting.read(&asked.key)?;

@@ -12,6 +12,7 @@ mod encoding;
 mod error;
 mod exchange;
 mod forward;
+mod holdout;
 mod metrics;
 mod opened;
 mod outcome;

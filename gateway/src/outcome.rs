@@ -40,6 +40,8 @@ pub(crate) enum Reason {
     Refused,
     /// The provider has done so before, in the same conversation.
     Untouched,
+    /// The conversation is one of those that are left alone for comparison.
+    HeldOut,
 }
 
 impl Outcome {
@@ -76,6 +78,7 @@ impl Reason {
             Self::NoTenant => "no-tenant",
             Self::Refused => "refused",
             Self::Untouched => "untouched",
+            Self::HeldOut => "held-out",
         }
     }
 
@@ -92,6 +95,7 @@ impl Reason {
             Self::NoTenant => "nothing tells whose request it is",
             Self::Refused => "the provider refused the changed request and got the original",
             Self::Untouched => "the provider has refused this conversation's changes before",
+            Self::HeldOut => "a share of conversations is left alone for comparison",
         }
     }
 
@@ -105,7 +109,9 @@ impl Reason {
             | Self::Store
             | Self::TooSlow
             | Self::Bug => true,
-            Self::NoReader | Self::NoTenant | Self::Refused | Self::Untouched => false,
+            Self::NoReader | Self::NoTenant | Self::Refused | Self::Untouched | Self::HeldOut => {
+                false
+            }
         }
     }
 }

@@ -107,7 +107,7 @@ impl Passage {
                     .call(upstream.name(), Look::default(), [0, 0], worked.outcome);
                 let reply = self
                     .sender
-                    .send(Request::from_parts(parts, body), upstream)
+                    .send(Request::from_parts(parts, body), upstream, None)
                     .await?;
                 return Ok(marked(reply, worked.outcome));
             }
@@ -115,6 +115,7 @@ impl Passage {
         let mut look = Look::default();
         let worked = self.work(&parts, &original, exchange, &mut look).await?;
         self.note(upstream, worked.outcome)?;
+        let group = look.group;
         if exchange.purpose == Purpose::Turn {
             let sent = worked.changed.as_ref().map_or(&original, |(sent, _)| sent);
             let sizes = [original.len() as u64, sent.len() as u64];
@@ -125,7 +126,7 @@ impl Passage {
             self.metrics.took(begun.elapsed());
             let reply = self
                 .sender
-                .send(as_it_came(parts, original), upstream)
+                .send(as_it_came(parts, original), upstream, group)
                 .await?;
             return Ok(marked(reply, worked.outcome));
         };
@@ -139,7 +140,7 @@ impl Passage {
         let size = Some(changed.len());
         let request = forward::with_body(head, body::full(changed), size);
         self.metrics.took(begun.elapsed());
-        let reply = self.sender.send(request, upstream).await?;
+        let reply = self.sender.send(request, upstream, group).await?;
         if reply.status() != StatusCode::BAD_REQUEST {
             return Ok(marked(reply, worked.outcome));
         }
@@ -151,7 +152,7 @@ impl Passage {
             .refused(conversation.name(), original.len() as u64);
         let reply = self
             .sender
-            .send(as_it_came(parts, original), upstream)
+            .send(as_it_came(parts, original), upstream, group)
             .await?;
         if reply.status().is_success()
             && let Some(reducer) = &self.reducer

@@ -14,6 +14,7 @@ use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
 
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
+use crate::holdout::{Group, group};
 use crate::opened::Opened;
 use crate::outcome::Reason;
 use crate::read_only::ReadOnly;
@@ -33,6 +34,11 @@ pub(crate) struct ConversationId(String);
 impl ConversationId {
     pub(crate) fn name(&self) -> &str {
         &self.0
+    }
+
+    /// Returns true if it has had no call yet, by which it could be told from others.
+    fn is_nameless(&self) -> bool {
+        self.0.ends_with("/none/")
     }
 }
 
@@ -68,6 +74,7 @@ pub(crate) struct Reducer {
     own: Option<String>,
     shares_machine: bool,
     cut_without_reader: bool,
+    holdout: f64,
     patience: Duration,
     known: Mutex<Known>,
 }
@@ -121,6 +128,7 @@ impl Reducer {
             own,
             shares_machine,
             cut_without_reader: serve.cut_without_reader,
+            holdout: serve.holdout,
             patience: Duration::from_secs(serve.reduce_seconds),
             known: Mutex::default(),
         })
@@ -151,6 +159,12 @@ impl Reducer {
             ConversationId(session.prefix().to_owned())
         };
         look.conversation = Some(conversation.name().to_owned());
+        if !conversation.is_nameless() {
+            look.group = group(self.holdout, conversation.name());
+        }
+        if look.group == Some(Group::HeldOut) {
+            return Reduced::Passed(Reason::HeldOut);
+        }
         if self.known().untouched.contains(&conversation) {
             return Reduced::Passed(Reason::Untouched);
         }

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::body::{Body, BoxError};
 use crate::client::{HttpClient, client};
 use crate::error::GatewayError;
+use crate::holdout::Group;
 use crate::metrics::{Metric, Metrics};
 use crate::settings::ServeSettings;
 use crate::upstream::Upstream;
@@ -39,11 +40,13 @@ impl Sender {
         })
     }
 
-    /// Sends a request, and returns the reply, which passes as it comes.
+    /// Sends a request, and returns the reply, which passes as it comes. The provider's usage counts
+    /// for `group`.
     pub(crate) async fn send(
         &self,
         request: Request<Body>,
         upstream: &Upstream,
+        group: Option<Group>,
     ) -> Result<Response<Body>, Refusal> {
         let answered = timeout(self.patience, self.client.request(request)).await;
         let response = match answered {
@@ -73,7 +76,7 @@ impl Sender {
         forward::strip(&mut parts.headers);
         let scan = Scan::new(&parts.headers);
         let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
-        let on_end = Box::new(move |usage| count_tokens(&metrics, &name, usage));
+        let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));
         let body = Watched::new(body, scan, on_end);
         let body = body
             .map_err(|error| -> BoxError { error.into() })
@@ -90,14 +93,15 @@ impl Sender {
     }
 }
 
-fn count_tokens(metrics: &Metrics, upstream: &str, usage: Usage) {
+fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: Usage) {
     for (kind, tokens) in [
         ("fresh", usage.fresh),
         ("cached", usage.cached),
         ("written", usage.written),
     ] {
         if tokens > 0 {
-            let labels = [("upstream", upstream), ("kind", kind)];
+            let mut labels = vec![("upstream", upstream), ("kind", kind)];
+            labels.extend(group.map(|group| ("group", group.name())));
             metrics.add(Metric::ProviderTokens, &labels, tokens);
         }
     }

@@ -87,19 +87,26 @@ impl Service {
         let Some(reducer) = &self.passage.reducer else {
             return vec!["requests are counted and not changed".to_owned()];
         };
+        let mut notes = Vec::new();
+        if self.settings.holdout > 0.0 {
+            let share = (self.settings.holdout * 10_000.0).round() / 100.0;
+            notes.push(format!(
+                "{share} % of conversations are left alone, for comparison (`holdout`)"
+            ));
+        }
         if self.settings.cut_without_reader {
-            return vec![
-                "results are replaced even where the model can't read them back".to_owned(),
-            ];
+            notes.push("results are replaced even where the model can't read them back".to_owned());
+            return notes;
         }
         if reducer.shares_machine() {
-            return Vec::new();
+            return notes;
         }
         let reader = reducer.any().settings().read_file_tool_name.clone();
         let reader = reader.unwrap_or_else(|| "read_file".to_owned());
-        vec![format!(
+        notes.push(format!(
             "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
-        )]
+        ));
+        notes
     }
 
     /// Answers a request: by itself, or with the provider's reply.
@@ -243,7 +250,7 @@ impl Service {
         let body = body::passed(body, self.settings.body_pause());
         self.passage
             .sender
-            .send(Request::from_parts(parts, body), upstream)
+            .send(Request::from_parts(parts, body), upstream, None)
             .await
     }
 

@@ -51,6 +51,9 @@ pub struct ServeSettings {
     pub plug_keys: BTreeMap<String, Secret>,
     /// True to replace results also where the model has no way to read them back. Default: false.
     pub cut_without_reader: bool,
+    /// Share of conversations that pass as they come, from 0 to 1, so that the provider's own usage
+    /// can be compared. Default: 0.
+    pub holdout: f64,
     /// The fate of a request that could not be reduced. Default: it passes.
     pub on_failure: OnFailure,
     /// Seconds for reducing a request, after which it passes unchanged. Default: 10.
@@ -97,6 +100,7 @@ impl Default for ServeSettings {
             tenant_header: None,
             plug_keys: BTreeMap::new(),
             cut_without_reader: false,
+            holdout: 0.0,
             on_failure: OnFailure::Pass,
             reduce_seconds: 10,
             max_header: ByteSize::kib(64),
@@ -168,6 +172,10 @@ impl ServeSettings {
                 ),
             ));
         }
+        if !(0.0..=1.0).contains(&self.holdout) {
+            let problem = format!("{} is not a share: write 0.1 for a tenth", self.holdout);
+            return Err(GatewayError::settings("holdout", problem));
+        }
         if self.max_connections > MOST_CONNECTIONS {
             let problem = format!(
                 "{} is too large: write at most {MOST_CONNECTIONS}",
@@ -228,6 +236,24 @@ mod tests {
         );
         settings.expose = true;
         settings.check().unwrap();
+    }
+
+    #[test]
+    fn a_share_is_at_most_one() {
+        for (holdout, is_right) in [
+            (0.0, true),
+            (0.1, true),
+            (1.0, true),
+            (10.0, false),
+            (-0.1, false),
+            (f64::NAN, false),
+        ] {
+            let settings = ServeSettings {
+                holdout,
+                ..ServeSettings::default()
+            };
+            assert_eq!(settings.check().is_ok(), is_right, "{holdout}");
+        }
     }
 
     #[test]

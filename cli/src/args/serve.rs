@@ -24,6 +24,10 @@ pub(crate) struct Serve {
     /// Let other machines connect, if the address allows it. Needs `tenant_key` in the settings.
     #[arg(long)]
     pub(crate) expose: bool,
+    /// Leave this share of conversations alone, such as 0.1, so that /metrics has the provider's own
+    /// usage of both groups.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) holdout: Option<f64>,
     /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
     /// policy.
     #[arg(long, value_name = "FILE")]

@@ -44,6 +44,7 @@ fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
         serve.listen = listen;
     }
     serve.expose |= args.expose;
+    serve.holdout = args.holdout.unwrap_or(serve.holdout);
     let gateway = Gateway::reducing(serve, &reduction, stores::open);
     gateway.map_err(|error| unusable(&origin, &error))
 }

@@ -6,6 +6,7 @@ use offcut::Report;
 use offcut::report::Outcome as Decided;
 use serde_json::{Value, json};
 
+use crate::holdout::Group;
 use crate::outcome::{Outcome, Reason};
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
@@ -21,6 +22,8 @@ const NAME: usize = 60;
 pub(crate) struct Look {
     /// The prefix of the conversation, if it has been found.
     pub(crate) conversation: Option<String>,
+    /// The group of the conversation, where some are left alone.
+    pub(crate) group: Option<Group>,
     changes: Vec<Change>,
 }
 
@@ -117,6 +120,7 @@ impl State {
         self.changed += 1;
         let Look {
             conversation,
+            group: _,
             changes,
         } = look;
         let cut = changes.iter().filter(|change| change.is_cut).count() as u64;
@@ -263,6 +267,7 @@ mod tests {
         let mut call = |name: usize| {
             let look = Look {
                 conversation: Some(name.to_string()),
+                group: None,
                 changes: Vec::new(),
             };
             let call = Call {

@@ -104,6 +104,15 @@ fn status(code: u16) -> Answer {
         .unwrap()
 }
 
+/// Waits until something is so; fails if that takes too long.
+async fn until(is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed().as_secs() < 60, "it did not happen");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// A stream of events that ends, or breaks, after `text`.
 fn events(text: &str, breaks: bool) -> Answer {
     let text = stream::iter([Ok(text.to_owned())]);
@@ -327,13 +336,8 @@ async fn messages_of_streams_come_in_order_and_the_servers_requests_are_answered
     assert!(hint_in(&client.received().await).is_some());
     // The stream breaks, and is opened again after what was seen.
     drop(pushed);
-    while !server
-        .seen()
-        .iter()
-        .any(|seen| seen.header("last-event-id") == Some("1"))
-    {
-        tokio::task::yield_now().await;
-    }
+    let is_resumed = |seen: &Seen| seen.header("last-event-id") == Some("1");
+    until(|| server.seen().iter().any(is_resumed)).await;
     client.leave().await;
     assert!(server.seen().iter().any(|seen| seen.message() == roots));
 }
@@ -546,9 +550,7 @@ async fn without_sessions_headers_repeat_the_message_and_a_cancelled_request_end
             json!({"name": "wait", "_meta": meta}),
         ))
         .await;
-    while server.seen().len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    until(|| server.seen().len() >= 3).await;
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}})).await;
     // The server sees that the connection has ended.
     kept.closed().await;
@@ -649,9 +651,7 @@ async fn a_signal_ends_a_call_and_the_session() {
     let mut client = Client::of(server.remote());
     client.open().await;
     client.send(&call(&json!(1))).await;
-    while !server.names().iter().any(|name| name == "tools/call") {
-        tokio::task::yield_now().await;
-    }
+    until(|| server.names().iter().any(|name| name == "tools/call")).await;
     client.stop.take().unwrap().send(()).unwrap();
     client.running.await.unwrap().unwrap();
     assert_eq!(server.names().last().unwrap(), "DELETE");
@@ -679,9 +679,7 @@ async fn the_end_waits_for_answers_and_not_for_streams() {
     // One answer comes in the server's own stream, the other in a stream that stays open.
     for (id, sender) in [("elsewhere", &pushed), ("kept", &open)] {
         client.send(&call(&json!(id))).await;
-        while !server.seen().iter().any(|seen| seen.message()["id"] == id) {
-            tokio::task::yield_now().await;
-        }
+        until(|| server.seen().iter().any(|seen| seen.message()["id"] == id)).await;
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": text("done")});
         sender.send(format!("data: {answer}\n\n")).unwrap();
         assert_eq!(client.received().await, answer);

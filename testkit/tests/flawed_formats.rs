@@ -2,7 +2,7 @@
 // Helpers may unwrap, as tests may.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../tests/formats/samples.rs"]
+#[path = "../../tests/rules/formats/samples.rs"]
 mod samples;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,0 +1,622 @@
+//! Settings from files: TOML and JSON mean the same, and errors name the place.
+#![cfg(feature = "fs")]
+
+use std::path::Path;
+
+use offcut::backend::{Backend, Memory};
+use offcut::hint::Hint;
+use offcut::{BuildError, Settings, SizeLimit, ToolCall, ToolPolicy, ToolReduction, backend};
+use serde_json::json;
+
+const TOML: &str = r#"
+backend = "memory:all"
+root_dir = "agent-1"
+read_file_tool_name = false
+max_length_for_trunc = { tokens = 9_000 }
+token_counter = "estimate"
+clear_target_tokens = 20_000
+on_offload_error = "preview_only"
+language = "zh"
+
+[tool_config.grep]
+backend = "memory:grep"
+max_length_for_trunc = 20_000
+skip_clear = true
+"#;
+
+#[test]
+fn toml_and_json_say_the_same() {
+    let from_toml = Settings::from_toml(TOML).unwrap();
+    let json = serde_json::to_string_pretty(&from_toml).unwrap();
+    assert_eq!(Settings::from_json(&json).unwrap(), from_toml);
+    assert_eq!(from_toml.read_file_tool_name, None);
+    assert_eq!(from_toml.max_length_for_trunc, SizeLimit::tokens(9_000));
+    assert_eq!(
+        from_toml.tool_config["grep"].max_length_for_trunc,
+        Some(SizeLimit::Bytes(20_000))
+    );
+    assert_eq!(
+        from_toml.tool_config["grep"].backend_url,
+        Some("memory:grep".into())
+    );
+    assert_eq!(Settings::from_toml("").unwrap(), Settings::default());
+    assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
+    assert_eq!(
+        Settings::from_json(r#"{"read_file_tool_name": null}"#)
+            .unwrap()
+            .read_file_tool_name,
+        None
+    );
+}
+
+#[test]
+fn o1_a_file_changes_the_preset_that_it_begins_with() {
+    let recommended = Settings::recommended();
+    assert_eq!(
+        Settings::from_toml("preset = \"recommended\"").unwrap(),
+        recommended
+    );
+    let cases = [
+        // Sets one option; the preset gives the others.
+        ("max_tokens_for_clear", json!(7), "max_tokens_for_clear", 7),
+        ("preview_above", json!(900), "preview_above", 900),
+    ];
+    for (option, value, changed, expected) in cases {
+        let toml = format!("preset = \"recommended\"\n{option} = {value}\n");
+        let settings = Settings::from_toml(&toml).unwrap();
+        let json = json!({"preset": "recommended", option: value}).to_string();
+        assert_eq!(Settings::from_json(&json).unwrap(), settings);
+        let mut wanted = serde_json::to_value(&recommended).unwrap();
+        wanted[changed] = json!(expected);
+        assert_eq!(serde_json::to_value(&settings).unwrap(), wanted);
+    }
+    // A limit is final unless `preview_above` is set too.
+    let limit = "preset = \"recommended\"\nmax_length_for_trunc = 20_000\n";
+    let settings = Settings::from_toml(limit).unwrap();
+    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(20_000));
+    assert_eq!(settings.preview_above, None);
+    let both = Settings::from_toml(&format!("{limit}preview_above = 3_000")).unwrap();
+    assert_eq!(both.preview_above, Some(3_000));
+    // The file sets both, so its settings need no preset when written as JSON.
+    let text = serde_json::to_string(&both).unwrap();
+    assert!(!text.contains("preset"));
+    assert_eq!(Settings::from_json(&text).unwrap(), both);
+
+    let error = Settings::from_toml("preset = \"recomended\"").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1, `preset`: unknown value `recomended`: use one of recommended, eino, anthropic"
+    );
+}
+
+#[test]
+fn sizes_may_have_units() {
+    let toml = r#"
+max_length_for_trunc = "8KiB"
+preview_above = "1.5 kB"
+preview_length = { scale = 8.0, exponent = 0.68, at_most = "7KB" }
+stub_length = "100B"
+clear_tool_inputs_above = "1KB"
+cost_aware = { above = "2KB" }
+tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
+"#;
+    let settings = Settings::from_toml(toml).unwrap();
+    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(8_192));
+    assert_eq!(settings.preview_above, Some(1_500));
+    assert_eq!(settings.preview_length.at_most(), 7_000);
+    assert_eq!(settings.stub_length.at_most(), 100);
+    assert_eq!(settings.clear_tool_inputs_above, 1_000);
+    assert_eq!(settings.cost_aware.unwrap().above, 2_000);
+    let grep = &settings.tool_config["grep"];
+    assert_eq!(grep.max_length_for_trunc, Some(SizeLimit::Bytes(1_000_000)));
+    assert_eq!(grep.preview_above, Some(4_000));
+    for size in ["8 apples", "", "5", "-1KB", "s3://user:SECRET@bucket"] {
+        let toml = format!("max_length_for_trunc = \"{size}\"");
+        let error = Settings::from_toml(&toml).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a \
+             unit, such as \"8KB\" (8000) or \"8KiB\" (8192)"
+        );
+    }
+}
+
+#[test]
+fn option_names_of_other_libraries_are_answered_with_ours() {
+    for (theirs, ours) in [
+        ("clear_threshold = 7", "max_tokens_for_clear"),
+        ("trigger = 7", "max_tokens_for_clear"),
+        ("keep = 3", "clear_retention_suffix_limit"),
+        ("exclude_tools = []", "clear_exclude_tools"),
+        ("placeholder = \"x\"", "templates"),
+        ("per_tool = {}", "tool_config"),
+    ] {
+        let error = Settings::from_toml(theirs).unwrap_err();
+        let theirs = theirs.split(' ').next().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("line 1, `{theirs}`: unknown field; it is called `{ours}` here")
+        );
+    }
+}
+
+#[test]
+fn a_general_option_in_a_table_is_answered_with_its_place() {
+    for (line, advice) in [
+        ("token_counter = \"estimate\"", "is for all tools"),
+        ("preset = \"eino\"", "is for all tools"),
+        (
+            "max_token_for_clear = 5",
+            "unknown field; did you mean `max_tokens_for_clear`? It is for all tools",
+        ),
+        (
+            "threshold = 5",
+            "unknown field; it is called `max_tokens_for_clear` here, and is for all tools",
+        ),
+    ] {
+        let toml = format!("[tool_config.grep]\nskip_clear = true\n{line}\n");
+        let error = Settings::from_toml(&toml).unwrap_err();
+        let name = line.split(' ').next().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "line 3, `tool_config.grep.{name}`: {advice}: write it above the first `[table]` of \
+                 the file"
+            )
+        );
+    }
+    let error = Settings::from_toml("[cost_aware]\nlanguage = \"zh\"").unwrap_err();
+    assert!(error.problem.starts_with("is for all tools: "), "{error}");
+    let error = Settings::from_json(r#"{"tool_config": {"grep": {"language": "zh"}}}"#);
+    assert_eq!(
+        error.unwrap_err().problem,
+        "is for all tools: write it beside `tool_config`, not in it"
+    );
+    // An option that single tools have too is not sent away.
+    let error = Settings::from_toml("[tool_config.grep]\nmax_lenght_for_trunc = 5").unwrap_err();
+    assert!(
+        error
+            .problem
+            .ends_with("did you mean `max_length_for_trunc`?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_first_mistake_by_line_is_reported() {
+    let lines = [
+        "root_dirr = \"a\"",
+        "clear_exclude_tools = 5",
+        "[tool_config.grep]",
+        "skip_cleer = true",
+        "preview = 5",
+        "[cost_aware]",
+        "abov = 5",
+        "[tool_config.ask]",
+        "preview = 5",
+    ];
+    let wrong = [1, 2, 4, 5, 7, 9];
+    for (number, line) in wrong.into_iter().enumerate() {
+        // Those before it are mended, one after the other.
+        let mended = &wrong[..number];
+        let text: String = (1..)
+            .zip(lines)
+            .map(|(line, text)| {
+                if mended.contains(&line) {
+                    "\n".into()
+                } else {
+                    format!("{text}\n")
+                }
+            })
+            .collect();
+        let error = Settings::from_toml(&text).unwrap_err();
+        assert_eq!(error.line, Some(line), "{error}\n{text}");
+    }
+    let many: String = (0..5_000)
+        .map(|number| format!("x{number:04} = 5\n"))
+        .collect();
+    assert_eq!(Settings::from_toml(&many).unwrap_err().line, Some(1));
+}
+
+#[test]
+fn errors_in_maps_name_the_whole_path() {
+    for (toml, field) in [
+        (
+            "[templates.english]\nreadr = \"x\"",
+            "templates.english.readr",
+        ),
+        ("[templates.french]\nreader = \"x\"", "templates.french"),
+    ] {
+        let error = Settings::from_toml(toml).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert!(error.problem.contains("use one of"), "{error}");
+    }
+}
+
+#[test]
+fn o3_the_presets_are_files_too() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
+    let presets = [
+        ("eino", Settings::eino()),
+        ("anthropic", Settings::anthropic()),
+        ("recommended", Settings::recommended()),
+    ];
+    for (name, settings) in &presets {
+        assert_eq!(
+            Settings::load(folder.join(format!("{name}.toml"))).unwrap(),
+            *settings,
+            "{name}"
+        );
+    }
+    assert_eq!(
+        std::fs::read_dir(folder).unwrap().count(),
+        presets.len(),
+        "a test for each file"
+    );
+}
+
+#[test]
+fn errors_of_a_file_name_their_place() {
+    let toml = [
+        "max_length = 5",
+        "\n[tool_config.grep]\nmax_lenght_for_trunc = 5",
+        "max_length_for_trunc = { bytes = 5 }",
+        "max_length_for_trunc = {}",
+        "max_length_for_trunc = -5",
+        "max_length_for_trunc = \"5\"",
+        "preview_length = 1.5",
+        "token_counter = \"gpt2\"",
+        "language = \"french\"",
+        "on_offload_error = true",
+        "read_file_tool_name = true",
+        "trunc_exclude_tools = \"grep\"",
+        "tool_config = 5",
+        "root_dir = \"a\"\nroot_dir = \"b\"",
+        "root_dir = ",
+        "[tool_config.grep]\ntrunc_handler = \"x\"",
+        "[tool_config]\ngrep = 20_000",
+    ];
+    let json = [
+        "{\n  \"max_lenght_for_trunc\": 5\n}",
+        "[]",
+        "{",
+        "{} {}",
+        "{\"tool_config\": {\"grep\": {\"preview\": 5}}}",
+    ];
+    let of = |text: &str, error: offcut::SettingsError| format!("{text:?}\n    {error}\n");
+    let errors: String = toml
+        .iter()
+        .map(|text| of(text, Settings::from_toml(text).expect_err(text)))
+        .chain(
+            json.iter()
+                .map(|text| of(text, Settings::from_json(text).expect_err(text))),
+        )
+        .collect();
+    insta::assert_snapshot!(errors, @r#"
+    "max_length = 5"
+        line 1, `max_length`: unknown field; it is called `max_length_for_trunc` here
+    "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
+        line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
+    "max_length_for_trunc = { bytes = 5 }"
+        line 1, `max_length_for_trunc.bytes`: unknown field
+    "max_length_for_trunc = {}"
+        line 1, `max_length_for_trunc`: missing field `tokens`
+    "max_length_for_trunc = -5"
+        line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or the table { tokens = N }
+    "max_length_for_trunc = \"5\""
+        line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a unit, such as "8KB" (8000) or "8KiB" (8192)
+    "preview_length = 1.5"
+        line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }
+    "token_counter = \"gpt2\""
+        line 1, `token_counter`: unknown value `gpt2`: use one of o200k_base, cl100k_base, estimate
+    "language = \"french\""
+        line 1, `language`: unknown value `french`: use one of en, english, chinese, zh
+    "on_offload_error = true"
+        line 1, `on_offload_error`: wanted string or table
+    "read_file_tool_name = true"
+        line 1, `read_file_tool_name`: invalid value: boolean `true`, expected a tool's name, or false for none
+    "trunc_exclude_tools = \"grep\""
+        line 1, `trunc_exclude_tools`: invalid type: a string, expected a sequence
+    "tool_config = 5"
+        line 1, `tool_config`: invalid type: integer `5`, expected a map
+    "root_dir = \"a\"\nroot_dir = \"b\""
+        line 2: duplicate key
+    "root_dir = "
+        line 1: string values must be quoted, expected literal string
+    "[tool_config.grep]\ntrunc_handler = \"x\""
+        line 2, `tool_config.grep.trunc_handler`: can't be set in a file: set it on the builder
+    "[tool_config]\ngrep = 20_000"
+        line 2, `tool_config.grep`: invalid type: integer `20000`, expected a table, such as [tool_config.grep]
+    "{\n  \"max_lenght_for_trunc\": 5\n}"
+        line 2, `max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
+    "[]"
+        line 1: settings must be a JSON object: begin with `{`
+    "{"
+        line 1: EOF while parsing an object
+    "{} {}"
+        line 1: trailing characters
+    "{\"tool_config\": {\"grep\": {\"preview\": 5}}}"
+        line 1, `tool_config.grep.preview`: expected value
+    "#);
+}
+
+#[test]
+fn a_file_that_cant_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let errors: String = [
+        Settings::load(write("a.toml", "root_dir = \"a\"\nlangauge = \"zh\"")),
+        Settings::load(write("a.json", "{\n\"langauge\": \"zh\"}")),
+        Settings::load(write("a.yaml", "")),
+        Settings::load(folder.path().join("missing.toml")),
+    ]
+    .into_iter()
+    .map(|result| {
+        result
+            .unwrap_err()
+            .to_string()
+            .replace(folder.path().to_str().unwrap(), "DIR")
+            + "\n"
+    })
+    .collect();
+    insta::assert_snapshot!(errors, @"
+    DIR/a.toml, line 2, `langauge`: unknown field; did you mean `language`?
+    DIR/a.json, line 2, `langauge`: unknown field; did you mean `language`?
+    DIR/a.yaml: unknown file type: settings files must end in `.toml` or `.json`
+    DIR/missing.toml: can't be read: No such file or directory (os error 2)
+    ");
+    assert_eq!(
+        Settings::load(write("b.toml", TOML)).unwrap(),
+        Settings::from_toml(TOML).unwrap()
+    );
+}
+
+#[tokio::test]
+async fn o1_backends_that_settings_name_are_opened_once_and_used() {
+    let text = r#"
+        backend = "memory:all"
+        max_length_for_trunc = 2_000
+        preview_length = 100
+        [tool_config.grep]
+        backend = "memory:grep"
+        [tool_config.find]
+        backend = "memory:grep"
+    "#;
+    let mut opened = Vec::new();
+    let open = |url: &str| {
+        opened.push(url.to_owned());
+        backend::open(url)
+    };
+    let reduction = ToolReduction::builder()
+        .settings(Settings::from_toml(text).unwrap(), open)
+        .build()
+        .unwrap();
+    opened.sort();
+    assert_eq!(opened, ["memory:all", "memory:grep"]);
+    for (tool, location) in [
+        ("ls", "memory://all/trunc/c"),
+        ("grep", "memory://grep/trunc/c"),
+        ("find", "memory://grep/trunc/c-find"),
+    ] {
+        let id = location.rsplit('/').next().unwrap();
+        let shown = reduction
+            .truncate(&ToolCall::new(id, tool, "{}"), "x\n".repeat(2_000))
+            .await
+            .unwrap();
+        assert_eq!(
+            Hint::parse(&shown.text())
+                .unwrap()
+                .location
+                .unwrap()
+                .as_str(),
+            location
+        );
+    }
+}
+
+#[test]
+fn o2_backends_that_cant_be_opened_do_not_build() {
+    let of = |settings: serde_json::Value| {
+        let settings = Settings::from_json(&settings.to_string()).unwrap();
+        ToolReduction::builder().settings(settings, backend::open)
+    };
+    let mut unopened = ToolPolicy::new();
+    unopened.backend_url = Some("memory:grep".into());
+    let cases = [
+        of(json!({"backend": "s3://bucket/prefix"})),
+        of(json!({"backend": "memory:all", "tool_config": {"grep": {"backend": "gs://bucket"}}})),
+        of(json!({"backend": "memory:../x"})),
+        of(json!({"backend": "file://relative"})),
+        of(json!({"backend": ""})),
+        of(json!({"backend": "memory:", "tool_config": {"grep": {"backend": "memory:"}}})),
+        ToolReduction::builder()
+            .backend(Memory::new())
+            .tool("grep", unopened),
+        // Two stores with the same name, opened separately.
+        of(json!({"backend": "memory:a"})).tool(
+            "grep",
+            ToolPolicy::new().backend(Memory::named("a").unwrap()),
+        ),
+    ];
+    let mut errors = String::new();
+    for case in cases {
+        match case.build() {
+            Ok(_) => errors.push_str("builds\n"),
+            Err(error) => errors.push_str(&format!("{error}\n")),
+        }
+    }
+    insta::assert_snapshot!(errors, @"
+    the `backend` of all tools, `s3://bucket/prefix`, can't be opened: `s3:` stores are not part of this crate: open `s3://bucket/prefix` with the crate offcut-object-store, or use `memory:` or a path
+    the `backend` of the tool `grep`, `gs://bucket`, can't be opened: `gs:` stores are not part of this crate: open `gs://bucket` with the crate offcut-object-store, or use `memory:` or a path
+    the `backend` of all tools, `memory:../x`, can't be opened: `memory:../x` needs a safe name after `memory:`: use one such as `memory:grep`: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
+    the `backend` of all tools, `file://relative`, can't be opened: `file://relative` is not a usable file URL: write `file:///absolute/path` without options and `%`, or the path alone
+    the `backend` of all tools, ``, can't be opened: the backend's URL is empty: write `memory:` or a path
+    builds
+    the `backend` of the tool `grep`, `memory:grep`, was not opened: make the policy part of the settings that `Builder::settings` takes, or set it with `ToolPolicy::backend`
+    two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
+    ");
+    // A backend set later replaces one that can't be opened.
+    assert!(
+        of(json!({"backend": "s3://bucket"}))
+            .backend(Memory::new())
+            .build()
+            .is_ok()
+    );
+    let tool = of(json!({"tool_config": {"grep": {"backend": "s3://bucket"}}}))
+        .backend(Memory::new())
+        .build();
+    assert!(matches!(tool, Err(BuildError::Open { tool: Some(tool), .. }) if tool == "grep"));
+}
+
+#[tokio::test]
+async fn a_path_and_a_file_url_are_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let (by_path, by_url) = (
+        backend::open(path).unwrap(),
+        backend::open(&format!("file://{path}")).unwrap(),
+    );
+    let key = backend::Key::new("trunc/a").unwrap();
+    by_path.put(&key, "x".into()).await.unwrap();
+    assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
+}
+
+/// The rows of the first table after a heading of a docs page, cell by cell.
+fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(page),
+    )
+    .unwrap();
+    let (_, text) = text.split_once(heading).unwrap();
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        row.trim_matches('|')
+            .split(" | ")
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    })
+    .collect()
+}
+
+#[cfg(feature = "tiktoken")]
+#[test]
+fn l11_the_table_of_options_has_every_option_with_its_default() {
+    let said: Vec<(String, String)> = table("options.md", "")
+        .into_iter()
+        .map(|cells| {
+            (
+                cells[0].replace('`', ""),
+                cells[1]
+                    .replace('`', "")
+                    .replace("none", "null")
+                    .replace("empty", "\"\""),
+            )
+        })
+        .collect();
+    let settings = serde_json::to_value(Settings::default()).unwrap();
+    let options = settings.as_object().unwrap().iter();
+    // Parsed settings have no preset.
+    let are: Vec<(String, String)> = std::iter::once(("preset".into(), "null".into()))
+        .chain(options.map(|(name, value)| (name.clone(), value.to_string())))
+        .collect();
+    assert_eq!(said, are);
+}
+
+#[test]
+fn every_row_about_eino_names_an_existing_test() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let tests = read("options.rs") + &read("handlers.rs");
+    let rows = table("configuration.md", "## From Eino");
+    assert!(rows.len() > 15, "{rows:?}");
+    for row in rows {
+        let name = row[2].replace(['`', '|'], "");
+        assert!(
+            tests.contains(&format!("async fn {}()", name.trim())),
+            "{row:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_examples_in_the_docs_are_settings() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md"),
+    )
+    .unwrap();
+    let examples: Vec<&str> = text
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    let [first, eino] = examples[..] else {
+        panic!("{} examples", examples.len())
+    };
+    // In memory, so that the tests create no folders.
+    let open = |url: &str| Memory::named(url.trim_start_matches("memory:").trim_start_matches('.'));
+    let build = |text: &str| {
+        ToolReduction::builder()
+            .settings(Settings::from_toml(text).unwrap(), open)
+            .build()
+            .unwrap()
+    };
+    assert!(
+        backend::open("memory:all").is_ok() && !first.contains("= \"s3:"),
+        "what the code below it opens"
+    );
+    build(first);
+    // The same limit in tokens, as written in the comment next to it.
+    let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
+    let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    build(&format!("{before}{in_tokens}\n{rest}"));
+    // The pasted settings equal `recommended`, apart from the fields that they set themselves.
+    let mut pasted = Settings::from_toml(first).unwrap();
+    pasted.backend_url = None;
+    pasted.tool_config.clear();
+    assert_eq!(pasted, Settings::recommended());
+    let reduction = build(eino);
+    // Unlike in Eino, a tool's own store takes effect without a handler.
+    let shown = reduction
+        .truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001))
+        .await
+        .unwrap();
+    assert_eq!(
+        shown.report.decisions[0].locations[0].as_str(),
+        "memory://greps/data/agent/trunc/c"
+    );
+}
+
+#[test]
+fn o4_an_option_given_twice_is_refused_in_any_spelling() {
+    let json = |text: &str| Settings::from_json(text).unwrap_err().to_string();
+    let tool = json(
+        r#"{"tool_config": {"grep": {"skip_clear": true}, "gr\u0065p": {"skip_truncation": true}}}"#,
+    );
+    let language = json(
+        r#"{"templates": {"en": {"reader": "Call {reader}."}, "english": {"reader": "{reader}"}}}"#,
+    );
+    let sentence =
+        json(r#"{"templates": {"en": {"reader": "Call {reader}.", "reader": "{reader}"}}}"#);
+    for error in [&tool, &language, &sentence] {
+        assert!(error.contains("duplicate key"), "{error}");
+        assert!(error.starts_with("line 1, `t"), "{error}");
+    }
+    #[cfg(feature = "toml")]
+    {
+        let error = Settings::from_toml(
+            "[templates.en]\nreader = \"{reader}\"\n[templates.english]\nreader = \"{reader}!\"",
+        );
+        assert!(error.unwrap_err().to_string().contains("duplicate key"));
+    }
+}

@@ -1,0 +1,145 @@
+//! The number of visits that a pass makes to a message: counted, not timed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use offcut::backend::Memory;
+use offcut::format::{Anthropic, Format, Messages, Piece};
+use offcut::{Builder, CostAware, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
+use serde_json::{Value, json};
+
+/// Anthropic's format, counting visits and the pieces seen.
+#[derive(Default)]
+struct Watched {
+    visits: AtomicUsize,
+    pieces: AtomicUsize,
+}
+
+impl Format for Watched {
+    type Message = Value;
+
+    fn visit<'m>(&self, message: &'m Value, see: &mut dyn FnMut(Piece<'m>)) {
+        self.visits.fetch_add(1, Ordering::Relaxed);
+        Anthropic.visit(message, &mut |piece| {
+            self.pieces.fetch_add(1, Ordering::Relaxed);
+            see(piece);
+        });
+    }
+
+    fn replace_result(&self, message: &mut Value, slot: usize, parts: Vec<Part>) {
+        Anthropic.replace_result(message, slot, parts);
+    }
+
+    fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
+        Anthropic.replace_arguments(message, call, arguments);
+    }
+}
+
+/// Makes `rounds` rounds of `calls` parallel calls each.
+fn rounds(rounds: usize, calls: usize) -> Vec<Value> {
+    let mut messages = vec![json!({"role": "user", "content": "Go."})];
+    for round in 0..rounds {
+        let call = |n| ToolCall::new(format!("toolu_{round}_{n}"), "grep", "{}");
+        let asked = (0..calls).map(|n| {
+            let input = json!({"pattern": format!("{n}").repeat(400)});
+            json!({"type": "tool_use", "id": call(n).id, "name": "grep", "input": input})
+        });
+        messages.push(json!({"role": "assistant", "content": asked.collect::<Value>()}));
+        let text = |n| format!("{round}.{n}: a line that was found\n").repeat(40);
+        let answered =
+            (0..calls).map(|n| Anthropic::tool_result(&call(n), vec![text(n).into()], false));
+        messages.push(Anthropic::tool_message(answered));
+    }
+    messages.push(json!({"role": "assistant", "content": "Done."}));
+    messages
+}
+
+fn eager() -> Builder {
+    ToolReduction::builder()
+        .backend(Memory::new())
+        .token_counter(TokenCounter::Estimate)
+        .max_tokens_for_clear(100)
+        .clear_tool_inputs(true)
+        .clear_retention_suffix_limit(0)
+}
+
+/// Runs one pass. Returns its report and the numbers of visits and pieces.
+async fn pass(
+    reduction: &ToolReduction,
+    messages: &mut [Value],
+    last_usage: Option<u64>,
+) -> (Report, usize, usize) {
+    let watched = Watched::default();
+    let mut conversation = Messages::new(&watched, messages);
+    let mut turn = Turn {
+        last_usage,
+        ..Turn::new(&mut conversation)
+    };
+    let report = reduction.clear_turn(&mut turn).await.unwrap();
+    let Watched { visits, pieces } = watched;
+    (report, visits.into_inner(), pieces.into_inner())
+}
+
+#[tokio::test]
+async fn l8_a_pass_visits_each_message_twice_and_each_changed_one_once_more() {
+    let reduction = eager().build().unwrap();
+    let mut messages = rounds(50, 1);
+    let originals = messages.clone();
+    let (report, visits, _) = pass(&reduction, &mut messages, None).await;
+    assert_eq!(report.cleared_tool_uses(), 50);
+    assert_eq!(visits, 2 * messages.len() + 100);
+    // The previous pass read all results, so this one expects to do so too.
+    let (report, visits, _) = pass(&reduction, &mut messages, None).await;
+    assert!(!report.is_change() && report.decisions.len() == 100);
+    assert_eq!(visits, messages.len());
+    // The search for the last turn starts at the end.
+    let (.., visits, _) = pass(&reduction, &mut messages, Some(1_000_000)).await;
+    assert!(visits <= messages.len() + 3, "{visits}");
+    // Results that are replaced again over originals need no extra visit.
+    let (report, visits, _) = pass(&reduction, &mut originals.clone(), None).await;
+    assert_eq!(report.cleared_tool_uses(), 50);
+    assert_eq!(visits, messages.len());
+}
+
+#[tokio::test]
+async fn l8_costs_are_estimated_within_two_visits() {
+    let rule = CostAware {
+        above: 100,
+        ..CostAware::default()
+    };
+    let reduction = eager()
+        .max_tokens_for_clear(u64::MAX)
+        .cost_aware(rule)
+        .build()
+        .unwrap();
+    let mut messages = rounds(50, 1);
+    let (report, visits, _) = pass(&reduction, &mut messages, None).await;
+    assert!(
+        visits <= 2 * messages.len() + report.cleared_tool_uses(),
+        "{visits}"
+    );
+}
+
+#[tokio::test]
+async fn l8_visits_are_linear_in_the_results_of_a_message() {
+    let mut seen = Vec::new();
+    for calls in [50, 400] {
+        let mut messages = rounds(1, calls);
+        let plan = eager().build().unwrap();
+        let (report, visits, pieces) = pass(&plan, &mut messages, None).await;
+        assert_eq!(report.cleared_tool_uses(), calls);
+        // Four messages, of which two change.
+        assert_eq!(visits, 2 * 4 + 2);
+
+        // In three steps, each changed message is visited once more, to see that it is unchanged.
+        let mut messages = rounds(1, calls);
+        let watched = Watched::default();
+        let mut conversation = Messages::new(&watched, &mut messages);
+        let plan = eager().build().unwrap().plan(&Turn::new(&mut conversation));
+        let report = plan.commit().await.unwrap().apply(&mut conversation);
+        assert_eq!(report.cleared_tool_uses(), calls);
+        assert_eq!(watched.visits.into_inner(), 2 * 4 + 2 * 2);
+        seen.push((pieces, watched.pieces.into_inner()));
+    }
+    let (few, many) = (seen[0], seen[1]);
+    assert!(many.0 <= 8 * few.0 && many.1 <= 8 * few.1, "{seen:?}");
+}

@@ -147,13 +147,16 @@ impl Held {
         }
     }
 
-    /// Ends the last text unless it is the joined text. Returns `true` if further texts must be
-    /// joined.
+    /// Returns `true` if further texts must be joined. Ends the last text to find out, unless it is
+    /// the joined text.
     fn is_full(&mut self) -> bool {
+        if self.slots.len() < MAX_SLOTS {
+            return false;
+        }
         if !matches!(self.slots.last(), Some(Slot::Text(text)) if text.is_joined) {
             self.end();
         }
-        self.slots.len() >= MAX_SLOTS && self.is_over_limit()
+        self.is_over_limit()
     }
 
     /// Appends `text` to the joined text.
@@ -315,9 +318,6 @@ impl Held {
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
-        if !self.texts().any(|(_, text)| text.spilled().is_some()) {
-            return Vec::new();
-        }
         let mut texts: Vec<_> = self
             .texts()
             .map(|(slot, text)| (slot, self.job.size(text)))

@@ -150,7 +150,9 @@ impl Run {
             self.decision.locations = vec![location];
             self.held.replace_all(parts);
         } else {
-            self.restore(&self.held.wanted_back()).await?;
+            if self.spill.length() > 0 {
+                self.restore(&self.held.wanted_back()).await?;
+            }
             let broken = self.held.last_in_chunks().filter(|_| interrupted);
             let cuts = loop {
                 let cuts = Planner::new(&self.job, &self.id, &self.held, broken).plan();

@@ -7,6 +7,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
+mod card;
 mod client;
 mod encoding;
 mod error;
@@ -23,6 +24,7 @@ mod plug;
 mod read;
 mod read_only;
 mod reader;
+mod record;
 mod reducer;
 mod refused;
 mod secret;
@@ -30,16 +32,20 @@ mod send;
 mod server;
 mod service;
 mod settings;
+mod status;
 mod stored;
 mod tenant;
 mod upstream;
 mod usage;
 mod watch;
 
+pub use card::Card;
 pub use error::GatewayError;
+pub use record::{RequestRecord, Size};
 pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};
+pub use status::figures;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

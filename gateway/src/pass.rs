@@ -23,7 +23,7 @@ use crate::send::{Refusal, Sender};
 use crate::settings::{OnFailure, ServeSettings};
 use crate::tenant::Tenants;
 use crate::upstream::Upstream;
-use crate::watch::{Look, Watch};
+use crate::watch::{Look, Prompt, Watch};
 use crate::{forward, own};
 
 /// The longest error of a provider that is read.
@@ -104,7 +104,7 @@ impl Passage {
                 let worked = Worked::passed(Reason::TooLong);
                 self.note(upstream, worked.outcome)?;
                 self.watch
-                    .call(upstream.name(), Look::default(), [0, 0], worked.outcome);
+                    .call(upstream.name(), Look::default(), worked.outcome);
                 let reply = self
                     .sender
                     .send(Request::from_parts(parts, body), upstream, None)
@@ -113,14 +113,12 @@ impl Passage {
             }
         };
         let mut look = Look::default();
+        look.would = Prompt::unread(original.len() as u64);
         let worked = self.work(&parts, &original, exchange, &mut look).await?;
         self.note(upstream, worked.outcome)?;
-        let group = look.group;
+        let (group, before) = (look.group, look.would.bytes());
         if exchange.purpose == Purpose::Turn {
-            let sent = worked.changed.as_ref().map_or(&original, |(sent, _)| sent);
-            let sizes = [original.len() as u64, sent.len() as u64];
-            self.watch
-                .call(upstream.name(), look, sizes, worked.outcome);
+            self.watch.call(upstream.name(), look, worked.outcome);
         }
         let Some((changed, conversation)) = worked.changed else {
             self.metrics.took(begun.elapsed());
@@ -131,7 +129,7 @@ impl Passage {
             return Ok(marked(reply, worked.outcome));
         };
         self.metrics
-            .add(Metric::Bytes, &[("when", "before")], original.len() as u64);
+            .add(Metric::Bytes, &[("when", "before")], before);
         self.metrics
             .add(Metric::Bytes, &[("when", "after")], changed.len() as u64);
         let mut head = parts.clone();
@@ -149,7 +147,7 @@ impl Passage {
             return Ok(marked(reply, worked.outcome));
         }
         self.watch
-            .refused(conversation.name(), original.len() as u64);
+            .refused(upstream.name(), conversation.name(), before);
         let reply = self
             .sender
             .send(as_it_came(parts, original), upstream, group)
@@ -186,9 +184,11 @@ impl Passage {
         {
             return Err(Box::new(no_thread()));
         }
+        let length = text.len() as u64;
         let Ok(body) = RequestBody::parse(text) else {
             return Ok(Worked::passed(Reason::NotUnderstood));
         };
+        look.would = Prompt::of(body.messages(), length);
         let Some(tenant) = self.tenants.of(&parts.headers, parts.uri.query()) else {
             return Ok(Worked::passed(Reason::NoTenant));
         };

@@ -28,6 +28,7 @@ use crate::opened::Opened;
 use crate::outcome::{self, Outcome, Reason};
 use crate::own;
 use crate::settings::{OnFailure, ServeSettings};
+use crate::watch::Watch;
 use compress::{Compressed, compress};
 use tenant::{PlugTenant, by_credential};
 
@@ -76,6 +77,7 @@ impl Plug {
     pub(crate) async fn answer(
         &self,
         metrics: &Metrics,
+        watch: &Watch,
         request: Request<Incoming>,
     ) -> Response<Body> {
         let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
@@ -84,9 +86,13 @@ impl Plug {
         };
         let is_compress = request.uri().path() == COMPRESS;
         match (request.method(), is_compress) {
-            (&Method::POST, true) => self.compress(metrics, tenant, request.into_body()).await,
+            (&Method::POST, true) => {
+                let compressed = self.compress(metrics, watch, tenant, request.into_body());
+                compressed.await
+            }
             (&Method::GET, false) => {
                 metrics.add(Metric::Reads, &[], 1);
+                watch.read(&tenant.name);
                 retrieve(tenant, request.uri()).await
             }
             (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
@@ -98,6 +104,7 @@ impl Plug {
     async fn compress(
         &self,
         metrics: &Metrics,
+        watch: &Watch,
         tenant: &PlugTenant,
         body: Incoming,
     ) -> Response<Body> {
@@ -139,6 +146,7 @@ impl Plug {
                 return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
         }
+        watch.plug(&tenant.name, compressed.look, compressed.bytes, outcome);
         if outcome == Outcome::Reduced {
             let [before, after] = compressed.bytes;
             metrics.add(Metric::Bytes, &[("when", "before")], before);

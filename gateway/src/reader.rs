@@ -60,7 +60,7 @@ pub(crate) struct Tools {
     /// Their names, each with the namespaces around it left out.
     pub(crate) names: Vec<String>,
     /// True if one of them is the reader as this server defines it.
-    has_our_reader: bool,
+    pub(crate) has_our_reader: bool,
 }
 
 impl Tools {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use offcut::backend::StoreUrl;
-use offcut::format::{Messages, RequestBody, Spelled, WireFormat};
+use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::ErrorSource;
 use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
 
@@ -22,7 +22,7 @@ use crate::reader::{self, Reader, Tools};
 use crate::settings::ServeSettings;
 use crate::stored::Pages;
 use crate::tenant::Tenant;
-use crate::watch::Look;
+use crate::watch::{Look, Prompt};
 
 /// Number of conversations that are held in memory; of the others, the records are read again.
 const HELD: usize = 4096;
@@ -73,6 +73,8 @@ pub(crate) struct Reducer {
     /// The reader's name in the settings.
     own: Option<String>,
     shares_machine: bool,
+    /// Tells calls that read a store on this machine.
+    pages: Option<Pages>,
     cut_without_reader: bool,
     holdout: f64,
     patience: Duration,
@@ -127,6 +129,7 @@ impl Reducer {
             variants: variants.map_err(GatewayError::Reduction)?,
             own,
             shares_machine,
+            pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
             patience: Duration::from_secs(serve.reduce_seconds),
@@ -158,8 +161,9 @@ impl Reducer {
             let session = self.any().conversation(tenant.name(), &messages);
             ConversationId(session.prefix().to_owned())
         };
-        look.conversation = Some(conversation.name().to_owned());
+        look.reads = self.reads(&tools, exchange.format, body.messages());
         if !conversation.is_nameless() {
+            look.conversation = Some(conversation.name().to_owned());
             look.group = group(self.holdout, conversation.name());
         }
         if look.group == Some(Group::HeldOut) {
@@ -195,6 +199,7 @@ impl Reducer {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
                     let text = body.to_string();
+                    look.sent = Some(Prompt::of(body.messages(), text.len() as u64));
                     return Reduced::Changed { text, conversation };
                 }
                 Ok(report) if decides && has_store_failed(&report) => {
@@ -205,6 +210,29 @@ impl Reducer {
             }
         }
         Reduced::Unchanged
+    }
+
+    /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
+    fn reads(&self, tools: &Tools, format: WireFormat, messages: &[JsonText]) -> u64 {
+        let reader = self.own.as_deref().filter(|_| tools.has_our_reader);
+        let pages = self.pages.as_ref();
+        let mut reads = 0;
+        for message in messages {
+            let text = message.as_str();
+            // A scan costs far less than reading the message.
+            if !(reader.is_some_and(|name| text.contains(name))
+                || pages.is_some_and(|pages| pages.may_be_named_in(text)))
+            {
+                continue;
+            }
+            Spelled(format).visit(message, &mut |piece| {
+                if let Piece::Call(call) = piece {
+                    let is_page = |pages: &Pages| pages.are_named_in(&call.arguments.to_string());
+                    reads += u64::from(Some(call.name) == reader || pages.is_some_and(is_page));
+                }
+            });
+        }
+        reads
     }
 
     /// Reduces the messages of a body, within a time.

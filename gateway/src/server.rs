@@ -13,10 +13,12 @@ use offcut::backend::Backend;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::card::Card;
 use crate::error::GatewayError;
 use crate::metrics::Metric;
 use crate::opened::Opened;
 use crate::plug::Plug;
+use crate::record::RequestRecord;
 use crate::reducer::Reducer;
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -97,6 +99,20 @@ impl Gateway {
     #[must_use]
     pub fn page(&self) -> Option<String> {
         self.service.page()
+    }
+
+    /// Has `listener` told the figures of each request, on the way to its provider: it must not wait.
+    #[must_use]
+    pub fn on_request(self, listener: impl Fn(&RequestRecord) + Send + Sync + 'static) -> Self {
+        self.service.watch.set_listener(Box::new(listener));
+        self
+    }
+
+    /// Shows on the page what the input comes to by these prices.
+    #[must_use]
+    pub fn with_card(self, card: Card) -> Self {
+        self.service.watch.set_card(card);
+        self
     }
 
     /// Serves the clients of `listener` until `stop` is ready. Then no connection is accepted any

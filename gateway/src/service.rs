@@ -31,8 +31,10 @@ pub(crate) struct Service {
     upstreams: Upstreams,
     passage: Passage,
     plug: Option<Plug>,
-    watch: Arc<Watch>,
+    pub(crate) watch: Arc<Watch>,
     token: Option<Token>,
+    /// Names by which the page may be asked for, besides those of loopback.
+    page_hosts: Vec<String>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -58,6 +60,9 @@ impl Service {
             None => Tenants::User,
         };
         let watch = Arc::<Watch>::default();
+        let mut page_hosts = settings.hosts.clone();
+        // A name of somebody else that leads here is not an address.
+        page_hosts.push(settings.listen.ip().to_string());
         Ok(Self {
             passage: Passage::new(
                 &settings,
@@ -69,6 +74,7 @@ impl Service {
             ),
             watch,
             token: Token::new(),
+            page_hosts,
             plug,
             upstreams,
             metrics,
@@ -123,16 +129,11 @@ impl Service {
             return self.read(request).await;
         }
         if page::is_for(&path) {
-            return page::answer(
-                &self.watch,
-                self.token.as_ref(),
-                &self.settings.hosts,
-                &request,
-            );
+            return page::answer(&self.watch, self.token.as_ref(), &self.page_hosts, &request);
         }
         if Plug::is_for(&path) {
             return match &self.plug {
-                Some(plug) => plug.answer(&self.metrics, request).await,
+                Some(plug) => plug.answer(&self.metrics, &self.watch, request).await,
                 // No provider is to see what was meant for this server.
                 None => own::error(
                     StatusCode::NOT_FOUND,
@@ -291,7 +292,6 @@ impl Service {
             Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
         };
         self.metrics.add(Metric::Reads, &[], 1);
-        self.watch.read();
         outcome
     }
 }

@@ -1,8 +1,11 @@
 //! Pages of stored content that agents on this machine read with tools of their own.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use memchr::memmem::Finder;
 use offcut::Settings;
 use offcut::handler::{Action, HandlerError, ToolOutcome, TruncHandler};
 use offcut_agents::hook::Surroundings;
@@ -11,7 +14,11 @@ use offcut_agents::hook::Surroundings;
 ///
 /// Only the call's arguments count, which are in the history, so every process decides the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Pages(Arc<[Surroundings]>);
+pub(crate) struct Pages {
+    stores: Arc<[Surroundings]>,
+    /// Their paths, as JSON has them inside of a string.
+    spelled: Arc<[Finder<'static>]>,
+}
 
 impl Pages {
     /// The pages of the stores in `settings` that are directories.
@@ -19,23 +26,39 @@ impl Pages {
         let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
         let urls = of_tools.chain([&settings.backend_url]).flatten();
         let directories = urls.filter_map(|url| std::path::absolute(url.directory()?).ok());
-        let surroundings = directories.map(|directory| Surroundings {
+        let directories: Vec<PathBuf> = directories.collect();
+        let resolved = directories.iter().filter_map(|at| at.canonicalize().ok());
+        let paths: BTreeSet<PathBuf> = directories.iter().cloned().chain(resolved).collect();
+        let spelled = paths.iter().filter_map(|path| {
+            let path = serde_json::to_string(path.to_str()?).ok()?;
+            Some(Finder::new(path.trim_matches('"')).into_owned())
+        });
+        let stores = directories.into_iter().map(|directory| Surroundings {
             store: Some(directory),
             ..Surroundings::default()
         });
-        Self(surroundings.collect())
+        Self {
+            spelled: spelled.collect(),
+            stores: stores.collect(),
+        }
     }
 
-    fn has(&self, outcome: &ToolOutcome) -> bool {
-        let arguments = &outcome.call.arguments;
-        self.0.iter().any(|store| store.is_named_in(arguments))
+    /// Returns true if the JSON of a message has the path of one of the stores anywhere.
+    pub(crate) fn may_be_named_in(&self, message: &str) -> bool {
+        let mut paths = self.spelled.iter();
+        paths.any(|path| path.find(message.as_bytes()).is_some())
+    }
+
+    /// Returns true if the arguments of a call name one of the stores.
+    pub(crate) fn are_named_in(&self, arguments: &str) -> bool {
+        self.stores.iter().any(|store| store.is_named_in(arguments))
     }
 }
 
 #[async_trait]
 impl TruncHandler for Pages {
     async fn handle(&self, outcome: ToolOutcome) -> Result<Action, HandlerError> {
-        let is_page = self.has(&outcome);
+        let is_page = self.are_named_in(&outcome.call.arguments);
         Ok(if is_page {
             Action::Keep
         } else {

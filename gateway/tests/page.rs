@@ -8,7 +8,10 @@
 
 mod support;
 
-use offcut_gateway::Gateway;
+use std::io::{ErrorKind, Write};
+use std::sync::{Arc, Mutex};
+
+use offcut_gateway::{Card, Gateway};
 use serde_json::{Value, json};
 use support::{Provider, Seen, Server, memory, ok, reduction, reply, settings};
 
@@ -61,11 +64,16 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     })
     .await;
     let (server, token) = started(&provider.url).await;
-    let mut would = 0;
+    let (mut would, mut fresh) = (0, 0);
     for n in 1..=5 {
         for task in ["one", "two"] {
             let body = request(task, n);
             would += body.len();
+            // A provider's cache holds the call before, and tools come first there.
+            fresh += body.len();
+            if n > 1 {
+                fresh -= request(task, n - 1).len() + ",,".len();
+            }
             server.post("/v1/chat/completions", &[], &body).await;
         }
     }
@@ -74,6 +82,8 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     let shown = |name: &str| all[name].as_u64().unwrap();
     assert_eq!(shown("would"), would as u64);
     assert_eq!(shown("sent"), sent as u64);
+    assert_eq!(shown("would_fresh"), fresh as u64);
+    assert!(shown("sent_fresh") < fresh as u64 / 2, "{all}");
     assert_eq!((shown("calls"), shown("cut"), shown("known")), (10, 10, 2));
     assert_eq!(all["passed"], json!([]));
     let one = &all["conversations"][0];
@@ -170,4 +180,205 @@ async fn where_others_may_connect_the_page_is_still_for_this_machine() {
     let server = Server::run(Gateway::new(serve).unwrap()).await;
     let refused = get(&server, "/page", "Host: team.example\r\n").await;
     assert_eq!(refused.line, "HTTP/1.1 421 Misdirected Request");
+}
+
+#[tokio::test]
+async fn an_address_that_is_listened_on_is_the_pages_own() {
+    let mut serve = settings("http://127.0.0.1:1");
+    serve.listen = ([10, 9, 8, 7], 1).into();
+    serve.expose = true;
+    serve.tenant_key = Some("a secret of sixteen".to_owned().into());
+    let server = Server::run(Gateway::new(serve).unwrap()).await;
+    for (host, line) in [
+        ("10.9.8.7:1", "HTTP/1.1 200 OK"),
+        ("10.9.8.8:1", "HTTP/1.1 421 Misdirected Request"),
+        (
+            "10.9.8.7.evil.example:1",
+            "HTTP/1.1 421 Misdirected Request",
+        ),
+    ] {
+        let answer = get(&server, "/page", &format!("Host: {host}\r\n")).await;
+        assert_eq!(answer.line, line, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn reads_are_counted_by_the_calls_that_name_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let provider = Provider::start(|_| ok("{}")).await;
+    let mut reduction = reduction();
+    reduction.backend_url = Some(folder.path().to_str().unwrap().to_owned().into());
+    let store = memory();
+    let open = move |_: &str| Ok::<_, std::io::Error>(store.clone());
+    let gateway = Gateway::reducing(settings(&provider.url), &reduction, open).unwrap();
+    let page = gateway.page().unwrap();
+    let server = Server::run(gateway).await;
+    let mut messages = vec![json!({"role": "user", "content": "a task"})];
+    let mut add = |command: &str| {
+        let id = format!("call_{}", messages.len());
+        let arguments = json!({"command": command}).to_string();
+        let call = json!({"id": id, "type": "function", "function": {"name": "Bash", "arguments": arguments}});
+        messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": "short"}));
+        let tools = json!([{"type": "function", "function": {"name": "Bash"}}]);
+        json!({"model": "m", "messages": messages, "tools": tools}).to_string()
+    };
+    let store = folder.path().display();
+    let page_read = format!("sed -n 1,9p {store}/c/trunc/call_1");
+    for (command, reads) in [
+        ("make", 0),
+        (&*page_read, 1),
+        (&format!("ls {store}-2"), 1),
+        (&format!("grep -n x '{store}/c/trunc/call_1'"), 2),
+    ] {
+        let body = add(command);
+        // A client that tries again has read nothing more.
+        for _ in 0..2 {
+            server.post("/v1/chat/completions", &[], &body).await;
+            let address = format!("http://{}{page}", server.address);
+            let figures = offcut_gateway::figures(&address).await.unwrap();
+            assert_eq!(figures["reads"], reads, "{command}");
+            assert_eq!(figures["conversations"][0]["reads"], reads, "{command}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_the_plug_have_a_row_for_each_tenant() {
+    let key = "planted-key-of-team-one";
+    let mut serve = settings("http://127.0.0.1:1");
+    let tenant = "one".to_owned();
+    serve.plug_keys.insert(tenant, key.to_owned().into());
+    let store = memory();
+    let open = move |_: &str| Ok::<_, std::io::Error>(store.clone());
+    let gateway = Gateway::reducing(serve, &reduction(), open).unwrap();
+    let page = gateway.page().unwrap();
+    let server = Server::run(gateway).await;
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", &*bearer)];
+    let result = "planted line of a result\n".repeat(1_000);
+    let row = json!({"role": "tool", "tool_call_id": "a", "name": "run", "content": result});
+    let body = json!({"messages": [row], "model": "m"}).to_string();
+    let answer = server.post("/v1/compress", &headers, &body).await;
+    server.post("/v1/compress", &headers, &body).await;
+    let reply: Value = serde_json::from_str(answer.text()).unwrap();
+    let hash = reply["ccr_hashes"][0].as_str().unwrap();
+    let path = format!("/v1/retrieve/{hash}");
+    let named = format!("Host: localhost\r\nAuthorization: {bearer}\r\n");
+    let read = get(&server, &path, &named).await;
+    assert_eq!(read.line, "HTTP/1.1 200 OK");
+
+    let address = format!("http://{}{page}", server.address);
+    let figures = offcut_gateway::figures(&address).await.unwrap();
+    let row = &figures["conversations"][0];
+    for shown in [row, &figures] {
+        for (name, number) in [("calls", 2), ("cut", 1), ("cleared", 0), ("reads", 1)] {
+            assert_eq!(shown[name], number, "{name} {figures}");
+        }
+        // Nothing is known of the provider's cache.
+        assert_eq!(
+            (&shown["would_fresh"], &shown["sent_fresh"]),
+            (&json!(0), &json!(0))
+        );
+        assert!(shown["would"].as_u64() > Some(50_000), "{shown}");
+        assert!(shown["sent"].as_u64() < Some(20_000), "{shown}");
+    }
+    assert_eq!(row["upstream"], "plug one");
+    for secret in [key, "planted", hash] {
+        assert!(!figures.to_string().contains(secret), "{figures}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_request_is_as_long_as_its_text() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let (server, token) = started(&provider.url).await;
+    let body = request("one", 1);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(body.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        gzip.len()
+    );
+    let answer = server
+        .raw(&[head.as_bytes(), &gzip].concat())
+        .await
+        .unwrap();
+    assert_eq!(answer.header("x-offcut"), Some("reduced"));
+    let all = figures(&server, &token, "/page/figures?since=0").await;
+    let sent = provider.last().body.len();
+    assert_eq!(
+        (&all["would"], &all["sent"]),
+        (&json!(body.len()), &json!(sent))
+    );
+}
+
+#[tokio::test]
+async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let mut serve = settings(&provider.url);
+    serve.cut_without_reader = true;
+    let store = memory();
+    let open = move |_: &str| Ok::<_, std::io::Error>(store.clone());
+    let gateway = Gateway::reducing(serve, &reduction(), open).unwrap();
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    let records = told.clone();
+    let card = Card::new(0.3, 3.0).in_currency("USD", "a list, 2026-01-31");
+    let gateway = gateway
+        .on_request(move |record| records.lock().unwrap().push(record.clone()))
+        .with_card(card);
+    let page = gateway.page().unwrap();
+    let server = Server::run(gateway).await;
+    // Before the first call of a tool, conversations can't be told apart.
+    for n in [0, 1, 1] {
+        server
+            .post("/v1/chat/completions", &[], &request("one", n))
+            .await;
+    }
+    server.post("/v1/chat/completions", &[], "no JSON").await;
+    let told = told.lock().unwrap().clone();
+    let outcomes = told.iter().map(|record| record.outcome);
+    assert_eq!(
+        outcomes.collect::<Vec<_>>(),
+        ["unchanged", "reduced", "reduced", "not-understood"]
+    );
+    let names = told.iter().map(|record| record.conversation.is_some());
+    assert_eq!(names.collect::<Vec<_>>(), [false, true, true, false]);
+    assert_eq!((told[1].replaced, told[2].replaced), (1, 0));
+    assert_eq!(told[2].before.fresh, 0, "nothing is new in the second try");
+    assert_eq!(told[2].before.bytes(), request("one", 1).len() as u64);
+
+    let address = |page: &str| format!("http://{}{page}", server.address);
+    let figures = offcut_gateway::figures(&address(&page)).await.unwrap();
+    assert_eq!(
+        (&figures["calls"], &figures["known"]),
+        (&json!(4), &json!(1))
+    );
+    assert_eq!(
+        figures["card"],
+        json!({"cached": 0.3, "fresh": 3.0, "currency": "USD", "source": "a list, 2026-01-31"})
+    );
+
+    let kind = async |address: &str| offcut_gateway::figures(address).await.unwrap_err().kind();
+    assert_eq!(
+        kind(&address("/page#00")).await,
+        ErrorKind::PermissionDenied
+    );
+    assert_eq!(
+        kind("http://127.0.0.1:1/page#00").await,
+        ErrorKind::ConnectionRefused
+    );
+    let other = format!("{}/page#00", provider.url);
+    assert_eq!(kind(&other).await, ErrorKind::InvalidData);
+    for wrong in [
+        &*address(""),
+        "127.0.0.1:1/page#00",
+        "https://127.0.0.1:1/page#00",
+        "http://127.0.0.1:1/other#00",
+        "http:///page#00",
+        "http://127.0.0.1:1/page#a\r\nX-Forged: 1",
+    ] {
+        assert_eq!(kind(wrong).await, ErrorKind::InvalidInput, "{wrong}");
+    }
 }

@@ -5,6 +5,8 @@ const conversations = new Map(), rows = new Map();
 const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB`
   : bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
 const tokens = (bytes) => "≈ " + (bytes < 4e6 ? kilo(Math.round(bytes / 4)) : (bytes / 4e6).toFixed(1) + "M");
+const billed = (bytes, fresh, card) => (card.cached * (bytes - fresh) + card.fresh * fresh) / 4e6;
+const money = (amount, card) => `${card.currency} ${amount.toFixed(amount < 100 ? 2 : 0)}`;
 const share = (would, sent) => (would > 0 ? percent(1 - sent / would) : "–");
 const ago = (seconds) => (seconds < 60 ? `${seconds} s ago` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`);
 
@@ -20,10 +22,12 @@ async function ask(path) {
 }
 
 function tiles(figures) {
+  const card = figures.card, would = billed(figures.would, figures.would_fresh, card), sent = billed(figures.sent, figures.sent_fresh, card);
   const shown = {
     "conversations": number(figures.known), "calls": number(figures.calls), "would have sent": size(figures.would), "sent": size(figures.sent),
     "saved": share(figures.would, figures.sent), "tokens saved": tokens(Math.max(0, figures.would - figures.sent)),
-    "results cut": number(figures.cut), "cleared": number(figures.cleared), "read back here": number(figures.reads),
+    ...(card.currency ? { "input would cost": money(would, card), "input costs": money(sent, card) } : {}), "bill saved": share(would, sent),
+    "results cut": number(figures.cut), "cleared": number(figures.cleared), "read back": number(figures.reads),
     "passed open": number(figures.passed.reduce((sum, one) => sum + one.count, 0)),
   };
   const into = byId("tiles");
@@ -37,6 +41,12 @@ function tiles(figures) {
   }
 }
 
+/** The prices that the bill is an estimate by. */
+function prices(card) {
+  return card.currency ? `Costs are an estimate: ${card.currency} ${card.cached} for a million cached tokens, ${card.fresh} for fresh ones (${card.source}).`
+    : `The bill is an estimate: a cached token weighs ${card.cached}, a fresh one ${card.fresh}.`;
+}
+
 const orders = {
   last: (one, two) => two.last - one.last || two.number - one.number,
   saved: (one, two) => (two.would - two.sent) - (one.would - one.sent),
@@ -48,11 +58,11 @@ function row(one) {
   if (!made) {
     const open = element("button", { type: "button", "aria-label": `Conversation ${one.number}` }, String(one.number));
     open.addEventListener("click", () => choose(one.number));
-    made = element("tr", {}, element("td", {}, open), ...Array.from({ length: 9 }, () => element("td")));
+    made = element("tr", {}, element("td", {}, open), ...Array.from({ length: 10 }, () => element("td")));
     rows.set(one.number, made);
   }
   const texts = [one.upstream, number(one.calls), size(one.would), size(one.sent), share(one.would, one.sent), number(one.cut), number(one.cleared),
-    number(one.passed), ago(Math.max(0, state.seconds - one.last))];
+    number(one.reads), number(one.passed), ago(Math.max(0, state.seconds - one.last))];
   texts.forEach((text, at) => set(made.cells[at + 1], text));
   if (state.chosen === one.number) made.setAttribute("aria-current", "true");
   else made.removeAttribute("aria-current");
@@ -70,7 +80,7 @@ function list() {
   const isHeld = into.contains(document.activeElement) && made.length === into.children.length;
   if (!isHeld && made.some((one, at) => into.children[at] !== one) || made.length !== into.children.length) into.replaceChildren(...made);
   const left = Math.min(sorted.length, state.most) - made.length;
-  set(byId("shown"), sorted.length ? `${made.length} of ${sorted.length} shown; the newest ${state.most} are kept.` : "None yet: set an agent's base URL to this server.");
+  set(byId("shown"), sorted.length ? `${made.length} of ${sorted.length} shown; the newest ${state.most} are kept.` : "None yet: an agent's conversation is listed after its first call of a tool.");
   byId("more").hidden = left <= 0;
 }
 
@@ -108,6 +118,8 @@ function draw(one) {
   svg.setAttribute("aria-label", `Bytes of each call: the last would have sent ${size(one.sizes.at(-1)[0])} and sent ${size(one.sizes.at(-1)[1])}.`);
   const changes = [...one.changes].reverse().map((change) => element("tr", {},
     ...[String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)].map((text) => element("td", {}, text))));
+  byId("same").hidden = changes.length > 0;
+  byId("replaced").hidden = changes.length === 0;
   byId("changes").replaceChildren(...changes);
 }
 
@@ -118,7 +130,7 @@ async function details() {
     const one = await ask("/conversations/" + number);
     if (number !== state.chosen) return;
     byId("one").hidden = false;
-    set(byId("title"), `Conversation ${number}`);
+    set(byId("title"), `Conversation ${number}, ${one.upstream}`);
     draw(one);
   } catch (error) {
     if (error.status === 404) { state.chosen = null; byId("one").hidden = true; } else throw error;
@@ -142,7 +154,7 @@ async function look() {
     passed(figures);
     await details();
     byId("ask").hidden = true;
-    set(byId("state"), "Live. No content is shown; tokens are bytes divided by four.");
+    set(byId("state"), "Live. No content is shown; tokens are bytes divided by four. " + prices(figures.card));
   } catch (error) {
     byId("ask").hidden = error.status !== 401;
     set(byId("state"), error.status === 401 ? "The server asks for the token that it has printed at its start." : "The server does not answer. Trying again.");

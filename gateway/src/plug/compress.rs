@@ -5,13 +5,14 @@ use offcut::format::{
     Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
 };
 use offcut::report::ErrorSource;
-use offcut::{Part, ToolCall, ToolOutput};
+use offcut::{Part, Report, ToolCall, ToolOutput};
 use serde_json::json;
 
 use super::results::{Found, results};
 use super::store::location;
 use super::tenant::PlugTenant;
 use crate::outcome::{Outcome, Reason};
+use crate::watch::Look;
 
 /// Number of results that are stored at once.
 const AT_ONCE: usize = 8;
@@ -23,6 +24,8 @@ pub(super) struct Compressed {
     pub(super) outcome: Outcome,
     /// Bytes of all messages, before and after.
     pub(super) bytes: [u64; 2],
+    /// The results that this process has not shortened before.
+    pub(super) look: Look,
 }
 
 /// A result that has been shortened.
@@ -30,6 +33,7 @@ struct Short {
     found: Found,
     hash: String,
     parts: Vec<Part>,
+    report: Report,
 }
 
 impl Compressed {
@@ -40,6 +44,7 @@ impl Compressed {
             body: reply(body.messages(), &[], 0),
             outcome: Outcome::Unchanged,
             bytes: [bytes, bytes],
+            look: Look::default(),
         }
     }
 
@@ -62,11 +67,17 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
         .collect()
         .await;
     let has_store_failed = shortened.iter().any(Result::is_err);
-    let (mut hashes, mut saved) = (Vec::new(), 0);
+    let (mut hashes, mut saved, mut look) = (Vec::new(), 0, Look::default());
     let mut messages = Messages::new(&format, body.messages_mut());
     for short in shortened.into_iter().filter_map(Result::ok).flatten() {
-        let Short { found, hash, parts } = short;
+        let Short {
+            found,
+            hash,
+            parts,
+            report,
+        } = short;
         saved += tenant.saved(&hash, || {
+            look.add(&report);
             tokens(tenant, found.texts).saturating_sub(tokens(tenant, texts(&parts)))
         });
         messages.replace_result(found.message, found.slot, parts);
@@ -85,6 +96,7 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
         body: reply(body.messages(), &hashes, saved),
         outcome,
         bytes: [before, length(body.messages())],
+        look,
     }
 }
 
@@ -116,6 +128,7 @@ async fn shorten(tenant: &PlugTenant, found: Found) -> Result<Option<Short>, ()>
         found,
         hash,
         parts: truncated.parts,
+        report: truncated.report,
     }))
 }
 

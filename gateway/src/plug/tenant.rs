@@ -22,6 +22,7 @@ const HELD: usize = 16_384;
 
 /// A tenant of the plug.
 pub(super) struct PlugTenant {
+    pub(super) name: String,
     credential: Secret,
     /// Stores and reads this tenant's results, and no other's.
     pub(super) session: ToolReduction,
@@ -80,6 +81,7 @@ impl PlugTenant {
             .session(&format!("plug-{name}"));
         prefix.get_or_init(|| session.prefix().to_owned());
         Ok(Self {
+            name: name.to_owned(),
             credential: credential.clone(),
             session,
             saved: Mutex::default(),

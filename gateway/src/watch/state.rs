@@ -2,51 +2,39 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use offcut::Report;
-use offcut::report::Outcome as Decided;
 use serde_json::{Value, json};
 
-use crate::holdout::Group;
+use super::look::{Change, Look};
+use super::prompt::Prompt;
+use super::totals::Totals;
 use crate::outcome::{Outcome, Reason};
+use crate::record::{RequestRecord, Size};
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
 const CONVERSATIONS: usize = 1_000;
 /// Number of calls of a conversation, and of changes, that are held; the newest stay.
 const CALLS: usize = 500;
 const CHANGES: usize = 100;
-/// Number of characters of a tool's name, which a client chooses.
-const NAME: usize = 60;
 
-/// A request as the reducer has looked at it.
-#[derive(Debug, Default)]
-pub(crate) struct Look {
-    /// The prefix of the conversation, if it has been found.
-    pub(crate) conversation: Option<String>,
-    /// The group of the conversation, where some are left alone.
-    pub(crate) group: Option<Group>,
-    changes: Vec<Change>,
+/// The sender of a request, which decides what is known of its provider's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// An agent: the requests of a conversation follow each other.
+    Agent,
+    /// A gateway that calls the plug: conversations can't be told apart, so all calls of a tenant are one row. All
+    /// bytes count as cached, so that too little is claimed as saved.
+    Gateway,
 }
 
-/// A result that has been replaced for the first time.
-#[derive(Debug)]
-struct Change {
-    /// The call of the model, counted from 1.
-    call: u64,
-    at: u64,
-    tool: String,
-    is_cut: bool,
-    why: &'static str,
-    before: u64,
-    after: u64,
-}
-
-/// A request to a provider.
+/// A request to a provider, or a call of the plug.
 #[derive(Debug)]
 pub(super) struct Call {
     /// Seconds since the start.
     pub(super) at: u64,
-    pub(super) would: u64,
-    pub(super) sent: u64,
+    pub(super) upstream: String,
+    pub(super) traffic: Traffic,
+    pub(super) look: Look,
+    pub(super) outcome: Outcome,
 }
 
 #[derive(Debug, Default)]
@@ -55,14 +43,14 @@ struct Conversation {
     /// The state's `changed` at its last change.
     changed: u64,
     upstream: String,
-    calls: u64,
-    would: u64,
-    sent: u64,
-    cut: u64,
-    cleared: u64,
-    passed: u64,
+    totals: Totals,
     last: u64,
-    sizes: VecDeque<Call>,
+    /// The bodies of the last request.
+    would: Prompt,
+    sent: Prompt,
+    /// Number of reads in the last request's history, or in a longer one before it.
+    seen_reads: u64,
+    sizes: VecDeque<[u64; 2]>,
     changes: VecDeque<Change>,
 }
 
@@ -72,40 +60,8 @@ pub(super) struct State {
     conversations: HashMap<String, Conversation>,
     known: u64,
     changed: u64,
-    calls: u64,
-    would: u64,
-    sent: u64,
-    cut: u64,
-    cleared: u64,
-    pub(super) reads: u64,
+    totals: Totals,
     passed: BTreeMap<&'static str, (u64, &'static str)>,
-}
-
-impl Look {
-    /// Adds what a report decides for the first time.
-    pub(crate) fn add(&mut self, report: &Report) {
-        for decision in &report.decisions {
-            let (is_cut, why) = match decision.outcome {
-                Decided::Truncated => (true, "over the limit"),
-                Decided::Previewed => (true, "a preview saves more than it costs"),
-                Decided::Paged => (true, "a page of stored content, over the limit"),
-                Decided::Cleared => (false, "old, above the threshold"),
-                Decided::Shortened => (false, "an old hint, above the threshold"),
-                Decided::Rewritten | Decided::Replaced => (false, "by code of the user"),
-                Decided::Lost => (false, "the store failed, and the text is gone"),
-                _ => continue,
-            };
-            self.changes.push(Change {
-                call: 0,
-                at: 0,
-                tool: decision.tool.chars().take(NAME).collect(),
-                is_cut,
-                why,
-                before: decision.bytes.before,
-                after: decision.bytes.after,
-            });
-        }
-    }
 }
 
 fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
@@ -116,28 +72,80 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 }
 
 impl State {
-    pub(super) fn call(&mut self, upstream: &str, look: Look, call: Call, outcome: Outcome) {
+    /// Adds a request, and returns its figures.
+    pub(super) fn call(&mut self, call: Call) -> RequestRecord {
         self.changed += 1;
-        let Look {
-            conversation,
-            group: _,
-            changes,
-        } = look;
-        let cut = changes.iter().filter(|change| change.is_cut).count() as u64;
-        let cleared = changes.len() as u64 - cut;
-        self.calls += 1;
-        self.would += call.would;
-        self.sent += call.sent;
-        self.cut += cut;
-        self.cleared += cleared;
-        if let Outcome::Passed(reason) = outcome {
-            self.pass(reason);
-        }
-        let Some(name) = conversation else {
-            return;
+        let Call {
+            at,
+            upstream,
+            traffic,
+            look,
+            outcome,
+        } = call;
+        let counts = look.counts();
+        let is_open = matches!(outcome, Outcome::Passed(_));
+        let name = match traffic {
+            Traffic::Agent => look.conversation.clone(),
+            Traffic::Gateway => Some(upstream.clone()),
         };
+        let sent = look.sent.unwrap_or_else(|| look.would.clone());
+        let mut sizes = match traffic {
+            Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
+            Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
+        };
+        let mut reads = 0;
+        if let Some(name) = name {
+            let one = self.conversation(&name, &upstream, look.reads);
+            if traffic == Traffic::Agent {
+                sizes = one.sizes_of(look.would, sent);
+                reads = one.new_reads(look.reads);
+            }
+            let [would, sent] = sizes;
+            one.totals.add(would, sent, counts);
+            one.totals.reads += reads;
+            one.totals.passed += u64::from(is_open);
+            one.last = at;
+            for change in look.changes {
+                let call = one.totals.calls;
+                push(&mut one.changes, CHANGES, change.at(call, at));
+            }
+            push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]);
+        }
+        let [would, sent] = sizes;
+        self.totals.add(would, sent, counts);
+        self.totals.reads += reads;
+        let outcome = match outcome {
+            Outcome::Passed(reason) => {
+                self.pass(reason);
+                reason.name()
+            }
+            other => other.name(),
+        };
+        RequestRecord {
+            upstream,
+            conversation: look.conversation,
+            outcome,
+            replaced: counts.iter().sum(),
+            before: would,
+            after: sent,
+        }
+    }
+
+    /// Adds a read of a tenant of the plug, whose row may be gone.
+    pub(super) fn read(&mut self, name: &str) {
+        self.changed += 1;
+        self.totals.reads += 1;
         let changed = self.changed;
-        let is_new = !self.conversations.contains_key(&name);
+        if let Some(one) = self.conversations.get_mut(name) {
+            one.changed = changed;
+            one.totals.reads += 1;
+        }
+    }
+
+    /// The conversation of this name, which has changed.
+    /// If it is new, what its history has read was read before.
+    fn conversation(&mut self, name: &str, upstream: &str, reads: u64) -> &mut Conversation {
+        let is_new = !self.conversations.contains_key(name);
         if is_new && self.conversations.len() >= CONVERSATIONS {
             let oldest = self.conversations.iter().min_by_key(|(_, one)| one.changed);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
@@ -146,43 +154,38 @@ impl State {
         }
         self.known += u64::from(is_new);
         let number = self.known;
-        let one = self.conversations.entry(name);
+        let one = self.conversations.entry(name.to_owned());
         let one = one.or_insert_with(|| Conversation {
             number,
             upstream: upstream.to_owned(),
+            seen_reads: reads,
             ..Conversation::default()
         });
-        one.changed = changed;
-        one.calls += 1;
-        one.would += call.would;
-        one.sent += call.sent;
-        one.cut += cut;
-        one.cleared += cleared;
-        one.passed += u64::from(matches!(outcome, Outcome::Passed(_)));
-        one.last = call.at;
-        for change in changes {
-            let change = Change {
-                call: one.calls,
-                at: call.at,
-                ..change
-            };
-            push(&mut one.changes, CHANGES, change);
-        }
-        push(&mut one.sizes, CALLS, call);
+        one.changed = self.changed;
+        one
     }
 
-    pub(super) fn refused(&mut self, conversation: &str, original: u64) {
+    /// Adds the original of a request whose changed form was refused, and returns its figures.
+    pub(super) fn refused(&mut self, upstream: &str, name: &str, original: u64) -> RequestRecord {
         self.changed += 1;
-        self.sent += original;
+        let original = Size::all_fresh(original);
+        self.totals.refuse(original);
         self.pass(Reason::Refused);
         let changed = self.changed;
-        if let Some(one) = self.conversations.get_mut(conversation) {
+        if let Some(one) = self.conversations.get_mut(name) {
             one.changed = changed;
-            one.sent += original;
-            one.passed += 1;
-            if let Some(last) = one.sizes.back_mut() {
-                last.sent += original;
+            one.totals.refuse(original);
+            if let Some([_, sent]) = one.sizes.back_mut() {
+                *sent += original.bytes();
             }
+        }
+        RequestRecord {
+            upstream: upstream.to_owned(),
+            conversation: Some(name.to_owned()),
+            outcome: Reason::Refused.name(),
+            replaced: 0,
+            before: Size::default(),
+            after: original,
         }
     }
 
@@ -201,59 +204,48 @@ impl State {
         let passed = self.passed.iter().map(|(reason, (count, meaning))| {
             json!({"reason": reason, "count": count, "meaning": meaning})
         });
-        json!({
-            "changed": self.changed,
-            "known": self.known,
-            "held": self.conversations.len(),
-            "most": CONVERSATIONS,
-            "calls": self.calls,
-            "would": self.would,
-            "sent": self.sent,
-            "cut": self.cut,
-            "cleared": self.cleared,
-            "reads": self.reads,
-            "passed": passed.collect::<Vec<_>>(),
-            "conversations": changed.into_iter().map(Conversation::row).collect::<Vec<_>>(),
-        })
+        let mut figures = self.totals.row();
+        figures["changed"] = self.changed.into();
+        figures["known"] = self.known.into();
+        figures["held"] = self.conversations.len().into();
+        figures["most"] = CONVERSATIONS.into();
+        figures["passed"] = passed.collect();
+        figures["conversations"] = changed.into_iter().map(Conversation::row).collect();
+        figures
     }
 
-    pub(super) fn conversation(&self, number: u64) -> Option<Value> {
+    pub(super) fn conversation_row(&self, number: u64) -> Option<Value> {
         let mut all = self.conversations.values();
         let one = all.find(|one| one.number == number)?;
-        let sizes = one.sizes.iter().map(|call| [call.would, call.sent]);
-        let changes = one.changes.iter().map(|change| {
-            let Change {
-                call,
-                at,
-                tool,
-                is_cut,
-                why,
-                before,
-                after,
-            } = change;
-            let what = if *is_cut { "cut" } else { "cleared" };
-            json!({"call": call, "at": at, "tool": tool, "what": what, "why": why, "before": before, "after": after})
-        });
         let mut shown = one.row();
-        shown["sizes"] = sizes.collect::<Vec<_>>().into();
-        shown["changes"] = changes.collect::<Vec<_>>().into();
+        shown["sizes"] = one.sizes.iter().copied().map(Value::from_iter).collect();
+        shown["changes"] = one.changes.iter().map(Change::row).collect();
         Some(shown)
     }
 }
 
 impl Conversation {
+    /// The sizes of a request's bodies, which follow those of the request before.
+    fn sizes_of(&mut self, would: Prompt, sent: Prompt) -> [Size; 2] {
+        let sizes = [would.after(&self.would), sent.after(&self.sent)];
+        (self.would, self.sent) = (would, sent);
+        sizes
+    }
+
+    /// Number of reads that a history has more than all before it. One that was compacted has less.
+    fn new_reads(&mut self, reads: u64) -> u64 {
+        let new = reads.saturating_sub(self.seen_reads);
+        self.seen_reads += new;
+        new
+    }
+
     fn row(&self) -> Value {
-        json!({
-            "number": self.number,
-            "upstream": self.upstream,
-            "calls": self.calls,
-            "would": self.would,
-            "sent": self.sent,
-            "cut": self.cut,
-            "cleared": self.cleared,
-            "passed": self.passed,
-            "last": self.last,
-        })
+        let mut row = self.totals.row();
+        row["number"] = self.number.into();
+        row["upstream"] = self.upstream.as_str().into();
+        row["passed"] = self.totals.passed.into();
+        row["last"] = self.last.into();
+        row
     }
 }
 
@@ -261,21 +253,46 @@ impl Conversation {
 mod tests {
     use super::*;
 
+    fn request(look: Look) -> Call {
+        Call {
+            at: 0,
+            upstream: "lab".to_owned(),
+            traffic: Traffic::Agent,
+            look,
+            outcome: Outcome::Unchanged,
+        }
+    }
+
+    #[test]
+    fn reads_are_counted_once_and_not_if_they_were_made_before() {
+        let mut state = State::default();
+        let mut reads = |reads| {
+            let look = Look {
+                conversation: Some("one".to_owned()),
+                reads,
+                ..Look::default()
+            };
+            state.call(request(look));
+            state.figures(0)["reads"].as_u64().unwrap()
+        };
+        // The fourth history was compacted.
+        assert_eq!([2, 2, 3, 1, 1, 5].map(&mut reads), [0, 0, 1, 1, 1, 3]);
+        state.read("plug gone");
+        assert_eq!(state.figures(0)["reads"], 4);
+        assert_eq!(state.conversation_row(1).unwrap()["reads"], 3);
+    }
+
     #[test]
     fn the_conversation_that_was_silent_for_longest_goes() {
         let mut state = State::default();
         let mut call = |name: usize| {
             let look = Look {
                 conversation: Some(name.to_string()),
-                group: None,
-                changes: Vec::new(),
+                would: Prompt::unread(3),
+                sent: Some(Prompt::unread(2)),
+                ..Look::default()
             };
-            let call = Call {
-                at: 0,
-                would: 3,
-                sent: 2,
-            };
-            state.call("lab", look, call, Outcome::Unchanged);
+            state.call(request(look));
         };
         (0..CONVERSATIONS).for_each(&mut call);
         (0..CALLS + 9).for_each(|_| call(0));
@@ -284,9 +301,9 @@ mod tests {
         assert_eq!(figures["held"], CONVERSATIONS);
         assert_eq!(figures["known"], CONVERSATIONS as u64 + 1);
         assert_eq!(figures["would"], 3 * (CONVERSATIONS + CALLS + 10) as u64);
-        assert!(state.conversation(1).is_some(), "it was not silent");
-        assert_eq!(state.conversation(2), None);
-        let sizes = &state.conversation(1).unwrap()["sizes"];
+        assert!(state.conversation_row(1).is_some(), "it was not silent");
+        assert_eq!(state.conversation_row(2), None);
+        let sizes = &state.conversation_row(1).unwrap()["sizes"];
         assert_eq!(sizes.as_array().unwrap().len(), CALLS);
         let since = figures["changed"].as_u64().unwrap();
         assert_eq!(

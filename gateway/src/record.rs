@@ -1,0 +1,63 @@
+//! The figures of one request.
+
+/// The figures of a request that went on to its provider, or of a call of the plug. No content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestRecord {
+    /// The upstream's name, or `plug` and the name of the tenant.
+    pub upstream: String,
+    /// The name of the conversation, which tells nothing of its content; `None` if the request has
+    /// none.
+    pub conversation: Option<String>,
+    /// The outcome: `reduced`, `unchanged`, or the reason for which the request passed open.
+    pub outcome: &'static str,
+    /// Number of results that were replaced for the first time.
+    pub replaced: u64,
+    /// The request's body as it came.
+    pub before: Size,
+    /// The body as it went on.
+    pub after: Size,
+}
+
+/// Bytes of a request's body.
+///
+/// A provider's cache holds what the previous request of the conversation began with. So the messages
+/// that both begin with count as cached, and so do instructions, tools and options, unless these have
+/// become shorter or longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Size {
+    /// Bytes that the previous request of the conversation had too.
+    pub cached: u64,
+    /// All other bytes.
+    pub fresh: u64,
+}
+
+impl Size {
+    pub(crate) fn all_fresh(bytes: u64) -> Self {
+        Self {
+            cached: 0,
+            fresh: bytes,
+        }
+    }
+
+    pub(crate) fn all_cached(bytes: u64) -> Self {
+        Self {
+            cached: bytes,
+            fresh: 0,
+        }
+    }
+
+    /// The length of the body.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.cached + self.fresh
+    }
+}
+
+impl std::ops::AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        self.cached += other.cached;
+        self.fresh += other.fresh;
+    }
+}

@@ -1,4 +1,7 @@
-//! The sum of a journal: how much shorter results became, and for how many model calls.
+//! The sums of journals: how much shorter results became, and for how many model calls; and how much shorter the
+//! requests.
+
+mod served;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -6,6 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+pub use served::{ServedGain, ServedGains};
 
 use crate::journal::{Entry, Kind};
 

@@ -1,11 +1,17 @@
-//! A journal of the results that hooks were shown: sizes and names, no content.
+//! Journals of the results that hooks were shown, and of the requests that passed through a server:
+//! sizes and names, no content.
+
+mod served;
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+pub use served::Served;
 
 use crate::log;
 
@@ -15,6 +21,15 @@ const MAX_LENGTH: u64 = 8 * 1024 * 1024;
 const MAX_NAME: usize = 200;
 /// Beginning of the names of conversations that `offcut doctor` makes up.
 pub(crate) const PROBES: &str = "offcut-doctor-";
+
+/// A row of a journal.
+pub trait Row: Serialize + DeserializeOwned {
+    /// Seconds since 1970.
+    fn time(&self) -> u64;
+
+    /// The conversation with which it is swept, as an agent and a session; `None` if it goes by its own time.
+    fn conversation(&self) -> Option<(&str, &str)>;
+}
 
 /// A result that a hook was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +69,16 @@ pub enum Kind {
     Read,
 }
 
+impl Row for Entry {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn conversation(&self) -> Option<(&str, &str)> {
+        Some((&self.agent, &self.session))
+    }
+}
+
 impl Entry {
     /// Returns `true` if it is of a probe that `offcut doctor` sent, and of no agent's conversation.
     pub(crate) fn is_probe(&self) -> bool {
@@ -63,13 +88,12 @@ impl Entry {
     /// An entry of the present time, for a result that stayed as it was.
     #[must_use]
     pub fn new(agent: &str, session: &str, call: &str, tool: &str, length: usize) -> Self {
-        let name = |name: &str| name[..name.floor_char_boundary(MAX_NAME)].to_owned();
         Self {
             time: log::now(),
-            agent: name(agent),
-            session: name(session),
-            call: name(call),
-            tool: name(tool),
+            agent: bounded(agent),
+            session: bounded(session),
+            call: bounded(call),
+            tool: bounded(tool),
             kind: Kind::Unchanged,
             before: length as u64,
             after: length as u64,
@@ -100,45 +124,53 @@ impl Entry {
     }
 }
 
-/// Appends entries to the journal at `path`, which only its user can read.
+/// A name without what is too long.
+fn bounded(name: &str) -> String {
+    name[..name.floor_char_boundary(MAX_NAME)].to_owned()
+}
+
+/// Appends rows to the journal at `path`, which only its user can read.
 ///
 /// # Errors
 ///
 /// The file can't be written.
-pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
+pub fn append(path: &Path, rows: &[impl Row]) -> io::Result<()> {
     let mut lines = String::new();
-    for entry in entries {
-        lines += &serde_json::to_string(entry)?;
+    for row in rows {
+        lines += &serde_json::to_string(row)?;
         lines.push('\n');
     }
     log::append_lines(path, &lines, MAX_LENGTH)
 }
 
-/// Removes the entries that are older than `oldest`, in seconds since 1970. Entries of conversations that go on
+/// Removes the rows that are older than `oldest`, in seconds since 1970. Rows of a conversation that goes on
 /// after it stay.
 ///
 /// # Errors
 ///
 /// A file can't be read or written.
-pub fn sweep(path: &Path, oldest: u64) -> io::Result<()> {
-    let known = read(path)?;
-    let recent = known.iter().filter(|entry| entry.time >= oldest);
-    let live: HashSet<_> = recent.map(|entry| (&entry.agent, &entry.session)).collect();
-    let is_live = |entry: &&Entry| live.contains(&(&entry.agent, &entry.session));
-    if known.iter().all(|entry| is_live(&entry)) {
+pub fn sweep<R: Row>(path: &Path, oldest: u64) -> io::Result<()> {
+    let known: Vec<R> = read(path)?;
+    let recent = known.iter().filter(|row| row.time() >= oldest);
+    let live: HashSet<_> = recent.filter_map(Row::conversation).collect();
+    let is_live = |row: &&R| match row.conversation() {
+        Some(conversation) => live.contains(&conversation),
+        None => row.time() >= oldest,
+    };
+    if known.iter().all(|row| is_live(&row)) {
         return Ok(());
     }
     // Hooks append in the meantime: to a new journal, while the entries so far become the old one.
     let (aside, old) = (path.with_extension("sweeping"), log::old(path));
-    let mut entries = read_all(&[&old, &aside])?;
+    let mut rows: Vec<R> = read_all(&[&old, &aside])?;
     match std::fs::rename(path, &aside) {
-        Ok(()) => entries.extend(read_all(&[&aside])?),
+        Ok(()) => rows.extend(read_all(&[&aside])?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     let mut staged = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    for entry in entries.iter().filter(is_live) {
-        serde_json::to_writer(&mut staged, entry)?;
+    for row in rows.iter().filter(is_live) {
+        serde_json::to_writer(&mut staged, row)?;
         staged.write_all(b"\n")?;
     }
     staged.persist(&old).map_err(|error| error.error)?;
@@ -148,20 +180,20 @@ pub fn sweep(path: &Path, oldest: u64) -> io::Result<()> {
     }
 }
 
-/// Reads the journal at `path` and the old one beside it, oldest entry first. Lines that are not entries are
+/// Reads the journal at `path` and the old one beside it, oldest row first. Lines that are not such rows are
 /// left out; a journal that is missing is empty.
 ///
 /// # Errors
 ///
 /// A file can't be read.
-pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+pub fn read<R: Row>(path: &Path) -> io::Result<Vec<R>> {
     // A sweep that was killed leaves entries aside.
     let aside = path.with_extension("sweeping");
     read_all(&[&log::old(path), &aside, path])
 }
 
-fn read_all(paths: &[&Path]) -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
+fn read_all<R: Row>(paths: &[&Path]) -> io::Result<Vec<R>> {
+    let mut rows = Vec::new();
     for path in paths {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -170,21 +202,25 @@ fn read_all(paths: &[&Path]) -> io::Result<Vec<Entry>> {
         };
         for line in BufReader::new(file).split(b'\n') {
             // A line may be cut off: its writer was killed.
-            entries.extend(serde_json::from_slice::<Entry>(&line?).ok());
+            rows.extend(serde_json::from_slice::<R>(&line?).ok());
         }
     }
-    Ok(entries)
+    Ok(rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn all(path: &Path) -> Vec<Entry> {
+        read(path).unwrap()
+    }
+
     #[test]
     fn entries_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        assert_eq!(read(&path).unwrap(), []);
+        assert_eq!(all(&path), []);
         let first = Entry::new("pi", "s\n1", "a", "bash", 9_000).shortened(700);
         let second = Entry::new("pi", "s1", "b", "read", 80).read();
         append(&path, std::slice::from_ref(&first)).unwrap();
@@ -195,14 +231,14 @@ mod tests {
             .open(&path)
             .and_then(|mut file| file.write_all(b"{\"time\": 1,"))
             .unwrap();
-        assert_eq!(read(&path).unwrap(), [first.clone(), second, first]);
+        assert_eq!(all(&path), [first.clone(), second, first]);
     }
 
     #[test]
     fn old_entries_go_with_their_conversation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        sweep(&path, 5).unwrap();
+        sweep::<Entry>(&path, 5).unwrap();
         let entry = |time, session| Entry {
             time,
             ..Entry::new("pi", session, "a", "bash", 9)
@@ -211,19 +247,19 @@ mod tests {
         append(&path, &[old, long.clone()]).unwrap();
         std::fs::rename(&path, log::old(&path)).unwrap();
         append(&path, std::slice::from_ref(&recent)).unwrap();
-        sweep(&path, 5).unwrap();
-        assert_eq!(read(&path).unwrap(), [long.clone(), recent.clone()]);
+        sweep::<Entry>(&path, 5).unwrap();
+        assert_eq!(all(&path), [long.clone(), recent.clone()]);
         let later = entry(9, "s3");
         append(&path, std::slice::from_ref(&later)).unwrap();
-        sweep(&path, 5).unwrap();
-        assert_eq!(read(&path).unwrap(), [long, recent, later.clone()]);
-        sweep(&path, 9).unwrap();
-        assert_eq!(read(&path).unwrap(), [later]);
+        sweep::<Entry>(&path, 5).unwrap();
+        assert_eq!(all(&path), [long, recent, later.clone()]);
+        sweep::<Entry>(&path, 9).unwrap();
+        assert_eq!(all(&path), [later]);
         // A sweep that was killed after it had put the journal aside.
         std::fs::rename(log::old(&path), path.with_extension("sweeping")).unwrap();
-        assert_eq!(read(&path).unwrap().len(), 1);
-        sweep(&path, 10).unwrap();
-        assert_eq!(read(&path).unwrap(), []);
+        assert_eq!(all(&path).len(), 1);
+        sweep::<Entry>(&path, 10).unwrap();
+        assert_eq!(all(&path), []);
     }
 
     #[test]
@@ -236,7 +272,7 @@ mod tests {
         for _ in 0..8 {
             append(&path, &many).unwrap();
         }
-        let kept = read(&path).unwrap().len();
+        let kept = all(&path).len();
         assert!((10_000..60_000).contains(&kept), "{kept}");
     }
 }

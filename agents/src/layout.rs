@@ -65,6 +65,18 @@ impl Home {
         self.0.join("journal.jsonl")
     }
 
+    /// The journal of requests that passed through servers.
+    #[must_use]
+    pub fn served(&self) -> PathBuf {
+        self.0.join("served.jsonl")
+    }
+
+    /// A folder with a file for each server that runs.
+    #[must_use]
+    pub fn servers(&self) -> PathBuf {
+        self.0.join("servers")
+    }
+
     /// An empty file whose time is that of the last sweep.
     #[must_use]
     pub fn swept(&self) -> PathBuf {

@@ -14,7 +14,7 @@ use crate::{Agent, journal};
 ///
 /// Some transcripts can't be read, so nothing tells which results are still named. The error says why.
 pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
-    let entries = journal::read(&home.journal())
+    let entries: Vec<Entry> = journal::read(&home.journal())
         .map_err(|error| format!("the journal can't be read: {error}"))?;
     if uses_opencode(home, &entries) {
         return Err(

@@ -6,6 +6,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod args;
+mod bill;
 #[cfg(unix)]
 mod child;
 mod commands;

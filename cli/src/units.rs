@@ -46,12 +46,14 @@ fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     })
 }
 
-/// Formats the time since `since`, in the largest unit that is not 0.
+/// Formats the time since `since`, in the largest unit with a count of at least two.
 pub(crate) fn age(since: SystemTime) -> String {
-    let seconds = SystemTime::now()
-        .duration_since(since)
-        .unwrap_or_default()
-        .as_secs();
+    let age = SystemTime::now().duration_since(since);
+    span(age.unwrap_or_default().as_secs())
+}
+
+/// Formats seconds in the largest unit with a count of at least two.
+pub(crate) fn span(seconds: u64) -> String {
     let (unit, worth) = TIMES
         .iter()
         .rev()
@@ -78,6 +80,19 @@ pub(crate) fn size(bytes: u64) -> String {
         Some((unit, worth)) => format!("{:.1} {unit}", bytes as f64 / *worth as f64),
         None => format!("{bytes} B"),
     }
+}
+
+/// Formats a number with gaps between groups of three digits.
+pub(crate) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    if number < 0 { format!("-{text}") } else { text }
 }
 
 /// Formats a number with a noun, with an `s` unless the number is 1.

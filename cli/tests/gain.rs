@@ -27,7 +27,7 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
     let none = offcut(home.path(), &["gain"], "");
     assert_eq!(none.code, 0);
     assert!(
-        none.out.contains("has no results yet") && none.err.contains("offcut doctor"),
+        none.out.contains("has no journals yet") && none.err.contains("offcut doctor"),
         "{none:?}"
     );
 

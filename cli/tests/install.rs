@@ -74,7 +74,7 @@ fn an_installation_works_and_is_taken_back() {
     assert!(left.is_empty(), "the probe left {left:?}");
     let gain = offcut(home.path(), &["gain"]).out;
     assert!(
-        gain.contains("has no results yet"),
+        gain.contains("has no journals yet"),
         "the probe counts: {gain}"
     );
 

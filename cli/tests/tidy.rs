@@ -153,3 +153,32 @@ fn a_hook_starts_a_sweep_at_most_once_a_day() {
     }
     assert_eq!(user.log(), "");
 }
+
+#[test]
+fn old_requests_leave_the_servers_journal() {
+    let user = User::new();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.unwrap().as_secs();
+    // A tenant of the plug has no conversation, and never ends; a conversation may go on for long.
+    let row = |days: u64, conversation: &str| {
+        let time = now - days * DAY.as_secs();
+        format!(
+            "{{\"time\":{time},\"upstream\":\"lab\",{conversation}\"outcome\":\"reduced\",\"before\":9,\"before_fresh\":1,\"after\":4,\"after_fresh\":1}}\n"
+        )
+    };
+    let named = "\"conversation\":\"a\",";
+    let recent = [row(29, ""), row(29, named)].concat();
+    let cut_off = "{\"time\":";
+    fs::create_dir_all(user.path("offcut")).unwrap();
+    let journal = user.path("offcut/served.jsonl");
+    let all = [row(31, ""), row(31, named), recent, cut_off.to_owned()];
+    fs::write(&journal, all.concat()).unwrap();
+    let count = || {
+        let gain: serde_json::Value =
+            serde_json::from_str(&user.run(&["gain", "--json"], "")).unwrap();
+        gain["served"]["requests"].as_u64().unwrap()
+    };
+    assert_eq!(count(), 4);
+    user.run(&["tidy"], "");
+    assert_eq!((user.log().as_str(), count()), ("", 2));
+}

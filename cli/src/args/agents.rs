@@ -73,13 +73,17 @@ pub(crate) struct Place {
     pub(crate) program: Option<PathBuf>,
 }
 
-/// Show what the hooks of coding agents saved.
+/// Show what hooks and servers saved.
 ///
-/// The hooks keep a journal of sizes, without content. Hints, and stored results that the model read
-/// back, are counted against the gain.
+/// The hooks of coding agents, and `offcut serve` and `offcut wrap`, keep journals of sizes, without
+/// content. Hints, and stored results that the model read back, are counted against the gain.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Gain {
-    /// Count only results that are at most this old: 7d, 12h.
+    /// Count only what is at most this old: 7d, 12h.
     #[arg(long, value_name = "AGE", value_parser = units::duration)]
     pub(crate) since: Option<Duration>,
+    /// Token prices by which the bill is estimated: `default`, `anthropic` or a file, as `offcut
+    /// replay` takes them.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
 }

@@ -1,20 +1,21 @@
 //! `offcut gain`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use offcut_agents::gain::{Gain, Gains};
-use offcut_agents::journal;
+use offcut_agents::gain::{Gain, Gains, ServedGain, ServedGains};
+use offcut_agents::journal::{self, Entry, Row, Served};
 use offcut_agents::layout::Home;
 use serde_json::{Value, json};
 
+use crate::bill::BYTES_PER_TOKEN;
 use crate::failure::Failure;
+use crate::replay::Prices;
+use crate::units::{count, grouped};
 use crate::{args, output};
 
-/// Bytes of a token, for figures that nobody is billed by: tool output of coding agents has three to four.
-const BYTES_PER_TOKEN: i64 = 4;
-
-/// Adds the journal of the hooks up.
+/// Adds the journals of hooks and servers up.
 pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
     let home = Home::from_env().ok_or_else(|| {
         Failure::usage(
@@ -22,26 +23,44 @@ pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
             "set OFFCUT_HOME to the directory that the hooks use",
         )
     })?;
-    let path = home.journal();
-    let mut entries = journal::read(&path)
-        .map_err(|error| Failure::new(format!("{} can't be read: {error}", path.display())))?;
-    if let Some(age) = args.since {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let since = now.saturating_sub(age).as_secs();
-        entries.retain(|entry| entry.time >= since);
-    }
-    let gains = Gains::of(&entries);
+    let prices = Prices::open(&args.prices)?;
+    let since = args.since.map_or(0, |age| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap_or_default().saturating_sub(age).as_secs()
+    });
+    let entries: Vec<Entry> = rows(&home.journal(), since)?;
+    let served: Vec<Served> = rows(&home.served(), since)?;
+    let (gains, served) = (Gains::of(&entries), ServedGains::of(&served));
+    let is_empty = gains.total.results == 0 && served.total.requests == 0;
     if json {
-        output::write_json(&as_json(&gains))?;
-    } else if gains.total.results == 0 {
-        output::write(&format!("{} has no results yet\n", path.display()))?;
-        output::note("`offcut doctor AGENT` tells whether the hook works");
+        let mut all = as_json(&gains);
+        all["served"] = served_as_json(&served);
+        output::write_json(&all)?;
+    } else if is_empty {
+        output::write(&format!("{} has no journals yet\n", home.path().display()))?;
+        output::note(
+            "`offcut doctor AGENT` tells whether a hook works, and `offcut status` whether a server runs",
+        );
     } else {
-        output::write(&as_text(&gains))?;
+        let mut parts = Vec::new();
+        if gains.total.results > 0 {
+            parts.push(as_text(&gains));
+        }
+        if served.total.requests > 0 {
+            parts.push(served_as_text(&served, &prices));
+        }
+        output::write(&parts.join("\n"))?;
+        output::write("\nA token is taken as four bytes.\n")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The rows of a journal that are not older than `since`.
+fn rows<R: Row>(path: &Path, since: u64) -> Result<Vec<R>, Failure> {
+    let mut rows: Vec<R> = journal::read(path)
+        .map_err(|error| Failure::new(format!("{} can't be read: {error}", path.display())))?;
+    rows.retain(|row| row.time() >= since);
+    Ok(rows)
 }
 
 fn as_json(gains: &Gains) -> Value {
@@ -71,6 +90,83 @@ fn figures(gain: &Gain) -> Value {
     })
 }
 
+fn served_as_json(gains: &ServedGains) -> Value {
+    let figures = |gain: &ServedGain| {
+        json!({
+            "requests": gain.requests,
+            "reduced": gain.reduced,
+            "replaced": gain.replaced,
+            "bytes_before": gain.before,
+            "bytes_before_fresh": gain.before_fresh,
+            "bytes_after": gain.after,
+            "bytes_after_fresh": gain.after_fresh,
+            "bytes_saved": gain.saved(),
+        })
+    };
+    let upstreams = gains.upstreams.iter().map(|(upstream, gain)| {
+        let mut row = figures(gain);
+        row["upstream"] = upstream.as_str().into();
+        row
+    });
+    let mut all = figures(&gains.total);
+    all["conversations"] = gains.conversations.into();
+    all["passed"] = json!(gains.passed);
+    all["since"] = gains.since.into();
+    all["upstreams"] = upstreams.collect();
+    all
+}
+
+fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
+    let total = &gains.total;
+    let mut text = format!(
+        "Through servers, in {}, {} of {} went on shorter, with {} replaced.\n\
+         They had {} bytes in place of {}: {} less, about {} input tokens.\n",
+        count(gains.conversations, "conversation"),
+        total.reduced,
+        count(total.requests, "request"),
+        count(total.replaced, "result"),
+        grouped(total.after.cast_signed()),
+        grouped(total.before.cast_signed()),
+        grouped(total.saved()),
+        grouped(total.saved() / BYTES_PER_TOKEN),
+    );
+    let passed: u64 = gains.passed.values().sum();
+    if passed > 0 {
+        let reasons = gains.passed.iter();
+        let reasons = reasons.map(|(reason, count)| format!("{count} {}", output::visible(reason)));
+        text += &format!(
+            "{} passed open: {}.\n",
+            count(passed, "request"),
+            reasons.collect::<Vec<_>>().join(", ")
+        );
+    }
+    text += &prices.estimate(
+        [total.after - total.after_fresh, total.after_fresh].map(|bytes| bytes as f64),
+        [total.before - total.before_fresh, total.before_fresh].map(|bytes| bytes as f64),
+    );
+    text += &format!(
+        "\n{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
+        "upstream", "requests", "shortened", "cut", "bytes before", "bytes after"
+    );
+    for (upstream, gain) in &gains.upstreams {
+        text += &format!(
+            "{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
+            name(upstream),
+            gain.requests,
+            gain.reduced,
+            gain.replaced,
+            grouped(gain.before.cast_signed()),
+            grouped(gain.after.cast_signed()),
+        );
+    }
+    text
+}
+
+/// A name for the first column of a table.
+fn name(name: &str) -> String {
+    output::visible(name).chars().take(34).collect()
+}
+
 fn as_text(gains: &Gains) -> String {
     let total = &gains.total;
     let mut text = format!(
@@ -80,10 +176,10 @@ fn as_text(gains: &Gains) -> String {
         total.shortened,
         count(total.results, "result"),
         count(total.reads, "stored result"),
-        number(total.after.cast_signed()),
-        number(total.before.cast_signed()),
-        number(total.saved()),
-        number(total.saved() / BYTES_PER_TOKEN),
+        grouped(total.after.cast_signed()),
+        grouped(total.before.cast_signed()),
+        grouped(total.saved()),
+        grouped(total.saved() / BYTES_PER_TOKEN),
     );
     let counted = total.shortened + total.reads;
     let note = match counted - total.known {
@@ -93,45 +189,25 @@ fn as_text(gains: &Gains) -> String {
         ),
     };
     text += &format!(
-        "Over the model calls that followed: {} bytes less, about {} input tokens{note}.\n\n",
-        number(total.over_calls),
-        number(total.over_calls / BYTES_PER_TOKEN),
+        "Over the model calls that followed: {} bytes less, about {} input tokens{note}.\n",
+        grouped(total.over_calls),
+        grouped(total.over_calls / BYTES_PER_TOKEN),
     );
+    text += "Hints and reads are counted in.\n";
     text += &format!(
-        "{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
+        "\n{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
         "tool", "results", "shortened", "reads", "bytes before", "bytes after"
     );
     for ((agent, tool), gain) in &gains.tools {
-        let name = output::visible(&format!("{agent} {tool}"))
-            .chars()
-            .take(34)
-            .collect::<String>();
         text += &format!(
-            "{name:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
+            "{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
+            name(&format!("{agent} {tool}")),
             gain.results,
             gain.shortened,
             gain.reads,
-            number(gain.before.cast_signed()),
-            number(gain.after.cast_signed()),
+            grouped(gain.before.cast_signed()),
+            grouped(gain.after.cast_signed()),
         );
     }
-    text + "\nHints and reads are counted in. A token is taken as four bytes.\n"
-}
-
-fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
-
-/// A number with gaps between groups of three digits.
-fn number(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    if number < 0 { format!("-{text}") } else { text }
+    text
 }

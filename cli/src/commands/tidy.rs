@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use offcut::backend::Fs;
 use offcut::{TokenCounter, ToolReduction};
+use offcut_agents::journal::{Entry, Served};
 use offcut_agents::layout::Home;
 use offcut_agents::{journal, log, transcripts};
 use offcut_sweep::{Live, SweepPolicy};
@@ -107,6 +108,7 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     }
     let oldest = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let oldest = oldest.saturating_sub(max_age).as_secs();
-    journal::sweep(&home.journal(), oldest)
+    journal::sweep::<Served>(&home.served(), oldest)
+        .and_then(|()| journal::sweep::<Entry>(&home.journal(), oldest))
         .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))
 }

@@ -30,10 +30,10 @@ pub(crate) use read::Read;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
 pub(crate) use reduction::Shown;
-#[cfg(feature = "serve")]
-pub(crate) use serve::Serve;
 #[cfg(all(feature = "serve", unix))]
 pub(crate) use serve::Wrap;
+#[cfg(feature = "serve")]
+pub(crate) use serve::{Serve, Status};
 #[cfg(unix)]
 pub(crate) use trial::Trial;
 
@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Gain(Gain),
     #[cfg(feature = "serve")]
     Serve(Serve),
+    #[cfg(feature = "serve")]
+    Status(Status),
     #[cfg(all(feature = "serve", unix))]
     Wrap(Wrap),
     #[cfg(unix)]

@@ -19,6 +19,8 @@ pub(crate) mod shell_files;
 #[cfg(unix)]
 pub(crate) mod sink;
 pub(crate) mod state;
+#[cfg(feature = "serve")]
+pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod sweep;
 pub(crate) mod tidy;

@@ -81,6 +81,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Doctor(install) => commands::install::doctor(install, args.json),
         #[cfg(feature = "serve")]
         Command::Serve(serve) => commands::serve::run(serve),
+        #[cfg(feature = "serve")]
+        Command::Status(status) => commands::status::run(status, args.json),
         #[cfg(all(feature = "serve", unix))]
         Command::Wrap(wrap) => commands::wrap::run(wrap),
         #[cfg(unix)]

@@ -1,13 +1,21 @@
-//! Settings of a server: the settings of commands around agents, and the table `[serve]` beside them.
+//! Servers of `serve` and `wrap`: their settings, their journal, and the file that says they run.
 
+mod journal;
+mod running;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use offcut::Settings;
 use offcut::backend::StoreUrl;
-use offcut_gateway::{GatewayError, ServeSettings};
+use offcut_gateway::{Card, GatewayError, ServeSettings};
 use tokio::runtime::Runtime;
 
+pub(crate) use journal::Journal;
+pub(crate) use running::Running;
+
 use crate::failure::{Failure, chain};
+use crate::replay::Prices;
 use crate::settings;
 
 /// The settings of a server and of its reduction, and the name of the file that they are from.
@@ -25,6 +33,28 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .enable_all()
         .build();
     runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
+}
+
+/// The address at which this machine reaches a server that listens on `address`.
+pub(crate) fn own(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+impl From<Prices> for Card {
+    fn from(prices: Prices) -> Self {
+        let card = Self::new(prices.card.cached, prices.card.fresh);
+        match prices.money {
+            Some(money) => {
+                card.in_currency(money.currency, format!("{}, {}", money.source, money.date))
+            }
+            None => card,
+        }
+    }
 }
 
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.

@@ -28,6 +28,10 @@ pub(crate) struct Serve {
     /// usage of both groups.
     #[arg(long, value_name = "SHARE")]
     pub(crate) holdout: Option<f64>,
+    /// Token prices by which the page estimates the bill: `default`, `anthropic` or a file, as `offcut
+    /// replay` takes them.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
     /// Settings, instead of OFFCUT_HOME/offcut.toml: a .toml or .json file, or the name of a built-in
     /// policy.
     #[arg(long, value_name = "FILE")]
@@ -54,6 +58,21 @@ pub(crate) enum Level {
     Debug,
 }
 
+/// Show what the running servers of this user do.
+///
+/// Figures since each server's start, without content: those of its page in the browser, whose address
+/// is printed too. The exit code is 1 if no server runs, or one does not answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// A server's page, as printed at its start, instead of all servers that OFFCUT_HOME knows of:
+    /// http://127.0.0.1:8787/page#TOKEN.
+    #[arg(value_name = "PAGE")]
+    pub(crate) page: Option<String>,
+    /// Number of conversations that are listed for each server, last call first.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub(crate) conversations: usize,
+}
+
 /// Run a coding agent with a server of its own between it and its provider.
 ///
 /// Its base URL and the right to read the store are set for this one run; nothing in its settings
@@ -69,6 +88,9 @@ pub(crate) struct Wrap {
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
+    /// Token prices by which the server's page estimates the bill, as `offcut serve` takes them.
+    #[arg(long, value_name = "CARD", default_value = "default")]
+    pub(crate) prices: String,
     /// The agent, claude-code, codex, gemini-cli or opencode, and its arguments. Everything after its
     /// name is the agent's.
     #[arg(

@@ -8,14 +8,17 @@ use tracing::Level;
 
 use crate::args::{self, serve};
 use crate::failure::{Failure, chain};
-use crate::serving::{self, prepared, unusable};
+use crate::replay::Prices;
+use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     log_to_stderr(args.log);
+    let prices = Prices::open(&args.prices)?;
     let runtime = serving::runtime()?;
+    let journal = Journal::start();
     let inside = runtime.enter();
-    let gateway = gateway(args)?;
+    let gateway = journal.keep(gateway(args)?.with_card(prices.into()));
     drop(inside);
     runtime.block_on(async {
         let listen = gateway.settings().listen;
@@ -27,11 +30,19 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         for note in gateway.notes() {
             output::note(&note);
         }
-        if let Some(page) = gateway.page() {
-            output::note(&format!("http://{address}{page} shows what passes"));
+        let page = gateway.page();
+        let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
+        if let Some(page) = &page {
+            output::note(&format!("{page} shows what passes"));
         }
+        let running = page.and_then(|page| Running::note(&page));
         output::write(&format!("http://{address}\n"))?;
-        let served = gateway.serve(listener, stopped()).await;
+        let stop = async {
+            stopped().await;
+            // From now on, nobody is answered.
+            drop(running);
+        };
+        let served = gateway.serve(listener, stop).await;
         served.map_err(|error| Failure::new(chain(&error)))
     })?;
     Ok(ExitCode::SUCCESS)

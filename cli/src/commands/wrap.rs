@@ -11,7 +11,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::failure::{Failure, chain};
-use crate::serving::{self, prepared, unusable};
+use crate::replay::Prices;
+use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, child, stores};
 
 /// The means by which an agent is led to a server.
@@ -49,15 +50,20 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         let url = without_version(&url).to_owned();
         serve.upstreams.insert(upstream.to_owned(), url);
     }
+    let prices = Prices::open(&args.prices)?;
+    let journal = Journal::start();
     let runtime = serving::runtime()?;
     let _inside = runtime.enter();
     let gateway = Gateway::reducing(serve, &reduction, stores::open)
         .map_err(|error| unusable(&origin, &error))?;
+    let gateway = journal.keep(gateway.with_card(prices.into()));
     let listen = gateway.settings().listen;
     let listener = runtime.block_on(TcpListener::bind(listen));
     let listener = listener
         .map_err(|error| Failure::new(format!("loopback can't be listened on: {error}")))?;
     let address = listener.local_addr().unwrap_or(listen);
+    let page = gateway.page();
+    let _running = page.and_then(|page| Running::note(&format!("http://{address}{page}")));
     runtime.spawn(async move {
         if let Err(error) = gateway.serve(listener, std::future::pending()).await {
             tracing::error!(error = chain(&error), "the server ended");

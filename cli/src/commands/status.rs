@@ -1,0 +1,191 @@
+//! `offcut status`.
+
+use std::io;
+use std::process::ExitCode;
+
+use offcut_agents::layout::Home;
+use serde_json::{Value, json};
+
+use crate::failure::{FAILED, Failure};
+use crate::serving::Running;
+use crate::units::{count, grouped, size, span};
+use crate::{args, bill, output};
+
+/// A server's page, and its figures.
+type Asked = (String, io::Result<Value>);
+
+pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> {
+    let asked = match &args.page {
+        Some(page) => ask(std::slice::from_ref(page))?,
+        None => running()?,
+    };
+    if asked.is_empty() {
+        return Err(Failure::new("no server of this user runs").hint(
+            "start one with `offcut serve`, or name the page that a server printed at its start",
+        ));
+    }
+    if json {
+        let servers = asked.iter().map(|(page, figures)| match figures {
+            Ok(figures) => json!({"page": page, "figures": figures}),
+            Err(error) => json!({"page": page, "error": error.to_string()}),
+        });
+        output::write_json(&json!({"servers": servers.collect::<Vec<_>>()}))?;
+    }
+    let mut code = ExitCode::SUCCESS;
+    for (page, figures) in &asked {
+        match figures {
+            Ok(_) if json => {}
+            Ok(figures) => output::write(&as_text(page, figures, args.conversations))?,
+            Err(error) => {
+                // Without the token.
+                let server = output::visible(page.split('#').next().unwrap_or_default());
+                output::warn(&format!("{server} does not tell its figures: {error}"));
+                code = ExitCode::from(FAILED);
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// Asks the servers that the user's own folder knows of.
+fn running() -> Result<Vec<Asked>, Failure> {
+    let home = Home::from_env().ok_or_else(|| {
+        Failure::usage(
+            "there is no home directory",
+            "set OFFCUT_HOME to the directory that the servers use, or name a server's page",
+        )
+    })?;
+    let pages = Running::all(&home).map_err(|error| {
+        Failure::new(format!(
+            "{} can't be read: {error}",
+            home.servers().display()
+        ))
+    })?;
+    ask(&pages)
+}
+
+fn ask(pages: &[String]) -> Result<Vec<Asked>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let ask = async |page: &String| (page.clone(), offcut_gateway::figures(page).await);
+    Ok(runtime.block_on(futures_util::future::join_all(pages.iter().map(ask))))
+}
+
+fn as_text(page: &str, figures: &Value, most: usize) -> String {
+    let number = |name: &str| figures[name].as_u64().unwrap_or(0);
+    let (would, sent) = (number("would"), number("sent"));
+    let mut text = format!(
+        "{}, for {}\n",
+        output::visible(page),
+        span(number("seconds"))
+    );
+    if number("calls") == 0 {
+        return text + "No request yet.\n\n";
+    }
+    text += &format!(
+        "{} of {} sent {} in place of {}: {} less, about {} tokens.\n",
+        count(number("calls"), "call"),
+        count(number("known"), "conversation"),
+        size(sent),
+        size(would),
+        share(would, sent),
+        grouped(tokens(would, sent)),
+    );
+    text += &estimate(figures);
+    text += &format!(
+        "{} cut, {} cleared, {} read back.\n",
+        count(number("cut"), "result"),
+        number("cleared"),
+        number("reads"),
+    );
+    let list = |name: &str| figures[name].as_array().into_iter().flatten();
+    for open in list("passed") {
+        let said = |name: &str| output::visible(open[name].as_str().unwrap_or_default());
+        let passed = count(open["count"].as_u64().unwrap_or(0), "request");
+        text += &format!(
+            "{passed} passed open ({}): {}.\n",
+            said("reason"),
+            said("meaning")
+        );
+    }
+    let mut conversations: Vec<_> = list("conversations").collect();
+    let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
+    conversations.sort_by_key(|one| std::cmp::Reverse(order(one)));
+    let shown = &conversations[..most.min(conversations.len())];
+    if !shown.is_empty() {
+        text += &table(shown, number("seconds"));
+    }
+    let left = conversations.len() - shown.len();
+    if left > 0 && most > 0 {
+        text += &format!("{} more: --conversations {}\n", left, conversations.len());
+    }
+    text + "\n"
+}
+
+fn table(conversations: &[&Value], now: u64) -> String {
+    let mut text = format!(
+        "\n{:>6} {:18} {:>6} {:>10} {:>10} {:>7} {:>5} {:>8} {:>5} {:>7} {:>10}\n",
+        "number",
+        "provider",
+        "calls",
+        "would send",
+        "sent",
+        "saved",
+        "cut",
+        "cleared",
+        "reads",
+        "passed",
+        "last call"
+    );
+    for one in conversations {
+        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let provider = output::visible(one["upstream"].as_str().unwrap_or_default());
+        let ago = now.saturating_sub(number("last"));
+        text += &format!(
+            "{:>6} {:18} {:>6} {:>10} {:>10} {:>7} {:>5} {:>8} {:>5} {:>7} {:>10}\n",
+            number("number"),
+            provider.chars().take(18).collect::<String>(),
+            number("calls"),
+            size(number("would")),
+            size(number("sent")),
+            share(number("would"), number("sent")),
+            number("cut"),
+            number("cleared"),
+            number("reads"),
+            number("passed"),
+            format!("{} ago", span(ago)),
+        );
+    }
+    text
+}
+
+/// The estimated bill, by the server's price card.
+fn estimate(figures: &Value) -> String {
+    let card = &figures["card"];
+    let price = |name: &str| card[name].as_f64().unwrap_or(0.0);
+    let cost = |name: &str| {
+        let [bytes, fresh] = [name.to_owned(), format!("{name}_fresh")]
+            .map(|name| figures[name].as_f64().unwrap_or(0.0));
+        price("cached") * (bytes - fresh) + price("fresh") * fresh
+    };
+    let money = card["currency"].as_str().zip(card["source"].as_str());
+    bill::estimate(
+        cost("sent"),
+        cost("would"),
+        money.map(|(currency, source)| [currency, source]),
+    )
+}
+
+fn share(would: u64, sent: u64) -> String {
+    if would == 0 {
+        return "–".to_owned();
+    }
+    format!("{:.1} %", 100.0 * (1.0 - sent as f64 / would as f64))
+}
+
+fn tokens(would: u64, sent: u64) -> i64 {
+    would.cast_signed().saturating_sub(sent.cast_signed()) / bill::BYTES_PER_TOKEN
+}

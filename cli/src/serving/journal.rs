@@ -1,0 +1,83 @@
+//! The journal of the requests that pass through a server, for `offcut gain`.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+use offcut_agents::journal::{self, Served};
+use offcut_agents::layout::Home;
+use offcut_gateway::{Gateway, RequestRecord};
+
+/// Number of rows that may wait for a slow disk. More are left out, for no request waits.
+const WAITING: usize = 10_000;
+
+/// Writes the user's journal on a thread of its own. Once dropped, everything is written.
+pub(crate) struct Journal(Option<Writer>);
+
+struct Writer {
+    /// `None` ends the thread.
+    rows: SyncSender<Option<Served>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Journal {
+    /// The journal in the user's own folder; without a home directory, nothing is written.
+    pub(crate) fn start() -> Self {
+        let Some(home) = Home::from_env() else {
+            return Self(None);
+        };
+        let (rows, received) = mpsc::sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let thread = thread.spawn(move || write(&home.served(), &received));
+        Self(thread.ok().map(|thread| Writer {
+            rows,
+            thread: Some(thread),
+        }))
+    }
+
+    /// Has the requests of `gateway` written.
+    pub(crate) fn keep(&self, gateway: Gateway) -> Gateway {
+        let Some(writer) = &self.0 else {
+            return gateway;
+        };
+        let rows = writer.rows.clone();
+        gateway.on_request(move |record| _ = rows.try_send(Some(row(record))))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        _ = self.rows.send(None);
+        _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Writes rows until there will be none, as many at once as have come.
+fn write(path: &Path, received: &Receiver<Option<Served>>) {
+    let mut is_over = false;
+    let mut has_failed = false;
+    // Whoever still holds a sender may send nothing more.
+    while !is_over && let Ok(first) = received.recv() {
+        let come: Vec<_> = std::iter::once(first).chain(received.try_iter()).collect();
+        is_over = come.iter().any(Option::is_none);
+        let rows: Vec<_> = come.into_iter().flatten().collect();
+        if !rows.is_empty()
+            && let Err(error) = journal::append(path, &rows)
+            && !has_failed
+        {
+            has_failed = true;
+            tracing::warn!(error = %error, path = %path.display(), "the journal for `offcut gain` can't be written");
+        }
+    }
+}
+
+fn row(record: &RequestRecord) -> Served {
+    let conversation = record.conversation.as_deref().unwrap_or_default();
+    let mut row = Served::new(&record.upstream, conversation, record.outcome);
+    row.replaced = record.replaced;
+    row.before = record.before.bytes();
+    row.before_fresh = record.before.fresh;
+    row.after = record.after.bytes();
+    row.after_fresh = record.after.fresh;
+    row
+}

@@ -1,0 +1,107 @@
+//! Files that say which servers run, for `offcut status`.
+//!
+//! A server holds a lock on its file. The system drops it with the process, however that ends, so a file
+//! without a lock is one that a killed server has left.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use offcut_agents::layout::Home;
+
+/// Beginning of the names of files that are not locked yet.
+const NEW: char = '.';
+
+/// The file of a server that runs, in a folder of its user's own: it holds the address of the page, with
+/// the token. It goes once this is dropped.
+pub(crate) struct Running {
+    path: PathBuf,
+    /// Holds the lock.
+    _file: File,
+}
+
+impl Running {
+    /// Writes the file for the server with this page; `None` if it can't be written, for a server runs
+    /// without it too.
+    pub(crate) fn note(page: &str) -> Option<Self> {
+        let folder = Home::from_env()?.servers();
+        // The number alone may be that of a process in another container.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let name = format!(
+            "{}-{}",
+            std::process::id(),
+            now.unwrap_or_default().as_nanos()
+        );
+        let path = folder.join(&name);
+        match write(&folder, &folder.join(format!("{NEW}{name}")), &path, page) {
+            Ok(file) => Some(Self { path, _file: file }),
+            Err(error) => {
+                tracing::warn!(error = %error, path = %path.display(), "`offcut status` will not find this server");
+                None
+            }
+        }
+    }
+
+    /// The addresses of the pages of all servers that run. Files of others are removed.
+    pub(crate) fn all(home: &Home) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(home.servers()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with(NEW) {
+                paths.push(entry.path());
+            }
+        }
+        paths.sort();
+        // A file may go in the meantime.
+        let pages = paths.iter().filter_map(|path| page_in(path).ok().flatten());
+        Ok(pages.collect())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The address in a file, unless its server is gone: then the file is removed.
+fn page_in(path: &Path) -> io::Result<Option<String>> {
+    let file = File::open(path)?;
+    match file.try_lock() {
+        Ok(()) => {
+            fs::remove_file(path)?;
+            Ok(None)
+        }
+        // A file that can't be locked at all: the server itself has to be asked.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {
+            io::read_to_string(&file).map(Some)
+        }
+    }
+}
+
+/// Writes and locks the file, and only then gives it its name.
+fn write(folder: &Path, new: &Path, path: &Path, page: &str) -> io::Result<File> {
+    let mut folders = DirBuilder::new();
+    let mut options = OpenOptions::new();
+    folders.recursive(true);
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        folders.mode(0o700);
+        options.mode(0o600);
+    }
+    folders.create(folder)?;
+    let mut file = options.open(new)?;
+    file.write_all(page.as_bytes())?;
+    // Shared, so that others can read it where a lock forbids that too.
+    _ = file.lock_shared();
+    fs::rename(new, path)?;
+    Ok(file)
+}

@@ -1,0 +1,277 @@
+//! `offcut status` over servers that run, and `offcut gain` over what they have noted.
+
+#![cfg(all(feature = "serve", unix))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unreachable_pub,
+    dead_code,
+    reason = "a test that can't be set up has failed, and helpers are shared"
+)]
+
+#[path = "support/serving.rs"]
+mod serving;
+mod support;
+
+use std::fs;
+use std::net::{Ipv6Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use serving::{KEY, Serving, User, answering};
+use support::{command, run_command, text};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_running_server_is_found_and_its_journal_outlives_it() {
+    let user = User::new();
+    let none = user.run(&["gain"]);
+    assert!(none.out.contains("has no journals yet"), "{none:?}");
+
+    let provider = answering("200 OK", "{}".to_owned());
+    let card = user.path("card.toml");
+    let prices = "cached = 0.3\nfresh = 3.0\ncurrency = \"U\\u001b[31mSD\"\nsource = \"a list\"\ndate = \"2026-01-31\"\n";
+    fs::write(&card, prices).unwrap();
+    let table = "cut_without_reader = true";
+    let args = ["--listen", "127.0.0.1:0", "--prices", text(&card)];
+    let server = user.serve(&provider, table, &args);
+    assert_eq!(
+        server.page,
+        format!("{}/page#{}", server.url, server.token())
+    );
+    (0..=3).for_each(|n| server.call(n));
+
+    let shown = user.run(&["status"]);
+    assert_eq!((shown.code, &*shown.err), (0, ""));
+    for part in [
+        &*server.page,
+        "4 calls of 1 conversation sent ",
+        "By estimate, the input costs U\\u{1b}[31mSD 0.0",
+        "(a list, 2026-01-31)",
+        "3 results cut, 0 cleared, 0 read back.",
+        "last call",
+    ] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let row = shown.out.lines().find(|line| line.contains(" openai "));
+    let row: Vec<_> = row.unwrap().split_whitespace().collect();
+    assert_eq!(row[..3], ["1", "openai", "3"], "{row:?}");
+    let limited = user.run(&["status", "--conversations", "0"]);
+    assert!(!limited.out.contains("last call"), "{limited:?}");
+
+    let all = user.json(&["status", "--json"]);
+    let one = &all["servers"][0];
+    assert_eq!(one["page"], server.page.as_str());
+    assert_eq!(
+        (&one["figures"]["calls"], &one["figures"]["cut"]),
+        (&json!(4), &json!(3))
+    );
+    assert!(one["figures"]["sent"].as_u64() < one["figures"]["would"].as_u64());
+    // The address alone is enough, for another user's folder too.
+    let by_page = User::new().run(&["status", &server.page]);
+    assert_eq!(by_page.code, 0, "{by_page:?}");
+
+    let files = user.files();
+    assert_eq!(files.len(), 1);
+    assert_eq!(
+        (mode(&user.path("servers")), mode(&files[0])),
+        (0o700, 0o600)
+    );
+    let token = server.token().to_owned();
+    server.stop();
+    assert_eq!(user.files(), Vec::<PathBuf>::new());
+    let stopped = user.run(&["status"]);
+    assert_eq!((stopped.code, &*stopped.out), (1, ""));
+    assert!(
+        stopped.err.contains("no server of this user runs") && stopped.err.contains("hint: "),
+        "{stopped:?}"
+    );
+
+    let journal = user.path("served.jsonl");
+    assert_eq!(mode(&journal), 0o600);
+    let journal = fs::read_to_string(journal).unwrap();
+    assert_eq!(journal.lines().count(), 4, "{journal}");
+    for secret in [KEY, &token, "planted"] {
+        assert!(!journal.contains(secret), "{journal}");
+    }
+    let gain = user.json(&["gain", "--json"]);
+    let served = &gain["served"];
+    let figures = &one["figures"];
+    for (name, same) in [
+        ("requests", "calls"),
+        ("replaced", "cut"),
+        ("bytes_before", "would"),
+        ("bytes_before_fresh", "would_fresh"),
+        ("bytes_after", "sent"),
+        ("bytes_after_fresh", "sent_fresh"),
+        ("conversations", "known"),
+    ] {
+        assert_eq!(served[name], figures[same], "{name}");
+    }
+    assert_eq!(
+        (&served["reduced"], &gain["results"]),
+        (&json!(3), &json!(0))
+    );
+    let gain = user.run(&["gain", "--prices", text(&card)]).out;
+    for part in [
+        "Through servers, in 1 conversation, 3 of 4 requests went on shorter, with 3 results replaced.",
+        "By estimate, the input costs U\\u{1b}[31mSD",
+        "openai",
+    ] {
+        assert!(gain.contains(part), "{part}: {gain}");
+    }
+    assert!(
+        !gain.contains("session"),
+        "no hook has noted anything: {gain}"
+    );
+}
+
+#[test]
+fn requests_that_passed_open_are_counted_with_their_reasons() {
+    let user = User::new();
+    let provider = answering("200 OK", "{}".to_owned());
+    // Nothing tells that the model could read back.
+    let server = user.serve(&provider, "", &["--listen", "127.0.0.1:0"]);
+    (1..=2).for_each(|n| server.call(n));
+    let shown = user.run(&["status"]);
+    let reason =
+        "2 requests passed open (no-reader): the model has no tool to read stored content with.";
+    assert!(shown.out.contains(reason), "{shown:?}");
+    server.stop();
+    let gain = user.run(&["gain"]);
+    assert!(
+        gain.out.contains("2 requests passed open: 2 no-reader."),
+        "{gain:?}"
+    );
+    assert_eq!(
+        user.json(&["gain", "--json"])["served"]["passed"],
+        json!({"no-reader": 2})
+    );
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_that_is_asked() {
+    let user = User::new();
+    let provider = answering("200 OK", "{}".to_owned());
+    let page = Serving::on_loopback(&provider, &user).kill();
+    assert_eq!(user.files().len(), 1);
+    // Whoever listens there now is not asked.
+    let port = page.split('/').nth(2).unwrap();
+    let listener = TcpListener::bind(port).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let live = Serving::on_loopback(&provider, &user);
+    let shown = user.json(&["status", "--json"]);
+    assert_eq!(shown["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["servers"][0]["page"], live.page.as_str());
+    assert_eq!(user.files().len(), 1);
+    assert!(listener.accept().is_err(), "somebody was asked");
+    let also = Serving::on_loopback(&provider, &user);
+    let shown = user.run(&["status"]);
+    assert!(
+        shown.out.contains(&live.page) && shown.out.contains(&also.page),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_server_that_is_none_of_ours_is_an_error_without_the_token() {
+    let user = User::new();
+    let provider = answering("200 OK", "{}".to_owned());
+    let server = Serving::on_loopback(&provider, &user);
+    let wrong = format!("{}/page#planted-token", server.url);
+    let other = format!(
+        "http://{}/page#planted-token",
+        answering("404 Not Found", "{}".to_owned())
+    );
+    let list = answering("200 OK", "[]".to_owned());
+    let list = format!("http://{list}/page#planted-token");
+    for (page, words) in [
+        (&*wrong, "the token is not this server's"),
+        (&*other, "status 404"),
+        (&*list, "not a server of Offcut"),
+        ("http://127.0.0.1:1/page#planted-token", "refused"),
+        (
+            "http://127.0.0.1:1/#planted-token",
+            "must be the one that the server printed",
+        ),
+        ("\u{1b}[31m", "must be the one that the server printed"),
+    ] {
+        let ran = user.run(&["status", page]);
+        assert_eq!((ran.code, &*ran.out), (1, ""), "{page}");
+        assert!(ran.err.contains(words), "{page}: {ran:?}");
+        assert!(
+            !ran.err.contains("planted") && !ran.err.contains('\u{1b}'),
+            "{ran:?}"
+        );
+        let ran = user.run(&["status", page, "--json"]);
+        assert_eq!(ran.code, 1);
+        let shown: Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(
+            shown["servers"][0]["error"]
+                .as_str()
+                .unwrap()
+                .contains(words),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn whatever_a_server_answers_is_shown_as_text() {
+    let hostile = "\u{1b}[2Jevil\u{202e}\n";
+    let one = json!({"number": 1, "upstream": hostile, "calls": "x", "would": -1, "sent": 1e300});
+    let figures = json!({
+        "card": {"currency": hostile, "source": hostile, "cached": 0.1, "fresh": 1.0},
+        "would": 4_000, "sent": u64::MAX, "conversations": [one, 7, null],
+        "passed": [{"reason": hostile, "meaning": hostile, "count": 1}, []],
+    });
+    let page = format!("http://{}/page#0", answering("200 OK", figures.to_string()));
+    let ran = User::new().run(&["status", &page]);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+    assert!(ran.out.chars().all(is_shown), "{:?}", ran.out);
+}
+
+#[test]
+fn a_server_on_any_address_is_reached_by_loopback() {
+    let provider = answering("200 OK", "{}".to_owned());
+    let table = "cut_without_reader = true\ntenant_key = \"a secret of sixteen\"";
+    let mut all = vec![("0.0.0.0:0", "http://127.0.0.1:")];
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        all.extend([("[::]:0", "http://[::1]:"), ("[::1]:0", "http://[::1]:")]);
+    }
+    for (listen, expected) in all {
+        let user = User::new();
+        let server = user.serve(&provider, table, &["--expose", "--listen", listen]);
+        assert!(server.page.starts_with(expected), "{}", server.page);
+        let shown = user.run(&["status"]);
+        assert_eq!((shown.code, &*shown.err), (0, ""), "{listen}");
+        assert!(shown.out.contains("No request yet."), "{shown:?}");
+    }
+}
+
+#[test]
+fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
+    let user = User::new();
+    let claude = user.path("claude");
+    fs::write(&claude, "#!/bin/sh\nexec \"$OFFCUT\" status --json\n").unwrap();
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut wrap = command(&["wrap", "--prices", "anthropic", "claude-code"]);
+    let path = std::env::var("PATH").unwrap();
+    wrap.env("OFFCUT_HOME", user.0.path())
+        .env("PATH", format!("{}:{path}", user.0.path().display()))
+        .env("OFFCUT", env!("CARGO_BIN_EXE_offcut"));
+    let ran = run_command(&mut wrap, "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    let figures = &shown["servers"][0]["figures"];
+    assert_eq!(
+        (&figures["calls"], &figures["card"]["fresh"]),
+        (&json!(0), &json!(1.25))
+    );
+    assert_eq!(user.files(), Vec::<PathBuf>::new());
+}

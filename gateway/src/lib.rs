@@ -35,6 +35,7 @@ mod settings;
 mod status;
 mod stored;
 mod tenant;
+mod untouched;
 mod upstream;
 mod usage;
 mod watch;

@@ -155,7 +155,7 @@ impl Passage {
         if reply.status().is_success()
             && let Some(reducer) = &self.reducer
         {
-            reducer.leave(conversation);
+            reducer.leave(&conversation).await;
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         let outcome = Outcome::Passed(Reason::Refused);

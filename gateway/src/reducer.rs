@@ -1,6 +1,6 @@
 //! Reduces the conversations of all tenants, each in a session of its own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use crate::reader::{self, Reader, Tools};
 use crate::settings::ServeSettings;
 use crate::stored::Pages;
 use crate::tenant::Tenant;
+use crate::untouched::Untouched;
 use crate::watch::{Look, Prompt};
 
 /// Number of conversations that are held in memory; of the others, the records are read again.
@@ -78,6 +79,7 @@ pub(crate) struct Reducer {
     cut_without_reader: bool,
     holdout: f64,
     patience: Duration,
+    untouched: Untouched,
     known: Mutex<Known>,
 }
 
@@ -85,8 +87,6 @@ pub(crate) struct Reducer {
 struct Known {
     /// Sessions, by conversation, variant and whether they decide, with the time of their last use.
     sessions: HashMap<(ConversationId, usize, bool), (ToolReduction, u64)>,
-    /// Conversations that a provider took only as they came.
-    untouched: HashSet<ConversationId>,
     time: u64,
 }
 
@@ -125,6 +125,10 @@ impl Reducer {
             })
         };
         let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
+        let patience = Duration::from_secs(serve.reduce_seconds);
+        // A store that can't be opened has failed the reductions too.
+        let url = settings.backend_url.as_ref();
+        let store = url.and_then(|url| stores.open(url.as_str()).ok());
         Ok(Self {
             variants: variants.map_err(GatewayError::Reduction)?,
             own,
@@ -132,7 +136,8 @@ impl Reducer {
             pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
-            patience: Duration::from_secs(serve.reduce_seconds),
+            patience,
+            untouched: Untouched::new(store, patience),
             known: Mutex::default(),
         })
     }
@@ -169,7 +174,7 @@ impl Reducer {
         if look.group == Some(Group::HeldOut) {
             return Reduced::Passed(Reason::HeldOut);
         }
-        if self.known().untouched.contains(&conversation) {
+        if !conversation.is_nameless() && self.untouched.has(conversation.name()).await {
             return Reduced::Passed(Reason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
@@ -309,13 +314,9 @@ impl Reducer {
         session.0.clone()
     }
 
-    /// Lets a conversation pass untouched from now on.
-    pub(crate) fn leave(&self, conversation: ConversationId) {
-        let mut known = self.known();
-        if known.untouched.len() >= 16 * HELD {
-            known.untouched.clear();
-        }
-        known.untouched.insert(conversation);
+    /// Lets a conversation pass untouched from now on, since a provider took it only as it came.
+    pub(crate) async fn leave(&self, conversation: &ConversationId) {
+        self.untouched.add(conversation.name()).await;
     }
 
     /// A session that reads what any conversation of `tenant` has stored, and nothing else.

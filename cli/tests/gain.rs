@@ -70,3 +70,34 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
         "{text}"
     );
 }
+
+#[test]
+fn whatever_a_journal_holds_is_shown_as_text() {
+    let home = tempfile::tempdir().unwrap();
+    let row = |before: u64, after: u64| {
+        json!({
+            "time": 1, "upstream": "\u{1b}[2Jlab\u{202e}", "conversation": "\n", "outcome": "\u{1b}]0;x\u{7}",
+            "before": before, "before_fresh": u64::MAX, "after": after, "after_fresh": 3, "replaced": u64::MAX,
+        })
+    };
+    let rows = [
+        row(u64::MAX, 0),
+        row(1, u64::MAX),
+        json!({"time": -1}),
+        json!(7),
+    ];
+    let rows = rows.map(|row| format!("{row}\n")).concat();
+    std::fs::write(home.path().join("served.jsonl"), rows + "\u{0}{\"time\"").unwrap();
+    let shown = offcut(home.path(), &["gain"], "");
+    assert_eq!((shown.code, &*shown.err), (0, ""));
+    let is_shown = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+    assert!(shown.out.chars().all(is_shown), "{:?}", shown.out);
+    let all = offcut(home.path(), &["gain", "--json"], "").out;
+    let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!(all["served"]["requests"], 2);
+    let recent = offcut(home.path(), &["gain", "--since", "7d"], "");
+    assert!(
+        recent.out.contains("have nothing that recent"),
+        "{recent:?}"
+    );
+}

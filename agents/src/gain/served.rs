@@ -28,17 +28,23 @@ impl ServedGain {
     /// The bytes that were not sent. Negative if more was sent.
     #[must_use]
     pub fn saved(&self) -> i64 {
-        self.before.cast_signed() - self.after.cast_signed()
+        let (before, after) = (self.before.cast_signed(), self.after.cast_signed());
+        before.saturating_sub(after)
     }
 
     fn add(&mut self, row: &Served) {
         self.requests += 1;
         self.reduced += u64::from(row.after < row.before);
-        self.replaced += row.replaced;
-        self.before += row.before;
-        self.before_fresh += row.before_fresh;
-        self.after += row.after;
-        self.after_fresh += row.after_fresh;
+        // A file may hold any number.
+        for (sum, more) in [
+            (&mut self.replaced, row.replaced),
+            (&mut self.before, row.before),
+            (&mut self.before_fresh, row.before_fresh),
+            (&mut self.after, row.after),
+            (&mut self.after_fresh, row.after_fresh),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 

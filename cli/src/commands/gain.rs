@@ -37,7 +37,11 @@ pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
         all["served"] = served_as_json(&served);
         output::write_json(&all)?;
     } else if is_empty {
-        output::write(&format!("{} has no journals yet\n", home.path().display()))?;
+        let path = home.path().display();
+        output::write(&match args.since {
+            None => format!("{path} has no journals yet\n"),
+            Some(_) => format!("the journals in {path} have nothing that recent\n"),
+        })?;
         output::note(
             "`offcut doctor AGENT` tells whether a hook works, and `offcut status` whether a server runs",
         );
@@ -141,8 +145,8 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
         );
     }
     text += &prices.estimate(
-        [total.after - total.after_fresh, total.after_fresh].map(|bytes| bytes as f64),
-        [total.before - total.before_fresh, total.before_fresh].map(|bytes| bytes as f64),
+        cached_and_fresh(total.after, total.after_fresh),
+        cached_and_fresh(total.before, total.before_fresh),
     );
     text += &format!(
         "\n{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
@@ -160,6 +164,10 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
         );
     }
     text
+}
+
+fn cached_and_fresh(bytes: u64, fresh: u64) -> [f64; 2] {
+    [bytes.saturating_sub(fresh), fresh].map(|bytes| bytes as f64)
 }
 
 /// A name for the first column of a table.

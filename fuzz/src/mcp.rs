@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use offcut::backend::Memory;
 use offcut::hint::Hint;
 use offcut::{ToolCall, ToolReduction};
-use offcut_mcp::{FromClient, FromServer, Gateway, OutputSchema, reduce};
+use offcut_mcp::{FromClient, FromServer, McpGateway, OutputSchema, reduce};
 use serde_json::Value;
 
 /// Limit in bytes, low so that small inputs are over it.
@@ -32,7 +32,7 @@ pub(crate) fn mcp(data: &[u8]) {
 }
 
 async fn messages(data: &[u8]) {
-    let conversation = Arc::new(Gateway::new(reduction())).conversation();
+    let conversation = Arc::new(McpGateway::new(reduction())).conversation();
     for line in data.split_inclusive(|byte| *byte == b'\n') {
         let Some((side, line)) = line.split_first() else {
             continue;

@@ -1,6 +1,7 @@
 //! A gateway between a client and a server.
 
 mod conversation;
+mod known;
 pub(crate) mod lines;
 pub(crate) mod message;
 mod pipes;
@@ -10,4 +11,4 @@ mod waiting;
 
 pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
 pub use pipes::run;
-pub use settings::Gateway;
+pub use settings::McpGateway;

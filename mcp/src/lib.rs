@@ -1,7 +1,7 @@
 //! Keeps what an MCP server's tools return from filling the model's context, for any server and any
 //! client.
 //!
-//! - [`Gateway`] stands between a client and a server. Messages pass as raw JSON; only long results
+//! - [`McpGateway`] stands between a client and a server. Messages pass as raw JSON; only long results
 //!   of tools and the list of tools change.
 //! - [`reduce`] shortens one result, for programs that hold results themselves.
 //!
@@ -24,6 +24,8 @@
 
 mod answer;
 mod blocks;
+#[cfg(feature = "http")]
+mod endpoint;
 mod error;
 #[cfg(feature = "gateway")]
 mod gateway;
@@ -34,9 +36,11 @@ mod same;
 mod schema;
 mod structured;
 
+#[cfg(feature = "http")]
+pub use endpoint::McpEndpoint;
 pub use error::ReduceError;
 #[cfg(feature = "gateway")]
-pub use gateway::{Conversation, FromClient, FromServer, Gateway, ReaderCall, run};
+pub use gateway::{Conversation, FromClient, FromServer, McpGateway, ReaderCall, run};
 #[cfg(feature = "http")]
 pub use remote::{Remote, RemoteError};
 pub use result::reduce;

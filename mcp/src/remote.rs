@@ -1,17 +1,17 @@
 //! A server over streamable HTTP.
 
-mod address;
-mod body;
+pub(crate) mod address;
+pub(crate) mod body;
 mod cancel;
 mod carry;
-mod connection;
+pub(crate) mod connection;
 mod events;
 mod exchange;
-mod failure;
+pub(crate) mod failure;
 mod link;
-mod meaning;
-mod parameters;
-mod session;
+pub(crate) mod meaning;
+pub(crate) mod parameters;
+pub(crate) mod session;
 mod stream;
 mod to_client;
 
@@ -77,6 +77,11 @@ impl Remote {
         Ok(self)
     }
 
+    /// Connections to the server.
+    pub(crate) fn connection(self) -> Result<Connection, RemoteError> {
+        Connection::new(self.url, self.headers)
+    }
+
     /// Carries the messages between a `client`, a reader and a writer with one line a message, and the
     /// server. Returns once the client has closed its end and has the last answers, or once `stop`
     /// is ready.
@@ -90,7 +95,7 @@ impl Remote {
         client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let connection = Connection::new(self.url, self.headers).map_err(io::Error::other)?;
+        let connection = self.connection().map_err(io::Error::other)?;
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
         let gateway = conversation.gateway().clone();

@@ -137,7 +137,7 @@ async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
             .build()
             .ok()
     };
-    let with_name = offcut_mcp::Gateway::new(reduction()).renamed_by(renamed);
+    let with_name = offcut_mcp::McpGateway::new(reduction()).renamed_by(renamed);
     let mut ends = Ends::around(with_name.into());
     let shown = listed(&mut ends, &["read_file", "read_stored_result", "log"]).await;
     assert_eq!(shown["result"]["tools"][3]["name"], "read_stored_result_2");
@@ -210,7 +210,7 @@ async fn schemas_of_tools_are_asked_for_before_the_first_call() {
 
 #[tokio::test]
 async fn the_schema_of_a_dropped_tool_is_hidden() {
-    let dropping = offcut_mcp::Gateway::new(reduction()).drop_schemas(["rows"]);
+    let dropping = offcut_mcp::McpGateway::new(reduction()).drop_schemas(["rows"]);
     let mut ends = Ends::around(dropping.into());
     let shown = listed(&mut ends, &["rows"]).await;
     assert_eq!(
@@ -250,7 +250,8 @@ async fn the_result_of_a_task_is_shortened_like_its_call() {
 
 #[tokio::test]
 async fn a_message_over_the_maximum_passes_unread_and_the_log_says_so() {
-    let (gateway, lines) = common::logged(offcut_mcp::Gateway::new(reduction()).max_message(5_000));
+    let (gateway, lines) =
+        common::logged(offcut_mcp::McpGateway::new(reduction()).max_message(5_000));
     let mut ends = Ends::around(gateway);
     listed(&mut ends, &["log"]).await;
     ends.ask(&call(&json!(1), "log")).await;
@@ -269,7 +270,7 @@ async fn a_message_over_the_maximum_passes_unread_and_the_log_says_so() {
 
 #[tokio::test]
 async fn nothing_comes_between_the_parts_of_a_long_message() {
-    let gateway = offcut_mcp::Gateway::new(reduction()).max_message(5_000);
+    let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(5_000);
     let mut ends = Ends::around(gateway.into());
     ends.send(&call(&json!(1), "log")).await;
     let own = ends.seen().await;
@@ -296,7 +297,7 @@ async fn a_failing_store_lets_results_pass_and_the_log_says_so() {
         .max_length_for_trunc(LIMIT)
         .build()
         .unwrap();
-    let (gateway, lines) = common::logged(offcut_mcp::Gateway::new(broken));
+    let (gateway, lines) = common::logged(offcut_mcp::McpGateway::new(broken));
     let mut ends = Ends::around(gateway);
     listed(&mut ends, &["log"]).await;
     ends.ask(&call(&json!(1), "log")).await;
@@ -371,7 +372,7 @@ proptest! {
         };
         let (up, down) = (joined(up), joined(down));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let gateway = offcut_mcp::Gateway::new(reduction()).max_message(max);
+        let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(max);
         let (seen, received) = runtime.block_on(common::exchange(gateway.into(), &up, &down));
         prop_assert_eq!(seen, up);
         prop_assert_eq!(received, down);

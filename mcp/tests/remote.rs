@@ -2,107 +2,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
+mod http_server;
 
 use std::sync::{Arc, Mutex};
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::body::Bytes;
+use axum::http::{Method, Response, StatusCode};
 use common::{hint_in, log, logged, reduction};
-use futures_util::{StreamExt as _, stream};
-use offcut_mcp::{Gateway, Remote};
+use http_server::{Answer, Seen, Server, events, json_answer, open_events, result, status};
+use offcut_mcp::{McpGateway, Remote};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-/// A request that the server has seen.
-#[derive(Clone, Debug)]
-struct Seen {
-    method: Method,
-    headers: HeaderMap,
-    body: Bytes,
-}
-
-impl Seen {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
-    }
-
-    /// The message; null if it is not JSON.
-    fn message(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
-
-    /// The message's method, or HTTP's if there is no message.
-    fn name(&self) -> String {
-        let message = self.message();
-        message["method"]
-            .as_str()
-            .unwrap_or(self.method.as_str())
-            .to_owned()
-    }
-}
-
-type Answer = Response<Body>;
-
-/// A server that answers as a closure says, and keeps what it has seen.
-struct Server {
-    url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
-}
-
-impl Server {
-    async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (all, answer) = (seen.clone(), Arc::new(answer));
-        let handler = move |method: Method, headers: HeaderMap, body: Bytes| {
-            let request = Seen {
-                method,
-                headers,
-                body,
-            };
-            let response = answer(&request);
-            all.lock().unwrap().push(request);
-            async move { response }
-        };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let router = axum::Router::new()
-            .fallback(handler)
-            .layer(axum::extract::DefaultBodyLimit::disable());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, seen }
-    }
-
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.seen().iter().map(Seen::name).collect()
-    }
-
-    fn remote(&self) -> Remote {
-        Remote::new(&self.url).unwrap()
-    }
-}
-
-fn json_answer(message: &Value) -> Answer {
-    let head = Response::builder().header("content-type", "application/json; charset=utf-8");
-    head.body(message.to_string().into()).unwrap()
-}
-
-fn result(of: &Seen, result: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": of.message()["id"], "result": result})
-}
-
-fn status(code: u16) -> Answer {
-    let status = StatusCode::from_u16(code).unwrap();
-    Response::builder()
-        .status(status)
-        .body(Body::empty())
-        .unwrap()
-}
 
 /// Waits until something is so; fails if that takes too long.
 async fn until(is_so: impl Fn() -> bool) {
@@ -111,36 +23,6 @@ async fn until(is_so: impl Fn() -> bool) {
         assert!(begun.elapsed().as_secs() < 60, "it did not happen");
         tokio::task::yield_now().await;
     }
-}
-
-/// A stream of events that ends, or breaks, after `text`.
-fn events(text: &str, breaks: bool) -> Answer {
-    let text = stream::iter([Ok(text.to_owned())]);
-    let end = stream::once(async move {
-        // The text is on its way before the connection breaks.
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        if breaks {
-            Err(std::io::Error::other("broken"))
-        } else {
-            Ok(String::new())
-        }
-    });
-    let head = Response::builder().header("content-type", "text/event-stream");
-    head.body(Body::from_stream(text.chain(end))).unwrap()
-}
-
-/// A stream of the events that come.
-fn open_events() -> (mpsc::UnboundedSender<String>, Answer) {
-    let (sender, texts) = mpsc::unbounded_channel();
-    let stream = stream::unfold(
-        texts,
-        |mut texts: mpsc::UnboundedReceiver<String>| async move {
-            let text = texts.recv().await?;
-            Some((Ok::<_, std::io::Error>(text), texts))
-        },
-    );
-    let head = Response::builder().header("content-type", "text/event-stream");
-    (sender, head.body(Body::from_stream(stream)).unwrap())
 }
 
 /// A client of a running gateway.
@@ -154,10 +36,10 @@ struct Client {
 
 impl Client {
     fn of(remote: Remote) -> Self {
-        Self::with(remote, Gateway::new(reduction()))
+        Self::with(remote, McpGateway::new(reduction()))
     }
 
-    fn with(remote: Remote, gateway: Gateway) -> Self {
+    fn with(remote: Remote, gateway: McpGateway) -> Self {
         let (gateway, lines) = logged(gateway);
         let (to, client_in) = duplex(4096);
         let (client_out, from) = duplex(4096);
@@ -588,7 +470,7 @@ async fn messages_over_the_maximum_pass_in_both_directions() {
     .await;
     let mut client = Client::with(
         server.remote(),
-        Gateway::new(reduction()).max_message(10_000),
+        McpGateway::new(reduction()).max_message(10_000),
     );
     for (method, letter) in [("a/json", "j"), ("a/events", "e")] {
         let answer = client.ask(&json!(1), method, json!({})).await;

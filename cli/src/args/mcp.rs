@@ -1,6 +1,8 @@
 //! The arguments of the gateway around an MCP server.
 
 use std::ffi::OsString;
+#[cfg(feature = "serve")]
+use std::net::SocketAddr;
 
 use offcut::backend::StoreUrl;
 
@@ -54,6 +56,26 @@ pub(crate) struct Mcp {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "NAME", requires = "url")]
     pub(crate) bearer_token_env_var: Option<String>,
+    /// Serve clients over HTTP at this address, such as 127.0.0.1:7770, in place of one client over
+    /// stdio. With a command, each session has a server of its own. Port 0 takes one that is free; the
+    /// URL is written to stdout.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Let other machines connect, if the address allows it. Whoever can connect can use the server, and
+    /// read stored results of clients with the same credentials.
+    #[cfg(feature = "serve")]
+    #[arg(long, requires = "listen")]
+    pub(crate) expose: bool,
+    /// A name under which clients may address this program, besides localhost and addresses. May be
+    /// repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub(crate) allow_host: Vec<String>,
+    /// An origin whose web pages may connect, such as https://app.example. May be repeated.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    pub(crate) allow_origin: Vec<String>,
     /// The server's command and its arguments. Everything from the first word on is the server's.
     #[cfg_attr(feature = "serve", arg(required_unless_present = "url"))]
     #[cfg_attr(not(feature = "serve"), arg(required = true))]

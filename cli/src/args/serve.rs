@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     pub(crate) log: Level,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
 }

@@ -1,6 +1,8 @@
 //! `offcut mcp`.
 
 #[cfg(feature = "serve")]
+mod listen;
+#[cfg(feature = "serve")]
 mod remote;
 mod server;
 
@@ -12,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
 use offcut::{Settings, ToolReduction};
-use offcut_mcp::Gateway;
+use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
@@ -22,6 +24,10 @@ use crate::{args, child, output, settings, stores};
 const READER: &str = "read_stored_result";
 
 pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "serve")]
+    if let Some(address) = args.listen {
+        return listen::run(args, address).map(ExitCode::from);
+    }
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
     #[cfg(feature = "serve")]
@@ -40,8 +46,11 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         }
     };
     let code = runtime.block_on(async {
-        match server::start(command(args)) {
-            Ok(server) => server.carry(&gateway.conversation()).await,
+        // Before the server starts, because this program may be ended at any time.
+        let started = child::listen().and_then(|signals| server::start(command(args), signals));
+        let client = (tokio::io::stdin(), tokio::io::stdout());
+        match started {
+            Ok(server) => server.carry(&gateway.conversation(), client).await,
             Err(error) => Err(not_started(args, &error)),
         }
     });
@@ -64,7 +73,17 @@ fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
         .with_code(child::start_code(error))
 }
 
-fn gateway(args: &args::Mcp) -> Result<Gateway, Failure> {
+/// A gateway that changes nothing, for settings that can't be used.
+#[cfg(feature = "serve")]
+fn gateway_or_none(gateway: Result<McpGateway, Failure>) -> McpGateway {
+    gateway.unwrap_or_else(|failure| {
+        output::report(&failure);
+        output::warn("passing everything as it is, without offcut");
+        McpGateway::passing().log(output::warn)
+    })
+}
+
+fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
     let (session, stores) = (session(args), Stores::default());
     let reduction = reduction(&settings, &origin, &stores)?.session(&session);
@@ -74,7 +93,7 @@ fn gateway(args: &args::Mcp) -> Result<Gateway, Failure> {
         let renamed = reduction_or_warn(&settings, &origin, &stores)?;
         Some(renamed.session(&session))
     };
-    Ok(Gateway::new(reduction)
+    Ok(McpGateway::new(reduction)
         .renamed_by(renamed)
         .drop_schemas(&args.drop_schema)
         .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))

@@ -1,6 +1,6 @@
 // Calls tools of a server by the official TypeScript client, and prints the list of tools and all results as JSON.
 // Results that Offcut has stored are read back by its reader, and printed whole.
-// node client.mjs CALLS.json SDK COMMAND ARGS…
+// node client.mjs CALLS.json SDK COMMAND ARGS…, or a URL in place of a command
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -8,9 +8,14 @@ const [calls, sdk, command, ...args] = process.argv.slice(2);
 const of = (file) => import(pathToFileURL(`${sdk}/dist/esm/client/${file}.js`));
 const { Client } = await of("index");
 const { StdioClientTransport } = await of("stdio");
+const { StreamableHTTPClientTransport } = await of("streamableHttp");
 
 const client = new Client({ name: "test", version: "1" }, { capabilities: {} });
-await client.connect(new StdioClientTransport({ command, args, env: process.env, stderr: "ignore" }));
+await client.connect(
+  command.startsWith("http:")
+    ? new StreamableHTTPClientTransport(new URL(command))
+    : new StdioClientTransport({ command, args, env: process.env, stderr: "ignore" }),
+);
 const { tools } = await client.listTools();
 const reader = tools.find((tool) => tool.name === "read_stored_result");
 let stored = 0;

@@ -1,7 +1,7 @@
 """Calls tools of a server by the official Python client, and prints the list of tools and all results as JSON.
 
 Results that Offcut has stored are read back by its reader, and printed whole.
-python client.py CALLS.json - COMMAND ARGS…
+python client.py CALLS.json - COMMAND ARGS…, or a URL in place of a command
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import sys
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 HEADER = re.compile(r'^\[offcut/1 \S+ \S+ (\d+)\+(\d+) ("(?:[^"\\]|\\.)*")\] ')
 
@@ -27,10 +28,13 @@ def parse(text):
 
 
 async def main(calls, _, command, *args):
-    server = StdioServerParameters(command=command, args=args, env=dict(os.environ))
     stored = 0
     with open(os.devnull, "w") as errlog:
-        async with stdio_client(server, errlog=errlog) as streams, ClientSession(*streams) as session:
+        if command.startswith("http:"):
+            server = streamable_http_client(command)
+        else:
+            server = stdio_client(StdioServerParameters(command=command, args=args, env=dict(os.environ)), errlog=errlog)
+        async with server as streams, ClientSession(*streams) as session:
             await session.initialize()
             tools = (await session.list_tools()).tools
             reader = next((tool.name for tool in tools if tool.name == "read_stored_result"), None)

@@ -3,10 +3,14 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod conformance;
+mod listening;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use listening::Listening;
 use serde_json::{Value, json};
 
 /// Number of calls of each kind.
@@ -61,8 +65,8 @@ fn seen(client: &[&str], server: &[&str], home: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Compares what a client sees with and without the gateway, in front of a server over stdio and of
-/// one over HTTP.
+/// Compares what a client sees with and without the gateway, over stdio and over HTTP, in front of a
+/// server over stdio and of one over HTTP.
 fn compare(client: &[&str]) {
     let server = installed().join("node_modules/.bin/mcp-server-everything");
     let server = [server.to_str().unwrap(), "stdio"];
@@ -78,6 +82,14 @@ fn compare(client: &[&str]) {
     let (server, home) = (HttpServer::start(), tempfile::tempdir().unwrap());
     let remote = [&offcut[..], &["--url", &server.url]].concat();
     is_equal(&seen(client, &remote, home.path()), &bare);
+    // Over HTTP, in front of both.
+    let home = tempfile::tempdir().unwrap();
+    let gateway = Listening::start(&["--url", remote[3]], home.path());
+    is_equal(&seen(client, &[&gateway.url], home.path()), &bare);
+    let home = tempfile::tempdir().unwrap();
+    let stdio = installed().join("node_modules/.bin/mcp-server-everything");
+    let gateway = Listening::start(&["--", stdio.to_str().unwrap(), "stdio"], home.path());
+    is_equal(&seen(client, &[&gateway.url], home.path()), &bare);
 }
 
 /// The "everything" server over HTTP.
@@ -192,54 +204,4 @@ fn the_inspectors_command_line_sees_the_same_results() {
     let reader = wrapped["tools"].as_array_mut().unwrap().pop().unwrap();
     assert_eq!(reader["name"], "read_stored_result");
     assert_eq!(wrapped, bare);
-}
-
-/// The checks of the official conformance suite that a client passes, by their ids, and the number of all
-/// that it was put to. `offcut` is empty for the client alone.
-fn passed(scenario: &str, offcut: &str) -> (Vec<String>, usize) {
-    let modules = installed().join("node_modules").canonicalize().unwrap();
-    let home = tempfile::tempdir().unwrap();
-    let script = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/mcp_clients/conformance.mjs"
-    );
-    let sdk = modules.join("@modelcontextprotocol/sdk");
-    let client = format!("node {script} {}", sdk.display());
-    let output = Command::new(modules.join(".bin/node"))
-        .arg(modules.join("@modelcontextprotocol/conformance/dist/index.js"))
-        .args(["client", "--scenario", scenario, "--command", &client, "-o"])
-        .arg(home.path().join("checks"))
-        .env("OFFCUT", offcut)
-        .env("OFFCUT_HOME", home.path())
-        .output()
-        .unwrap();
-    let folders = std::fs::read_dir(home.path().join("checks"));
-    let folder = folders.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)));
-    let folder = folder.map(|entry| entry.unwrap().path()).next().unwrap();
-    let checks = std::fs::read_to_string(folder.join("checks.json")).unwrap();
-    let checks: Vec<Value> = serde_json::from_str(&checks).unwrap();
-    let judged = checks.iter().filter(|check| check["status"] != "INFO");
-    let passed = checks.iter().filter(|check| check["status"] == "SUCCESS");
-    let ids = passed.map(|check| check["id"].as_str().unwrap().to_owned());
-    (ids.collect(), judged.count())
-}
-
-#[test]
-#[ignore = "needs scripts/mcp-clients"]
-fn a_client_passes_the_same_checks_of_the_conformance_suite() {
-    let scenarios = [
-        "initialize",
-        "tools_call",
-        "elicitation-sep1034-client-defaults",
-        "sse-retry",
-    ];
-    let mut all = 0;
-    for scenario in scenarios {
-        let (bare, judged) = passed(scenario, "");
-        assert_eq!(bare.len(), judged, "{scenario}: {bare:?}");
-        let (wrapped, _) = passed(scenario, env!("CARGO_BIN_EXE_offcut"));
-        assert_eq!(wrapped, bare, "{scenario}");
-        all += bare.len();
-    }
-    println!("{all} checks of the conformance suite pass with and without the gateway");
 }

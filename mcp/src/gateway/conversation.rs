@@ -1,16 +1,16 @@
 //! The messages of one client and one server, without I/O.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offcut::{ErrorChain, Report, ToolCall, ToolReduction};
 use offcut_json::{JsonText, Node, View};
 use serde_json::{Value, json};
 
+use super::known::{KnownServer, reader};
 use super::message::{Message, REVISION, kept, key, parse, task};
-use super::settings::Gateway;
-use super::tools::{Page, Tools};
+use super::settings::McpGateway;
+use super::tools::Page;
 use super::waiting::{Waiting, WaitingRequests};
 use crate::answer;
 use crate::error::ReduceError;
@@ -22,19 +22,15 @@ use crate::result::reduce_and_report;
 /// [`from_client`](Self::from_client) and each of the server in [`from_server`](Self::from_server),
 /// in the order in which they come.
 pub struct Conversation {
-    gateway: Arc<Gateway>,
-    state: Mutex<State>,
+    gateway: Arc<McpGateway>,
+    server: Arc<Mutex<KnownServer>>,
+    requests: Mutex<Requests>,
 }
 
-struct State {
-    /// `None` if there is no name for the reader, so that nothing may be shortened.
-    reduction: Option<ToolReduction>,
+/// The requests of one stream of messages.
+#[derive(Default)]
+struct Requests {
     waiting: WaitingRequests,
-    tools: Tools,
-    /// True once somebody has asked for the list of tools.
-    is_list_asked_for: bool,
-    /// Calls that have become tasks, by the tasks' ids.
-    tasks: HashMap<String, ToolCall>,
     /// Number of requests of the gateway itself.
     own: u64,
 }
@@ -77,33 +73,49 @@ pub struct ReaderCall {
     reduction: ToolReduction,
 }
 
-impl Gateway {
+impl McpGateway {
     /// Starts a conversation of one client with one server.
     #[must_use]
     pub fn conversation(self: &Arc<Self>) -> Conversation {
-        Conversation::new(self.clone())
+        Conversation::new(self.clone(), None)
+    }
+
+    /// Starts a conversation that stores under a session of its own, below the gateway's: its reader
+    /// reads nothing of conversations with another `session`.
+    #[must_use]
+    pub fn conversation_in(self: &Arc<Self>, session: &str) -> Conversation {
+        Conversation::new(self.clone(), Some(session))
     }
 }
 
 impl Conversation {
-    fn new(gateway: Arc<Gateway>) -> Self {
-        let state = State {
-            reduction: gateway.reduction.clone(),
-            waiting: WaitingRequests::default(),
-            tools: Tools::default(),
-            is_list_asked_for: false,
-            tasks: HashMap::new(),
-            own: 0,
-        };
+    fn new(gateway: Arc<McpGateway>, session: Option<&str>) -> Self {
+        let server = KnownServer::new(&gateway, session);
         Self {
             gateway,
-            state: Mutex::new(state),
+            server: Arc::new(Mutex::new(server)),
+            requests: Mutex::default(),
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    /// Another conversation with the same server, which shares what is known of its tools. Ids of
+    /// requests in one mean nothing in the other.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            gateway: self.gateway.clone(),
+            server: self.server.clone(),
+            requests: Mutex::default(),
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, KnownServer> {
         // Each change is made in one step, so the state is whole even after a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Decides about a message of the client.
@@ -116,16 +128,15 @@ impl Conversation {
             Message::Request { id, method, params } => match method {
                 "tools/call" => self.called(id, params),
                 "tools/list" => {
-                    let mut state = self.state();
-                    state.is_list_asked_for = true;
-                    state.waiting.push(key(id), Waiting::List);
+                    self.server().ask_for_list();
+                    self.requests().waiting.push(key(id), Waiting::List);
                     pass
                 }
                 "tasks/result" | "tasks/get" => {
                     let task = params.map(|params| params.text("taskId"));
-                    let mut state = self.state();
-                    if let Some(call) = task.and_then(|task| state.tasks.get(task)).cloned() {
-                        state.waiting.push(key(id), Waiting::Call(call));
+                    let call = task.and_then(|task| self.server().task(task));
+                    if let Some(call) = call {
+                        self.requests().waiting.push(key(id), Waiting::Call(call));
                     }
                     pass
                 }
@@ -136,7 +147,7 @@ impl Conversation {
                 params,
             } => {
                 let id = params.and_then(|params| params.get("requestId"));
-                match id.and_then(|id| self.state().waiting.cancelled(&key(id))) {
+                match id.and_then(|id| self.requests().waiting.cancelled(&key(id))) {
                     Some(Waiting::Reader) => FromClient::Drop,
                     _ => pass,
                 }
@@ -162,12 +173,11 @@ impl Conversation {
         let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
         let call = ToolCall::new(given.map_or_else(own, str::to_owned), name, arguments);
 
-        let mut state = self.state();
-        let Some(reduction) = state.reduction.clone() else {
+        let Some(reduction) = self.server().reduction.clone() else {
             return pass;
         };
         if reader(&reduction) == Some(name) {
-            state.waiting.push(key(id), Waiting::Reader);
+            self.requests().waiting.push(key(id), Waiting::Reader);
             return FromClient::Answer(Box::new(ReaderCall {
                 id: id.json().to_string(),
                 key: key(id),
@@ -179,10 +189,11 @@ impl Conversation {
         if !reduction.truncates(name) {
             return pass;
         }
-        state.waiting.push(key(id), Waiting::Call(call));
-        let is_first = !std::mem::replace(&mut state.is_list_asked_for, true);
+        let is_first = self.server().ask_for_list();
+        let mut requests = self.requests();
+        requests.waiting.push(key(id), Waiting::Call(call));
         FromClient::Pass {
-            first: is_first.then(|| state.ask_for_tools(kept(meta), None)),
+            first: is_first.then(|| requests.ask_for_tools(kept(meta), None)),
         }
     }
 
@@ -190,7 +201,7 @@ impl Conversation {
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let reader = asked.reduction.read_file_tool();
         let result = answer::answer(&reader, &asked.call, asked.tells_type).await;
-        self.state().waiting.read(&asked.key)?;
+        self.requests().waiting.read(&asked.key)?;
         let id = asked.id;
         Some(format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
@@ -199,7 +210,7 @@ impl Conversation {
 
     /// Decides about a message of the server.
     pub async fn from_server(&self, message: &[u8]) -> FromServer {
-        if self.state().waiting.is_empty() {
+        if self.requests().waiting.is_empty() {
             return FromServer::Pass;
         }
         let Some(json) = parse(message) else {
@@ -207,7 +218,7 @@ impl Conversation {
         };
         let (waiting, range, result) = match Message::read(&json) {
             Message::Response { id, result } => {
-                let waiting = self.state().waiting.answered(&key(id));
+                let waiting = self.requests().waiting.answered(&key(id));
                 let Some(waiting) = waiting else {
                     return FromServer::Pass;
                 };
@@ -236,14 +247,11 @@ impl Conversation {
 
     async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
         if let Some(task) = task(&result) {
-            let mut state = self.state();
-            if state.tasks.len() < MAX_TASKS {
-                state.tasks.insert(task, call.clone());
-            }
+            self.server().keep_task(task, &call);
         }
         let (reduction, schema) = {
-            let state = self.state();
-            (state.reduction.clone()?, state.tools.schema(&call.name))
+            let server = self.server();
+            (server.reduction.clone()?, server.schema(&call.name))
         };
         let problem =
             match reduce_and_report(&reduction, &call, result.into_string(), &schema).await {
@@ -265,13 +273,19 @@ impl Conversation {
         None
     }
 
+    /// Expects no answer to the request with this key any more.
+    #[cfg(feature = "http")]
+    pub(crate) fn forget(&self, key: &str) {
+        self.requests().waiting.cancelled(key);
+    }
+
     /// Maximum length in bytes of a message that is read.
     pub(super) fn max_message(&self) -> usize {
         self.gateway.max_message
     }
 
     /// The gateway whose settings hold.
-    pub(crate) fn gateway(&self) -> &Arc<Gateway> {
+    pub(crate) fn gateway(&self) -> &Arc<McpGateway> {
         &self.gateway
     }
 
@@ -282,10 +296,10 @@ impl Conversation {
 
     fn listed(&self, result: JsonText) -> Option<String> {
         let page = Page::new(result)?;
-        let mut state = self.state();
-        state.learn(&page, &self.gateway);
+        let mut server = self.server();
+        server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
-        let reader = state
+        let reader = server
             .reduction
             .as_ref()
             .filter(|one| is_last && reader(one).is_some());
@@ -296,14 +310,13 @@ impl Conversation {
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
     fn learned(&self, result: JsonText, meta: Option<String>) -> Option<String> {
         let page = Page::new(result)?;
-        let mut state = self.state();
-        state.learn(&page, &self.gateway);
+        self.server().learn(&page, &self.gateway);
         let cursor = page.next()?;
-        Some(state.ask_for_tools(meta, Some(&cursor)))
+        Some(self.requests().ask_for_tools(meta, Some(&cursor)))
     }
 }
 
-impl State {
+impl Requests {
     /// A request for a page of the tool list.
     fn ask_for_tools(&mut self, meta: Option<String>, cursor: Option<&str>) -> String {
         let mut id = json!(format!("offcut-{}", self.own));
@@ -321,49 +334,13 @@ impl State {
             params.join(",")
         )
     }
-
-    /// Learns the tools of a page, and gives the reader another name if one of them has its name.
-    fn learn(&mut self, page: &Page, gateway: &Gateway) {
-        self.tools.learn(page, &gateway.dropped);
-        let taken = self
-            .reduction
-            .as_ref()
-            .and_then(reader)
-            .filter(|name| self.tools.has(name));
-        let Some(taken) = taken.map(str::to_owned) else {
-            return;
-        };
-        let names = (1..100).map(|nth| match nth {
-            1 => OTHER_NAME.to_owned(),
-            _ => format!("{OTHER_NAME}_{nth}"),
-        });
-        let free = names.into_iter().find(|name| !self.tools.has(name));
-        let renamed = gateway.renamed.as_ref().zip(free);
-        self.reduction = renamed.and_then(|(renamed, name)| renamed(&name));
-        (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
-            Some(name) => {
-                format!("the server has a tool {taken:?}, so the reader is called {name:?}")
-            }
-            None => format!(
-                "the server has a tool {taken:?}, so results stay whole: give the reader another name with `read_file_tool_name`"
-            ),
-        });
-    }
 }
 
-/// The reader's name where the server has a tool of the name that was set.
-const OTHER_NAME: &str = "read_stored_result";
-/// Maximum number of tasks whose tools are remembered.
-const MAX_TASKS: usize = 1024;
 /// Maximum length in characters of a tool's name in the log.
 const MAX_NAME: usize = 100;
 
 fn own_key(id: &Value) -> String {
     format!("\"{}", id.as_str().unwrap_or_default())
-}
-
-fn reader(reduction: &ToolReduction) -> Option<&str> {
-    reduction.settings().read_file_tool_name.as_deref()
 }
 
 fn problems(report: &Report) -> impl Iterator<Item = &str> {

@@ -31,7 +31,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 /// - messages over 64 MiB pass unread
 /// - no schemas are dropped
 /// - nothing is logged
-pub struct Gateway {
+pub struct McpGateway {
     /// `None` if nothing is to change.
     pub(super) reduction: Option<ToolReduction>,
     pub(super) renamed: Option<Box<Renamed>>,
@@ -40,7 +40,7 @@ pub struct Gateway {
     pub(crate) log: Box<Log>,
 }
 
-impl Gateway {
+impl McpGateway {
     /// A gateway that bounds results with `reduction`.
     #[must_use]
     pub fn new(reduction: ToolReduction) -> Self {
@@ -106,9 +106,9 @@ impl Gateway {
     }
 }
 
-impl fmt::Debug for Gateway {
+impl fmt::Debug for McpGateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway")
+        f.debug_struct("McpGateway")
             .field("reduction", &self.reduction)
             .field("max_message", &self.max_message)
             .finish_non_exhaustive()

@@ -62,14 +62,14 @@ pub(super) fn url(url: &str) -> Result<Uri, RemoteError> {
 }
 
 /// A URL without its query, which may hold a secret.
-pub(super) fn shown(url: &Uri) -> String {
+pub(crate) fn shown(url: &Uri) -> String {
     let scheme = url.scheme_str().unwrap_or_default();
     let authority = url.authority().map_or("", |authority| authority.as_str());
     format!("{scheme}://{authority}{}", url.path())
 }
 
 /// Returns true if what is meant for one URL may be sent to the other.
-pub(super) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
+pub(crate) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
     one.scheme() == other.scheme()
         && one.host().map(str::to_ascii_lowercase) == other.host().map(str::to_ascii_lowercase)
         && port(one) == port(other)

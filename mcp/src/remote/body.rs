@@ -18,14 +18,14 @@ use super::connection::{Body, BoxError};
 
 /// Reads an answer's body.
 #[derive(Debug)]
-pub(super) struct BodyReader {
+pub(crate) struct BodyReader {
     body: Incoming,
     /// Bytes of the last frame that have not been read.
     rest: Bytes,
 }
 
 impl BodyReader {
-    pub(super) fn new(body: Incoming) -> Self {
+    pub(crate) fn new(body: Incoming) -> Self {
         Self {
             body,
             rest: Bytes::new(),
@@ -65,13 +65,13 @@ pub(super) fn in_parts() -> (mpsc::Sender<Bytes>, Body) {
 }
 
 /// The form of an answer.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Json,
     Events,
     Other,
 }
 
-pub(super) fn kind(headers: &HeaderMap) -> Kind {
+pub(crate) fn kind(headers: &HeaderMap) -> Kind {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let kind = kind.unwrap_or_default().to_ascii_lowercase();
     if kind.starts_with(b"application/json") {

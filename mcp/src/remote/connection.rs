@@ -19,9 +19,9 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use super::address::{RemoteError, is_same_origin};
 use super::failure::Failure;
 
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a request.
-pub(super) type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Maximum number of redirects that are followed for one request.
 const MAX_REDIRECTS: usize = 5;
@@ -29,7 +29,7 @@ const MAX_REDIRECTS: usize = 5;
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// The server's URL, and connections to it.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     client: Client<HttpsConnector<HttpConnector>, Body>,
     url: Uri,
     headers: HeaderMap,
@@ -37,7 +37,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Prepares connections. `headers` are sent with each request.
-    pub(super) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
+    pub(crate) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -65,23 +65,79 @@ impl Connection {
     }
 
     /// The server's URL.
-    pub(super) fn url(&self) -> &Uri {
+    pub(crate) fn url(&self) -> &Uri {
         &self.url
     }
 
-    /// Sends a request whose body is at hand, and follows redirects to the same server, which keep
-    /// method and body. Any status is an answer.
-    pub(super) async fn send(
+    /// Sends a request of the gateway's own with a body that is at hand, and follows redirects to the
+    /// same server, which keep method and body. Any status is an answer.
+    pub(crate) async fn send(
         &self,
         method: &Method,
         headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let headers = self.own(method, headers);
+        readable(self.follow(method, headers, body).await?)
+    }
+
+    /// Sends a request whose body comes in parts. Redirects are not followed.
+    pub(super) async fn send_stream(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response<Incoming>, Failure> {
+        let headers = self.own(&Method::POST, headers);
+        let sent = self.send_to(&self.url, &Method::POST, headers, body);
+        readable(sent.await?)
+    }
+
+    /// Sends a client's request on. The answer may be compressed.
+    pub(crate) async fn forward(
+        &self,
+        method: &Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let headers = self.with_users(headers);
+        self.follow(method, headers, &body).await
+    }
+
+    /// Sends a client's request on as its body comes. Redirects are not followed.
+    pub(crate) async fn forward_stream(
+        &self,
+        method: &Method,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<Response<Incoming>, Failure> {
+        let headers = self.with_users(headers);
+        self.send_to(&self.url, method, headers, body).await
+    }
+
+    /// Sends a request to another place, without the headers that are for the server.
+    pub(crate) async fn elsewhere(
+        &self,
+        url: &Uri,
+        method: &Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let body = Full::new(body).map_err(|never| match never {});
+        self.send_to(url, method, headers, body.boxed_unsync())
+            .await
+    }
+
+    async fn follow(
+        &self,
+        method: &Method,
+        headers: HeaderMap,
         body: &Bytes,
     ) -> Result<Response<Incoming>, Failure> {
         let mut url = self.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let whole = Full::new(body.clone()).map_err(|never| match never {});
             let response = self
-                .send_to(&url, method, headers, whole.boxed_unsync())
+                .send_to(&url, method, headers.clone(), whole.boxed_unsync())
                 .await?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED
             {
@@ -101,26 +157,24 @@ impl Connection {
         Err(Failure::Redirected)
     }
 
-    /// Sends a request whose body comes in parts. Redirects are not followed.
-    pub(super) async fn send_stream(
-        &self,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<Response<Incoming>, Failure> {
-        self.send_to(&self.url, &Method::POST, headers, body).await
-    }
-
     async fn send_to(
         &self,
         url: &Uri,
         method: &Method,
-        headers: &HeaderMap,
+        headers: HeaderMap,
         body: Body,
     ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::new(body);
         *request.method_mut() = method.clone();
         *request.uri_mut() = url.clone();
-        let all = request.headers_mut();
+        *request.headers_mut() = headers;
+        let response = self.client.request(request).await;
+        response.map_err(|error| Failure::unreachable(&error))
+    }
+
+    /// The headers of a request of the gateway's own.
+    fn own(&self, method: &Method, headers: &HeaderMap) -> HeaderMap {
+        let mut all = HeaderMap::new();
         let agent = concat!("offcut/", env!("CARGO_PKG_VERSION"));
         all.insert(USER_AGENT, HeaderValue::from_static(agent));
         if method == Method::POST {
@@ -130,21 +184,37 @@ impl Connection {
         } else {
             all.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         }
-        // The user's header replaces one of ours.
-        for name in self.headers.keys() {
-            all.remove(name);
-        }
-        for (name, value) in self.headers.iter().chain(headers) {
+        let mut all = self.with_users(all);
+        for (name, value) in headers {
             all.append(name, value.clone());
         }
-        let response = self.client.request(request).await;
-        let response = response.map_err(|error| Failure::unreachable(&error))?;
-        let encoding = response.headers().get(CONTENT_ENCODING);
-        if encoding.is_some_and(|encoding| encoding != "identity") {
-            return Err(Failure::Compressed);
-        }
-        Ok(response)
+        all
     }
+
+    /// Adds the user's headers, which replace others.
+    fn with_users(&self, mut headers: HeaderMap) -> HeaderMap {
+        for name in self.headers.keys() {
+            headers.remove(name);
+        }
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
+        headers
+    }
+}
+
+/// Refuses a compressed answer, which nobody asked for.
+fn readable(response: Response<Incoming>) -> Result<Response<Incoming>, Failure> {
+    if is_compressed(response.headers()) {
+        return Err(Failure::Compressed);
+    }
+    Ok(response)
+}
+
+/// Returns true for an answer that can't be read without decompression.
+pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| encoding != "identity")
 }
 
 /// The URL that a redirect names: a whole one, or a path on the same server.

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::meaning::Meaning;
 
 /// JSON-RPC's code for errors inside a program.
-const INTERNAL_ERROR: i32 = -32603;
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
 /// A request that failed, in words that hold no secret.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// No connection, or it ended before the answer's head.
     Unreachable(String),
     /// A status that is not a success.

@@ -17,7 +17,7 @@ use super::meaning::Meaning;
 use super::parameters::Parameters;
 use super::session::{SESSION, Session};
 use super::to_client::ToClient;
-use crate::gateway::Gateway;
+use crate::gateway::McpGateway;
 use crate::gateway::message::{Message, key, parse};
 
 /// The state that all exchanges of one client with one server share.
@@ -28,7 +28,7 @@ pub(super) struct Link {
     pub(super) max: usize,
     /// Held while a new session is started in place of one that has ended.
     pub(super) renewing: tokio::sync::Mutex<()>,
-    gateway: Arc<Gateway>,
+    gateway: Arc<McpGateway>,
     session: Mutex<Session>,
     tools: Mutex<Parameters>,
     /// Requests that have not been answered, by the keys of their ids.
@@ -54,7 +54,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub(super) fn new(connection: Connection, to_client: ToClient, gateway: Arc<Gateway>) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        to_client: ToClient,
+        gateway: Arc<McpGateway>,
+    ) -> Self {
         Self {
             connection,
             to_client,

@@ -8,27 +8,27 @@ use crate::gateway::message::{Message, REVISION, key, parse};
 
 /// The first revision whose requests name their method in headers.
 const WITH_HEADERS: &str = "2026-07-28";
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A message, as far as a transport reads it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Meaning {
+pub(crate) struct Meaning {
     /// The id as JSON, and as a key. `None` for a notification.
-    pub(super) id: Option<(String, String)>,
+    pub(crate) id: Option<(String, String)>,
     /// `None` for a response.
-    pub(super) method: Option<String>,
+    pub(crate) method: Option<String>,
     /// The revision that the message names itself: one without sessions.
-    pub(super) revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// The key of the request that a notification cancels.
-    pub(super) cancels: Option<String>,
+    pub(crate) cancels: Option<String>,
     /// Headers that repeat parts of the message, as revisions without sessions want them.
     headers: HeaderMap,
 }
 
 impl Meaning {
     /// Reads a message. One that is not JSON means nothing.
-    pub(super) fn read(message: &[u8], tools: &Parameters) -> Self {
+    pub(crate) fn read(message: &[u8], tools: &Parameters) -> Self {
         let Some(json) = parse(message) else {
             return Self::default();
         };
@@ -86,24 +86,24 @@ impl Meaning {
         }
     }
 
-    pub(super) fn is(&self, method: &str) -> bool {
+    pub(crate) fn is(&self, method: &str) -> bool {
         self.method.as_deref() == Some(method)
     }
 
     /// The id of a request, as JSON.
-    pub(super) fn request_id(&self) -> Option<&str> {
+    pub(crate) fn request_id(&self) -> Option<&str> {
         let (id, _) = self.id.as_ref().filter(|_| self.method.is_some())?;
         Some(id)
     }
 
     /// The key of a request's id.
-    pub(super) fn request_key(&self) -> Option<&str> {
+    pub(crate) fn request_key(&self) -> Option<&str> {
         let (_, key) = self.id.as_ref().filter(|_| self.method.is_some())?;
         Some(key)
     }
 
     /// The headers for a message of this revision.
-    pub(super) fn headers(&self, revision: Option<&str>) -> HeaderMap {
+    pub(crate) fn headers(&self, revision: Option<&str>) -> HeaderMap {
         if revision.is_some_and(|revision| revision >= WITH_HEADERS) {
             self.headers.clone()
         } else {

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 16;
 
 /// The arguments of each tool that go into headers.
 #[derive(Debug, Default)]
-pub(super) struct Parameters(HashMap<String, Vec<Parameter>>);
+pub(crate) struct Parameters(HashMap<String, Vec<Parameter>>);
 
 #[derive(Debug)]
 struct Parameter {

@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::meaning::Meaning;
 
-pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const REVISION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The agreement of client and server.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Session {
         if let Some(revision) = revision.filter(|_| !is_opening)
             && let Ok(revision) = HeaderValue::from_str(revision)
         {
-            headers.insert(REVISION, revision);
+            headers.insert(REVISION_HEADER, revision);
         }
         // A revision that each request names has no sessions.
         if let Some(id) = self

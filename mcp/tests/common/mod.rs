@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use offcut::backend::Memory;
 use offcut::hint::Hint;
 use offcut::{ToolPolicy, ToolReduction};
-use offcut_mcp::{Gateway, run};
+use offcut_mcp::{McpGateway, run};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::task::JoinHandle;
@@ -27,12 +27,12 @@ pub(crate) fn reduction() -> ToolReduction {
         .unwrap()
 }
 
-pub(crate) fn gateway(reduction: ToolReduction) -> Arc<Gateway> {
-    Arc::new(Gateway::new(reduction))
+pub(crate) fn gateway(reduction: ToolReduction) -> Arc<McpGateway> {
+    Arc::new(McpGateway::new(reduction))
 }
 
 /// The gateway, and the lines that it logs.
-pub(crate) fn logged(gateway: Gateway) -> (Arc<Gateway>, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn logged(gateway: McpGateway) -> (Arc<McpGateway>, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let to = lines.clone();
     let gateway = gateway.log(move |line| to.lock().unwrap().push(line.to_owned()));
@@ -66,7 +66,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) fn around(gateway: Arc<Gateway>) -> Self {
+    pub(crate) fn around(gateway: Arc<McpGateway>) -> Self {
         let (to_server, client_in) = duplex(PIPE);
         let (client_out, at_client) = duplex(PIPE);
         let (to_client, server_out) = duplex(PIPE);
@@ -173,7 +173,11 @@ async fn line(from: &mut BufReader<DuplexStream>) -> String {
 }
 
 /// Sends all bytes of both sides at once, and returns what the server and the client get.
-pub(crate) async fn exchange(gateway: Arc<Gateway>, up: &[u8], down: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub(crate) async fn exchange(
+    gateway: Arc<McpGateway>,
+    up: &[u8],
+    down: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
     let (mut to_server, client_in) = duplex(PIPE);
     let (client_out, mut at_client) = duplex(PIPE);
     let (mut to_client, server_out) = duplex(PIPE);

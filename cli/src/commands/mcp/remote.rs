@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use offcut_mcp::{Gateway, Remote, RemoteError};
+use offcut_mcp::{McpGateway, Remote, RemoteError};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, chain};
-use crate::{args, child, output};
+use crate::{args, child};
 
 /// Advice for headers.
 const HEADER: &str =
@@ -18,15 +18,11 @@ const HEADER: &str =
 pub(super) fn run(
     args: &args::Mcp,
     url: &str,
-    gateway: Result<Gateway, Failure>,
+    gateway: Result<McpGateway, Failure>,
     runtime: &Runtime,
 ) -> Result<u8, Failure> {
     let remote = remote(args, url)?;
-    let gateway = gateway.unwrap_or_else(|failure| {
-        output::report(&failure);
-        output::warn("passing everything as it is, without offcut");
-        Gateway::passing().log(output::warn)
-    });
+    let gateway = super::gateway_or_none(gateway);
     runtime.block_on(async {
         let mut signals = child::listen()
             .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;
@@ -54,7 +50,7 @@ pub(super) fn run(
     })
 }
 
-fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {
+pub(super) fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {
     let failed = |error: RemoteError| {
         Failure::usage(
             format!("--url: {error}"),

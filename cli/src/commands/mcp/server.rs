@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use offcut_mcp::Conversation;
 use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 
 /// Time for a server to end by itself once its client is gone. The client would have given it as long
 /// after closing its stdin.
-const GRACE_WITHOUT_CLIENT: Duration = Duration::from_secs(2);
+pub(super) const GRACE_WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
 /// A running server.
 pub(super) struct Server {
@@ -25,10 +26,12 @@ pub(super) struct Server {
     signals: mpsc::UnboundedReceiver<Signal>,
 }
 
-/// Starts a server with pipes for its stdin and stdout; stderr is this program's own.
-pub(super) fn start(mut command: Command) -> io::Result<Server> {
-    // Set up before the server starts, because this program may be ended at any time.
-    let signals = child::listen()?;
+/// Starts a server with pipes for its stdin and stdout; stderr is this program's own. It gets the signals
+/// that come.
+pub(super) fn start(
+    mut command: Command,
+    signals: mpsc::UnboundedReceiver<Signal>,
+) -> io::Result<Server> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = tokio::process::Command::from(command)
         .kill_on_drop(true)
@@ -43,16 +46,19 @@ pub(super) fn start(mut command: Command) -> io::Result<Server> {
 }
 
 impl Server {
-    /// Carries the messages between this program's client and the server until both have ended.
-    /// Returns the server's exit code: 128 and the signal's number if a signal ended it.
-    pub(super) async fn carry(self, conversation: &Conversation) -> Result<u8, Failure> {
+    /// Carries the messages between a client, a reader and a writer, and the server until both have
+    /// ended. Returns the server's exit code: 128 and the signal's number if a signal ended it.
+    pub(super) async fn carry(
+        self,
+        conversation: &Conversation,
+        client: (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    ) -> Result<u8, Failure> {
         let Self {
             mut process,
             stdin,
             stdout,
             mut signals,
         } = self;
-        let client = (tokio::io::stdin(), tokio::io::stdout());
         let carried = offcut_mcp::run(conversation, client, (stdout, stdin));
         tokio::pin!(carried);
         let (mut is_carried, mut code, mut end) = (false, None, End::default());

@@ -1,0 +1,139 @@
+//! `offcut mcp --listen`: clients over HTTP, in front of a server over HTTP or of servers that are started
+//! for them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::process::Command;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use offcut_mcp::{Conversation, McpEndpoint};
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{remote, server};
+use crate::failure::{Failure, chain};
+use crate::{args, child, output, serving};
+
+/// Serves clients until a signal ends it. Returns the exit code.
+pub(super) fn run(args: &args::Mcp, address: SocketAddr) -> Result<u8, Failure> {
+    if !address.ip().is_loopback() && !args.expose {
+        return Err(Failure::usage(
+            format!("--listen {address} lets other machines connect"),
+            "listen on 127.0.0.1, or add --expose if that is meant",
+        ));
+    }
+    let runtime = serving::runtime()?;
+    let inside = runtime.enter();
+    let endpoint = endpoint(args)?;
+    drop(inside);
+    let code = runtime.block_on(async {
+        let mut signals = child::listen()
+            .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;
+        let listener = TcpListener::bind(address).await.map_err(|error| {
+            Failure::new(format!("{address} can't be listened on: {error}"))
+                .hint("choose another address with --listen; port 0 takes one that is free")
+        })?;
+        let address = listener.local_addr().unwrap_or(address);
+        output::write(&format!("http://{address}/mcp\n"))?;
+        let served = endpoint.serve(listener, async {
+            signals.recv().await;
+        });
+        let failed = |error: io::Error| Failure::new(chain(&error));
+        served.await.map_err(failed).map(|()| 0)
+    });
+    runtime.shutdown_background();
+    code
+}
+
+fn endpoint(args: &args::Mcp) -> Result<McpEndpoint, Failure> {
+    let remote = args.url.as_deref().map(|url| remote::remote(args, url));
+    let remote = remote.transpose()?;
+    let gateway = Arc::new(super::gateway_or_none(super::gateway(args)));
+    let endpoint = match remote {
+        Some(remote) => {
+            let endpoint = if args.session.is_some() {
+                McpEndpoint::shared_before(gateway, remote)
+            } else {
+                McpEndpoint::before(gateway, remote)
+            };
+            endpoint.map_err(|error| Failure::new(chain(&error)))?
+        }
+        None => {
+            let command = args.command.clone();
+            McpEndpoint::hosting(gateway, move |conversation, client| {
+                let mut one = Command::new(&command[0]);
+                one.args(&command[1..]);
+                host(one, conversation, client)
+            })
+        }
+    };
+    let endpoint = args
+        .allow_host
+        .iter()
+        .fold(endpoint, McpEndpoint::allow_host);
+    Ok(args
+        .allow_origin
+        .iter()
+        .fold(endpoint, McpEndpoint::allow_origin))
+}
+
+/// Runs a server for one session. Once its client has gone, it is asked to end, and then killed.
+async fn host(
+    command: Command,
+    conversation: Conversation,
+    (reader, writer): (DuplexStream, DuplexStream),
+) {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let (signals, received) = mpsc::unbounded_channel();
+    let (ended, end) = oneshot::channel();
+    let client = UntilEnd {
+        reader,
+        ended: Some(ended),
+    };
+    let asked = async move {
+        _ = end.await;
+        tokio::time::sleep(server::GRACE_WITHOUT_CLIENT).await;
+        _ = signals.send(Signal::TERM);
+        std::future::pending::<()>().await;
+    };
+    let served = async {
+        let server = server::start(command, received)
+            .map_err(|error| Failure::new(format!("{name} does not start: {error}")))?;
+        let code = server.carry(&conversation, (client, writer)).await?;
+        if code != 0 {
+            output::warn(&format!("a server has ended with exit code {code}"));
+        }
+        Ok::<_, Failure>(())
+    };
+    tokio::select! {
+        served = served => if let Err(failure) = served {
+            output::report(&failure);
+        },
+        () = asked => {}
+    }
+}
+
+/// A client's messages, and a word once there are no more.
+struct UntilEnd {
+    reader: DuplexStream,
+    ended: Option<oneshot::Sender<()>>,
+}
+
+impl AsyncRead for UntilEnd {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = to.filled().len();
+        let read = Pin::new(&mut self.reader).poll_read(context, to);
+        if read.is_ready() && to.filled().len() == before {
+            _ = self.ended.take().map(|ended| ended.send(()));
+        }
+        read
+    }
+}

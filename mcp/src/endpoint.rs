@@ -1,0 +1,266 @@
+//! An endpoint for MCP clients over streamable HTTP.
+
+mod access;
+mod clients;
+mod events;
+mod hosted;
+mod login;
+mod proxy;
+mod reply;
+mod routes;
+mod session;
+mod streams;
+mod unguessable;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::DuplexStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::gateway::{Conversation, McpGateway};
+use crate::remote::{Remote, RemoteError};
+use access::Access;
+use hosted::Hosted;
+use proxy::Proxy;
+use reply::Body;
+
+/// Maximum number of connections at once.
+const MAX_CONNECTIONS: usize = 1024;
+/// Time for a request's head.
+const HEAD: Duration = Duration::from_secs(30);
+/// Time between two looks for sessions whose clients have gone.
+const LOOK: Duration = Duration::from_secs(60);
+/// Time for connections to end when the endpoint does.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// An endpoint for MCP clients over streamable HTTP, at the path `/mcp`.
+///
+/// In front of a server over HTTP, requests and answers pass, and only long results, the list of tools
+/// and calls of the reader are the gateway's. Sessions, streams and their resumption are the server's own. A
+/// refusal for want of credentials leads the client to the server's authorization server. What clients with
+/// different credentials have stored is kept apart.
+///
+/// In front of servers over pipes, each session has a server of its own, and requests of revisions without
+/// sessions share one. Streams that break can be taken up again.
+///
+/// Requests that name another host than this machine, or come from a web page of another origin, are
+/// refused.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use offcut::{ToolReduction, backend::Memory};
+/// use offcut_mcp::{McpEndpoint, McpGateway, Remote};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gateway = McpGateway::new(ToolReduction::recommended(Memory::new()).build()?);
+/// let remote = Remote::new("https://example.com/mcp")?;
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7770").await?;
+/// McpEndpoint::before(Arc::new(gateway), remote)?.serve(listener, std::future::pending()).await?;
+/// # Ok(()) }
+/// ```
+pub struct McpEndpoint {
+    access: Access,
+    servers: Servers,
+}
+
+/// The servers behind an endpoint.
+enum Servers {
+    Remote(Box<Proxy>),
+    Hosted(Hosted),
+}
+
+impl McpEndpoint {
+    /// An endpoint in front of a server over HTTP. What a client stores is read by no client with other
+    /// credentials.
+    ///
+    /// # Errors
+    ///
+    /// The certificates of the system can't be used.
+    pub fn before(gateway: Arc<McpGateway>, remote: Remote) -> Result<Self, RemoteError> {
+        Self::proxy(gateway, remote, false)
+    }
+
+    /// An endpoint in front of a server over HTTP, for clients that all may read what any of them stores.
+    ///
+    /// # Errors
+    ///
+    /// The certificates of the system can't be used.
+    pub fn shared_before(gateway: Arc<McpGateway>, remote: Remote) -> Result<Self, RemoteError> {
+        Self::proxy(gateway, remote, true)
+    }
+
+    fn proxy(
+        gateway: Arc<McpGateway>,
+        remote: Remote,
+        is_shared: bool,
+    ) -> Result<Self, RemoteError> {
+        let proxy = Proxy::new(gateway, remote.connection()?, is_shared);
+        Ok(Self::with(Servers::Remote(Box::new(proxy))))
+    }
+
+    /// An endpoint in front of servers over pipes. `start` runs one for a conversation whose client is at
+    /// the other end of a reader and a writer, until both have ended.
+    #[must_use]
+    pub fn hosting<R>(
+        gateway: Arc<McpGateway>,
+        start: impl Fn(Conversation, (DuplexStream, DuplexStream)) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let start = move |conversation, client| {
+            Box::pin(start(conversation, client)) as Pin<Box<dyn Future<Output = ()> + Send>>
+        };
+        Self::with(Servers::Hosted(Hosted::new(gateway, Box::new(start))))
+    }
+
+    fn with(servers: Servers) -> Self {
+        Self {
+            access: Access::default(),
+            servers,
+        }
+    }
+
+    /// Lets in clients that address the endpoint by this name, besides `localhost` and addresses.
+    #[must_use]
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        self.access.hosts.push(name.into());
+        self
+    }
+
+    /// Lets in web pages of this origin, such as `https://app.example`.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.access.origins.push(origin.into());
+        self
+    }
+
+    /// Serves the clients of `listener` until `stop` is ready; then sessions and their servers end.
+    ///
+    /// # Errors
+    ///
+    /// The listener can't be used at all. A single connection that fails ends only itself.
+    pub async fn serve(
+        mut self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        self.access.is_loopback = listener.local_addr()?.ip().is_loopback();
+        let endpoint = Arc::new(self);
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let stopping = Arc::new(Semaphore::new(0));
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stop = pin!(stop);
+        loop {
+            let accepted = async {
+                let place = places.clone().acquire_owned().await.ok();
+                (listener.accept().await, place)
+            };
+            tokio::select! {
+                (accepted, place) = accepted => match accepted {
+                    Ok((stream, _)) => spawn(endpoint.clone(), stream, place, stopping.clone()),
+                    // The process has too many open files, or the client has gone: neither lasts.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                },
+                _ = look.tick() => if let Servers::Hosted(hosted) = &endpoint.servers {
+                    hosted.tidy().await;
+                },
+                () = &mut stop => break,
+            }
+        }
+        drop(listener);
+        if let Servers::Hosted(hosted) = &endpoint.servers {
+            hosted.close().await;
+        }
+        stopping.close();
+        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
+        _ = timeout(FAREWELL, places.acquire_many(all)).await;
+        Ok(())
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let host = match self.access.host(request.headers()) {
+            Ok(host) => host,
+            Err(problem) => {
+                return reply::error(StatusCode::FORBIDDEN, REFUSED, problem, None);
+            }
+        };
+        let for_pages = self.access.for_pages(request.headers());
+        let is_asked_first = request.method() == Method::OPTIONS && !for_pages.is_empty();
+        let mut answer = if is_asked_first {
+            reply::empty(StatusCode::NO_CONTENT)
+        } else {
+            self.answer_to(request, &host).await
+        };
+        answer.headers_mut().extend(for_pages);
+        answer
+    }
+
+    async fn answer_to(&self, request: Request<Incoming>, host: &str) -> Response<Body> {
+        if request.uri().path() == login::PATH {
+            return match &self.servers {
+                Servers::Remote(proxy) => proxy.answer(request, host).await,
+                Servers::Hosted(hosted) => hosted.answer(request).await,
+            };
+        }
+        let mut request = Some(request);
+        let logged_in = match &self.servers {
+            Servers::Remote(proxy) => proxy.log_in(&mut request, host).await,
+            Servers::Hosted(_) => None,
+        };
+        logged_in.unwrap_or_else(|| reply::empty(StatusCode::NOT_FOUND))
+    }
+}
+
+/// The code of a request that the endpoint does not answer.
+const REFUSED: i32 = -32000;
+
+fn spawn(
+    endpoint: Arc<McpEndpoint>,
+    stream: TcpStream,
+    place: Option<OwnedSemaphorePermit>,
+    stopping: Arc<Semaphore>,
+) {
+    _ = stream.set_nodelay(true);
+    let answer = service_fn(move |request| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let connection = http.serve_connection(TokioIo::new(stream), answer);
+    tokio::spawn(async move {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            // It is closed, and never gives a permit.
+            _ = stopping.acquire() => {
+                connection.as_mut().graceful_shutdown();
+                _ = timeout(FAREWELL, connection).await;
+            }
+        }
+        drop(place);
+    });
+}
+
+impl fmt::Debug for McpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpEndpoint")
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Server-sent events as they came, whose messages can be replaced.
+
+use std::io;
+
+use tokio::io::AsyncRead;
+
+use crate::gateway::lines::{Lines, Piece};
+
+/// Room for the lines of an event besides its message.
+const OTHER_LINES: usize = 64 * 1024;
+
+/// Reads a stream of events, byte for byte.
+#[derive(Debug)]
+pub(crate) struct RawEvents<R> {
+    lines: Lines<R>,
+    max: usize,
+    /// The event so far.
+    event: Vec<u8>,
+    /// True within an event that is longer than the maximum.
+    is_long: bool,
+}
+
+/// A piece of the stream. All pieces together are the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Chunk {
+    /// A whole event, with the empty line that ends it.
+    Event(Vec<u8>),
+    /// A part of an event that is too long to be read, or that the stream's end has cut off.
+    Part {
+        bytes: Vec<u8>,
+        /// True at the beginning of a long event.
+        is_first: bool,
+    },
+}
+
+impl<R: AsyncRead + Unpin> RawEvents<R> {
+    /// The events of `reader`. One whose message has more than `max` bytes comes in parts.
+    pub(crate) fn new(reader: R, max: usize) -> Self {
+        let max = max.saturating_add(OTHER_LINES);
+        Self {
+            lines: Lines::new(reader, max),
+            max,
+            event: Vec::new(),
+            is_long: false,
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Chunk>> {
+        while let Some(piece) = self.lines.next().await? {
+            let (bytes, is_line) = match piece {
+                Piece::Line(line) => (line, true),
+                Piece::Part { bytes, .. } => (bytes, false),
+            };
+            self.event.extend_from_slice(bytes);
+            let is_end = is_line && matches!(bytes, b"\n" | b"\r\n");
+            if !self.is_long && is_end {
+                return Ok(Some(Chunk::Event(std::mem::take(&mut self.event))));
+            }
+            if self.is_long || self.event.len() > self.max || !is_line {
+                let is_first = !std::mem::replace(&mut self.is_long, !is_end);
+                let bytes = std::mem::take(&mut self.event);
+                return Ok(Some(Chunk::Part { bytes, is_first }));
+            }
+        }
+        let bytes = std::mem::take(&mut self.event);
+        Ok((!bytes.is_empty()).then_some(Chunk::Part {
+            bytes,
+            is_first: false,
+        }))
+    }
+}
+
+/// The message of an event, if it has one.
+pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
+    let mut message: Option<Vec<u8>> = None;
+    for line in event.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match field(line) {
+            (b"event", value) if !matches!(value, b"" | b"message") => return None,
+            (b"data", value) => match &mut message {
+                Some(message) => {
+                    message.push(b'\n');
+                    message.extend_from_slice(value);
+                }
+                None => message = Some(value.to_vec()),
+            },
+            _ => {}
+        }
+    }
+    message.filter(|message| !message.is_empty())
+}
+
+/// The event with another message; its other lines stay as they are.
+pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
+    let mut all = Vec::with_capacity(message.len() + 64);
+    let mut is_said = false;
+    for line in event.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if field(text).0 != b"data" {
+            all.extend_from_slice(line);
+        } else if !std::mem::replace(&mut is_said, true) {
+            all.extend_from_slice(b"data: ");
+            // In JSON, a line break is never a part of a value.
+            let bytes = message.bytes();
+            all.extend(bytes.map(|byte| match byte {
+                b'\n' | b'\r' => b' ',
+                byte => byte,
+            }));
+            all.extend_from_slice(&line[text.len()..]);
+        }
+    }
+    all
+}
+
+/// The name and the value of a line.
+fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+    let (name, value) = line.split_at(colon);
+    let value = value.strip_prefix(b":").unwrap_or(value);
+    (name, value.strip_prefix(b" ").unwrap_or(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn chunks(stream: &[u8], max: usize) -> Vec<Chunk> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let mut events = RawEvents::new(stream, max);
+        let mut all = Vec::new();
+        while let Some(chunk) = runtime.block_on(events.next()).unwrap() {
+            all.push(chunk);
+        }
+        all
+    }
+
+    #[test]
+    fn events_are_split_and_a_message_is_replaced_in_its_place() {
+        let stream = ": hello\n\nid: 1\nretry: 5\ndata: {\"a\":\ndata:1}\n\nevent: ping\r\ndata: x\r\n\r\ndata: cut";
+        let all = chunks(stream.as_bytes(), 1000);
+        let [
+            Chunk::Event(comment),
+            Chunk::Event(first),
+            Chunk::Event(ping),
+            Chunk::Part { bytes, .. },
+        ] = &all[..]
+        else {
+            panic!("{all:?}");
+        };
+        assert_eq!(
+            (message(comment), message(ping)),
+            (None, None),
+            "nothing to read"
+        );
+        assert_eq!(message(first).unwrap(), b"{\"a\":\n1}");
+        let new = with_message(first, "{\n\"b\": 2}");
+        assert_eq!(
+            String::from_utf8(new).unwrap(),
+            "id: 1\nretry: 5\ndata: { \"b\": 2}\n\n"
+        );
+        assert_eq!(bytes, b"data: cut");
+        assert_eq!(
+            with_message(b"data: x\r\n\r\n", "y"),
+            b"data: y\r\n\r\n".to_vec()
+        );
+    }
+
+    #[test]
+    fn events_over_the_maximum_come_in_parts_and_the_next_is_read_again() {
+        let long = "x".repeat(300_000);
+        let stream = format!("data: a\n\ndata: {long}\ndata: {long}\n\ndata: b\n\n");
+        let all = chunks(stream.as_bytes(), 1000);
+        assert_eq!(all.first(), Some(&Chunk::Event(b"data: a\n\n".to_vec())));
+        assert_eq!(all.last(), Some(&Chunk::Event(b"data: b\n\n".to_vec())));
+        let parts = &all[1..all.len() - 1];
+        let is_first = |chunk: &&Chunk| matches!(chunk, Chunk::Part { is_first: true, .. });
+        assert_eq!(parts.iter().filter(is_first).count(), 1);
+        assert!(
+            parts
+                .iter()
+                .all(|chunk| matches!(chunk, Chunk::Part { .. }))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn all_pieces_are_the_stream(
+            bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b':'), Just(b'd'), any::<u8>()], 0..300),
+            max in 0..50_usize,
+        ) {
+            let mut all = Vec::new();
+            for chunk in chunks(&bytes, max) {
+                match chunk {
+                    Chunk::Event(bytes) | Chunk::Part { bytes, .. } => all.extend(bytes),
+                }
+            }
+            prop_assert_eq!(all, bytes);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Servers over pipes behind an endpoint: one for each session, and one for all requests without.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Incoming;
+use tokio::io::DuplexStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::reply::{self, Body, BoxError, Read};
+use super::session::{Asked, Session};
+use super::streams::Reader;
+use super::unguessable::random_name;
+use crate::gateway::message::{Message, parse};
+use crate::gateway::{Conversation, McpGateway};
+use crate::remote::meaning::{METHOD, Meaning, NAME};
+use crate::remote::parameters::Parameters;
+use crate::remote::session::{REVISION_HEADER, SESSION};
+
+/// Maximum number of sessions that are open at once.
+const MAX_SESSIONS: usize = 64;
+/// Time for which a session stays open without a client.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// Time between two signs of life in a stream without events.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+/// Time for the servers to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// The first revision whose clients understand an event without a message.
+const WITH_EMPTY_EVENTS: &str = "2025-11-25";
+/// The first revision without sessions.
+const WITHOUT_SESSIONS: &str = "2026-07-28";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// JSON-RPC's codes, and those of the protocol.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const REFUSED: i32 = -32000;
+const NO_SESSION: i32 = -32001;
+const HEADER_MISMATCH: i32 = -32001;
+
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Runs a server for a conversation whose client is at the other end of these pipes, until both have
+/// ended.
+pub(super) type Start = dyn Fn(Conversation, (DuplexStream, DuplexStream)) -> Running + Send + Sync;
+
+/// All servers of an endpoint.
+pub(super) struct Hosted {
+    gateway: Arc<McpGateway>,
+    start: Box<Start>,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// The server for requests without a session.
+    shared: tokio::sync::Mutex<Option<Arc<Session>>>,
+    running: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+/// An answer that the endpoint gives in place of a server's.
+type Refusal = Box<Response<Body>>;
+
+impl Hosted {
+    pub(super) fn new(gateway: Arc<McpGateway>, start: Box<Start>) -> Self {
+        Self {
+            gateway,
+            start,
+            sessions: Mutex::default(),
+            shared: tokio::sync::Mutex::default(),
+            running: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        // Each change is made in one step, so the state is whole even after a panic.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request to the endpoint's own path.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let answered = match parts.method {
+            Method::POST => self.post(&parts.headers, body).await,
+            Method::GET => self.listen(&parts.headers).await,
+            Method::DELETE => self.delete(&parts.headers).await,
+            _ => Ok(reply::empty(StatusCode::METHOD_NOT_ALLOWED)),
+        };
+        answered.unwrap_or_else(|refusal| *refusal)
+    }
+
+    async fn post(&self, headers: &HeaderMap, body: Incoming) -> Result<Response<Body>, Refusal> {
+        if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
+            let text = "the client must accept both application/json and text/event-stream";
+            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
+        }
+        let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"application/json")) {
+            let text = "the content type must be application/json";
+            return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
+        }
+        let text = match reply::read(body, self.gateway.max_message).await {
+            Ok(Read::Whole(text)) => text,
+            Ok(Read::Long(body)) => return self.unread(headers, body).await,
+            Err(_) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
+        };
+        let json = parse(&text).ok_or_else(|| {
+            refusal(
+                StatusCode::BAD_REQUEST,
+                PARSE_ERROR,
+                "the message is not JSON",
+            )
+        })?;
+        if matches!(Message::read(&json), Message::Other) {
+            let text = "the body must be one message, without duplicate keys";
+            return Err(refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
+        }
+        drop(json);
+        let meaning = Meaning::read(&text, &Parameters::default());
+        let is_opening = meaning.is("initialize");
+        let is_without = !is_opening
+            && !headers.contains_key(SESSION)
+            && meaning
+                .revision
+                .as_deref()
+                .is_some_and(|one| one >= WITHOUT_SESSIONS);
+        let mut opened = None;
+        let session = if is_opening {
+            let (id, session) = self.open().await?;
+            opened = Some(id);
+            session
+        } else if is_without {
+            agrees(headers, &meaning)?;
+            self.shared().await
+        } else {
+            self.session(headers).await?
+        };
+        session.touch();
+        if meaning.request_id().is_none() {
+            return if session.tell(&text).await {
+                Ok(reply::empty(StatusCode::ACCEPTED))
+            } else {
+                Err(self.lost(headers))
+            };
+        }
+        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
+        let may_resume =
+            !is_without && revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
+        let asked = session.ask(&text, is_without, may_resume).await;
+        let asked = asked.map_err(|problem| {
+            let status = StatusCode::BAD_REQUEST;
+            Box::new(reply::error(
+                status,
+                INVALID_REQUEST,
+                problem,
+                meaning.request_id(),
+            ))
+        })?;
+        let mut answer = stream_of(Source::Asked(asked));
+        if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
+            answer.headers_mut().insert(SESSION, id);
+        }
+        Ok(answer)
+    }
+
+    /// Passes a message that is too long to be read.
+    async fn unread(&self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
+        self.gateway.note_long("a client");
+        let session = match headers.contains_key(SESSION) {
+            true => self.session(headers).await?,
+            false => self.shared().await,
+        };
+        let asked = session.ask_long().ok_or_else(|| self.lost(headers))?;
+        if !session.tell_long(body).await {
+            return Err(self.lost(headers));
+        }
+        Ok(stream_of(Source::Asked(asked)))
+    }
+
+    async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        if !accepts(headers, "text/event-stream") {
+            let text = "the client must accept text/event-stream";
+            return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
+        }
+        let session = self.session(headers).await?;
+        session.touch();
+        let after = headers.get(LAST_EVENT_ID).map(HeaderValue::to_str);
+        let after = after.transpose().unwrap_or(Some(""));
+        let reader = session.listen(after).ok_or_else(|| {
+            let text = "the stream of this Last-Event-ID is not kept any more";
+            refusal(StatusCode::BAD_REQUEST, REFUSED, text)
+        })?;
+        Ok(stream_of(Source::Reader(reader)))
+    }
+
+    async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        let session = self.session(headers).await?;
+        self.forget(headers);
+        session.close().await;
+        Ok(reply::empty(StatusCode::OK))
+    }
+
+    /// The session that a request names.
+    async fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
+        let Some(id) = headers.get(SESSION) else {
+            let text = "the header Mcp-Session-Id is missing: a session begins with initialize";
+            return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
+        };
+        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
+        if revision.is_some_and(|revision| !is_revision(revision)) {
+            let text = "the header MCP-Protocol-Version names no revision";
+            return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
+        }
+        let session = id
+            .to_str()
+            .ok()
+            .and_then(|id| self.sessions().get(id).cloned());
+        match session {
+            Some(session) if !session.is_over().await => Ok(session),
+            _ => Err(self.lost(headers)),
+        }
+    }
+
+    /// Forgets a session that has ended, and says so: the client has to begin another.
+    fn lost(&self, headers: &HeaderMap) -> Refusal {
+        self.forget(headers);
+        let text = "there is no such session any more";
+        refusal(StatusCode::NOT_FOUND, NO_SESSION, text)
+    }
+
+    fn forget(&self, headers: &HeaderMap) {
+        if let Some(Ok(id)) = headers.get(SESSION).map(HeaderValue::to_str) {
+            self.sessions().remove(id);
+        }
+    }
+
+    /// Opens a session with a server of its own.
+    async fn open(&self) -> Result<(String, Arc<Session>), Refusal> {
+        self.tidy().await;
+        let id = random_name().filter(|_| self.sessions().len() < MAX_SESSIONS);
+        let id = id.ok_or_else(|| {
+            let text = "too many sessions are open: end one, or try again later";
+            refusal(StatusCode::SERVICE_UNAVAILABLE, REFUSED, text)
+        })?;
+        let session = self.begin().await;
+        self.sessions().insert(id.clone(), session.clone());
+        Ok((id, session))
+    }
+
+    /// The session of all requests without one.
+    async fn shared(&self) -> Arc<Session> {
+        let mut shared = self.shared.lock().await;
+        if let Some(session) = &*shared
+            && !session.is_over().await
+        {
+            return session.clone();
+        }
+        let session = self.begin().await;
+        *shared = Some(session.clone());
+        session
+    }
+
+    async fn begin(&self) -> Arc<Session> {
+        let (session, client, from_server) = Session::new(self.gateway.clone());
+        let server = (self.start)(self.gateway.conversation(), client);
+        let passed = session.clone();
+        let mut running = self.running.lock().await;
+        while running.try_join_next().is_some() {}
+        running.spawn(async move {
+            tokio::join!(server, passed.pass(from_server));
+            passed.ended().await;
+        });
+        session
+    }
+
+    /// Ends sessions whose clients have gone.
+    pub(super) async fn tidy(&self) {
+        let now = Instant::now();
+        let mut gone = Vec::new();
+        self.sessions().retain(|_, session| {
+            let is_idle = session.idle_since().is_some_and(|since| now - since > IDLE);
+            if is_idle {
+                gone.push(session.clone());
+            }
+            !is_idle
+        });
+        for session in gone {
+            session.close().await;
+        }
+    }
+
+    /// Ends all sessions, and waits for their servers.
+    pub(super) async fn close(&self) {
+        let mut all: Vec<Arc<Session>> = self.sessions().drain().map(|(_, one)| one).collect();
+        all.extend(self.shared.lock().await.take());
+        for session in all {
+            session.close().await;
+        }
+        let mut running = self.running.lock().await;
+        let ended = async { while running.join_next().await.is_some() {} };
+        // Those that are left are dropped, and their servers with them.
+        _ = timeout(FAREWELL, ended).await;
+    }
+}
+
+fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
+    Box::new(reply::error(status, code, text, None))
+}
+
+/// Returns true if a client takes answers of this type.
+fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let all = headers.get_all(ACCEPT).iter();
+    all.filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|one| one.split(';').next().unwrap_or_default().trim())
+        .any(|one| {
+            let group = kind.split('/').next().unwrap_or_default();
+            one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
+        })
+}
+
+/// Refuses a request whose headers say something else than its message: whoever routes by headers must
+/// not be deceived.
+fn agrees(headers: &HeaderMap, meaning: &Meaning) -> Result<(), Refusal> {
+    let revision = meaning.revision.as_deref().map(HeaderValue::from_str);
+    let told = meaning.headers(meaning.revision.as_deref());
+    let mut expected = vec![(METHOD, told.get(METHOD)), (NAME, told.get(NAME))];
+    if let Some(Ok(revision)) = &revision {
+        expected.push((REVISION_HEADER, Some(revision)));
+    }
+    for (name, value) in expected {
+        if headers.get(&name) != value {
+            let text = format!("the header {name} does not say the same as the message");
+            let id = meaning.request_id();
+            let status = StatusCode::BAD_REQUEST;
+            return Err(Box::new(reply::error(status, HEADER_MISMATCH, &text, id)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for the name of a revision: a date.
+fn is_revision(name: &[u8]) -> bool {
+    name.len() == 10
+        && name.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// The source of an answer's events.
+enum Source {
+    Asked(Asked),
+    Reader(Reader),
+}
+
+impl Source {
+    async fn next(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Asked(asked) => asked.next().await,
+            Self::Reader(reader) => reader.next().await,
+        }
+    }
+}
+
+/// An answer of events as they come. While there are none, a comment now and then shows whether the
+/// client is still there.
+fn stream_of(source: Source) -> Response<Body> {
+    let frames = stream::unfold(source, |mut source| async move {
+        let bytes = match timeout(SIGN_OF_LIFE, source.next()).await {
+            Ok(event) => event?,
+            Err(_) => Bytes::from_static(b": \n\n"),
+        };
+        Some((Ok::<_, BoxError>(Frame::data(bytes)), source))
+    });
+    let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_answers_are_read_as_lists() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            "application/json;q=0.9, text/event-stream".parse().unwrap(),
+        );
+        assert!(accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
+        headers.insert(ACCEPT, "text/*".parse().unwrap());
+        assert!(!accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
+        assert!(!accepts(&HeaderMap::new(), "application/json"));
+    }
+
+    #[test]
+    fn a_revision_is_a_date() {
+        assert!(is_revision(b"2025-11-25"));
+        for wrong in ["", "1.0", "2025-11-2x", "2025/11/25", "2025-11-251"] {
+            assert!(!is_revision(wrong.as_bytes()), "{wrong}");
+        }
+    }
+}

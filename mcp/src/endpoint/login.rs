@@ -1,0 +1,246 @@
+//! OAuth through the endpoint: its clients log in at the server's authorization server.
+//!
+//! A client accepts only metadata about the URL that it was given, which is the endpoint's. Tokens must
+//! be for the server's URL, since both servers check that. So the endpoint shows the server's metadata with
+//! its own URL in place of the server's, and puts the server's back into what clients ask of the
+//! authorization server.
+
+mod form;
+mod metadata;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+
+use form::named_metadata;
+pub(super) use metadata::PATH;
+use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
+
+use super::reply::{self, Body, Read};
+use crate::remote::connection::Connection;
+
+const RESOURCE: &str = "/.well-known/oauth-protected-resource";
+/// Maximum number of bytes of metadata, or of a form.
+const MAX: usize = 256 * 1024;
+
+/// The way to log in at the server behind an endpoint.
+pub(super) struct Login {
+    connection: Arc<Connection>,
+    /// The URL of the server's metadata, if it has named one.
+    named: Mutex<Option<Uri>>,
+}
+
+impl Login {
+    pub(super) fn new(connection: Arc<Connection>) -> Self {
+        Self {
+            connection,
+            named: Mutex::default(),
+        }
+    }
+
+    /// Makes a refusal name the endpoint's metadata in place of the server's.
+    pub(super) fn lead(&self, headers: &mut HeaderMap, host: &str) {
+        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+        let own = format!("http://{host}{RESOURCE}{PATH}");
+        let mut led = Vec::new();
+        for challenge in challenges {
+            let text = challenge.to_str().unwrap_or_default();
+            let Some((before, url, after)) = named_metadata(text) else {
+                led.push(challenge.clone());
+                continue;
+            };
+            if let Ok(url) = url.parse() {
+                *self.named.lock().unwrap_or_else(PoisonError::into_inner) = Some(url);
+            }
+            let new = format!("{before}\"{own}\"{after}");
+            led.extend(HeaderValue::from_str(&new));
+        }
+        headers.remove(WWW_AUTHENTICATE);
+        for challenge in led {
+            headers.append(WWW_AUTHENTICATE, challenge);
+        }
+    }
+
+    /// Answers a request to one of the paths of a login; `None`, and leaves the request, for any other.
+    pub(super) async fn answer(
+        &self,
+        request: &mut Option<Request<Incoming>>,
+        host: &str,
+    ) -> Option<Response<Body>> {
+        let path = request.as_ref()?.uri().path().to_owned();
+        let is_below = |known: &str| {
+            let rest = path.strip_prefix(known);
+            rest.is_some_and(|rest| rest.is_empty() || rest == "/" || rest == PATH)
+        };
+        let is_metadata = is_below(SERVER) || is_below(OPENID);
+        let is_known = is_below(RESOURCE)
+            || is_metadata
+            || ["/authorize", "/token", "/register"].contains(&&*path);
+        if !is_known {
+            return None;
+        }
+        let (parts, body) = request.take()?.into_parts();
+        let found = self.metadata().await;
+        let own = format!("http://{host}");
+        Some(match (&*path, parts.method) {
+            ("/authorize", Method::GET) => found.authorize(&own, parts.uri.query(), &self.origin()),
+            ("/token", Method::POST) => {
+                let place = found.place("token_endpoint");
+                self.post(place, "/token", &parts.headers, body, |form| {
+                    found.with_resource(&own, form)
+                })
+                .await
+            }
+            ("/register", Method::POST) => {
+                let place = found.place("registration_endpoint");
+                self.post(place, "/register", &parts.headers, body, str::to_owned)
+                    .await
+            }
+            (_, Method::GET) if is_metadata => shown(found.issuer_shown(&own)),
+            (_, Method::GET) if is_below(RESOURCE) => shown(found.server_shown(&own)),
+            _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
+        })
+    }
+
+    /// Sends a form of a client's on.
+    async fn post(
+        &self,
+        place: Option<String>,
+        usual: &str,
+        headers: &HeaderMap,
+        body: Incoming,
+        change: impl Fn(&str) -> String,
+    ) -> Response<Body> {
+        let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
+        let (Some(url), Ok(Read::Whole(form))) =
+            (self.trusted(&place), reply::read(body, MAX).await)
+        else {
+            return reply::empty(StatusCode::BAD_REQUEST);
+        };
+        let Ok(form) = str::from_utf8(&form) else {
+            return reply::empty(StatusCode::BAD_REQUEST);
+        };
+        let mut sent = HeaderMap::new();
+        for name in [AUTHORIZATION, CONTENT_TYPE, ACCEPT] {
+            if let Some(value) = headers.get(&name) {
+                let mut value = value.clone();
+                value.set_sensitive(true);
+                sent.insert(name, value);
+            }
+        }
+        let form = Bytes::from(change(form));
+        let answer = self.connection.elsewhere(&url, &Method::POST, sent, form);
+        match answer.await {
+            Ok(answer) => {
+                let (parts, body) = answer.into_parts();
+                let mut answer = Response::new(reply::passed(body));
+                *answer.status_mut() = parts.status;
+                for name in [CONTENT_TYPE, CACHE_CONTROL, WWW_AUTHENTICATE] {
+                    if let Some(value) = parts.headers.get(&name) {
+                        answer.headers_mut().insert(name, value.clone());
+                    }
+                }
+                answer
+            }
+            Err(_) => reply::empty(StatusCode::BAD_GATEWAY),
+        }
+    }
+
+    /// Reads the metadata of the server, and of its authorization server.
+    async fn metadata(&self) -> Metadata {
+        let named = self
+            .named
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let url = self.connection.url();
+        let candidates = named.map(|url| url.to_string()).into_iter().chain([
+            format!(
+                "{}{RESOURCE}{}",
+                self.origin(),
+                url.path().trim_end_matches('/')
+            ),
+            format!("{}{RESOURCE}", self.origin()),
+        ]);
+        let of_server = self.first(candidates).await;
+        let said = of_server.as_ref().and_then(|said| said.get("resource"));
+        let resource = said
+            .and_then(Value::as_str)
+            .map_or_else(|| format!("{}{}", self.origin(), url.path()), str::to_owned);
+        let issuer = of_server.as_ref().and_then(first_issuer);
+        let of_issuer = self
+            .first(places_of(&issuer.unwrap_or_else(|| self.origin())))
+            .await;
+        Metadata {
+            is_of_server: is_above(&resource, url),
+            resource,
+            of_server,
+            of_issuer,
+        }
+    }
+
+    /// The first object that one of the URLs has.
+    async fn first(&self, urls: impl IntoIterator<Item = String>) -> Option<Map<String, Value>> {
+        for url in urls {
+            let Some(url) = self.trusted(&url) else {
+                continue;
+            };
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            headers.insert(
+                HeaderName::from_static("mcp-protocol-version"),
+                HeaderValue::from_static("2025-11-25"),
+            );
+            let sent = self
+                .connection
+                .elsewhere(&url, &Method::GET, headers, Bytes::new());
+            let Ok(answer) = sent.await else { continue };
+            if !answer.status().is_success() {
+                continue;
+            }
+            let body = Limited::new(answer.into_body(), MAX).collect().await;
+            let object = body
+                .ok()
+                .map(|body| serde_json::from_slice(&body.to_bytes()));
+            if let Some(Ok(object)) = object {
+                return Some(object);
+            }
+        }
+        None
+    }
+
+    /// A URL that secrets may be sent to: over TLS, on the server's own host, or on this machine if the
+    /// server is there too.
+    fn trusted(&self, url: &str) -> Option<Uri> {
+        let url: Uri = url.parse().ok()?;
+        let server = self.connection.url();
+        let is_local = |url: &Uri| {
+            let host = url.host().unwrap_or_default();
+            ["localhost", "127.0.0.1", "[::1]"].contains(&host)
+        };
+        let is_trusted = url.scheme_str() == Some("https")
+            || url.scheme() == server.scheme() && url.host() == server.host()
+            || url.scheme_str() == Some("http") && is_local(&url) && is_local(server);
+        (is_trusted && url.host().is_some()).then_some(url)
+    }
+
+    /// The server's scheme, host and port.
+    fn origin(&self) -> String {
+        let url = self.connection.url();
+        let scheme = url.scheme_str().unwrap_or_default();
+        let authority = url.authority().map_or("", |authority| authority.as_str());
+        format!("{scheme}://{authority}")
+    }
+}
+
+fn shown(metadata: Option<Value>) -> Response<Body> {
+    match metadata {
+        Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
+        None => reply::empty(StatusCode::NOT_FOUND),
+    }
+}

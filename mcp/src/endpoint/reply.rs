@@ -1,0 +1,134 @@
+//! Bodies, and answers of the endpoint itself.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Incoming;
+use serde_json::json;
+
+pub(super) use crate::remote::connection::{Body, BoxError};
+
+/// A body of these bytes.
+pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
+    let body = Full::new(bytes.into()).map_err(|never| match never {});
+    body.boxed_unsync()
+}
+
+/// A body that passes as it comes.
+pub(super) fn passed(body: Incoming) -> Body {
+    body.map_err(BoxError::from).boxed_unsync()
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(full(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+/// An answer with a message.
+pub(super) fn json(status: StatusCode, message: String) -> Response<Body> {
+    let mut response = Response::new(full(message));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// An error of JSON-RPC's, of the request with this id in JSON.
+pub(super) fn error(
+    status: StatusCode,
+    code: i32,
+    message: &str,
+    id: Option<&str>,
+) -> Response<Body> {
+    json(status, error_text(code, message, id))
+}
+
+pub(super) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
+    let error = json!({"code": code, "message": format!("offcut: {message}")});
+    let id = id.unwrap_or("null");
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+/// A body that was read as far as a limit allows.
+pub(super) enum Read {
+    /// All of it.
+    Whole(Bytes),
+    /// It is longer than the limit: all of it, to be passed on as it comes.
+    Long(Body),
+}
+
+/// Reads at most `max` bytes of a body.
+///
+/// # Errors
+///
+/// The body broke off.
+pub(super) async fn read(mut body: Incoming, max: usize) -> Result<Read, BoxError> {
+    let mut frames = Vec::new();
+    let mut length = 0;
+    while length <= max {
+        let Some(frame) = body.frame().await else {
+            return Ok(Read::Whole(joined(frames, length)));
+        };
+        if let Ok(data) = frame?.into_data() {
+            length += data.len();
+            frames.push(data);
+        }
+    }
+    let read = futures_util::stream::iter(
+        frames
+            .into_iter()
+            .map(|data| Ok::<_, BoxError>(Frame::data(data))),
+    );
+    let rest = futures_util::stream::unfold(body, |mut body| async move {
+        let frame = body.frame().await?;
+        Some((frame.map_err(BoxError::from), body))
+    });
+    let all = futures_util::StreamExt::chain(read, rest);
+    Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
+}
+
+fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
+    if frames.len() == 1
+        && let Some(only) = frames.pop()
+    {
+        return only;
+    }
+    let mut all = Vec::with_capacity(length);
+    for frame in frames {
+        all.extend_from_slice(&frame);
+    }
+    all.into()
+}
+
+/// Headers that end with a connection, and those that the endpoint makes anew.
+const OWN: [HeaderName; 11] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::CONTENT_LENGTH,
+    header::HOST,
+    header::EXPECT,
+];
+
+/// Removes the headers that belong to one connection.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in OWN.iter().chain(&named) {
+        headers.remove(name);
+    }
+}

@@ -1,0 +1,306 @@
+//! One server over pipes, and the messages of its clients.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use offcut_json::{Node, View};
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::Instant;
+
+use super::reply::{Body, error_text};
+use super::routes::{Routes, UNREAD, Waiting};
+use super::streams::{Part, Reader, Streams};
+use crate::gateway::McpGateway;
+use crate::gateway::lines::{Lines, Piece};
+use crate::gateway::message::{Message, key, parse};
+use crate::remote::failure::INTERNAL_ERROR;
+
+const ENDED: &str = "the server has ended";
+/// Number of bytes between the endpoint and the gateway's pipes.
+const PIPE: usize = 64 * 1024;
+
+/// A server over pipes, for one client with a session or for all without one.
+pub(super) struct Session {
+    streams: Arc<Streams>,
+    routes: Routes,
+    /// `None` once the session has ended.
+    to_server: tokio::sync::Mutex<Option<DuplexStream>>,
+    gateway: Arc<McpGateway>,
+    /// Number of requests that were renamed.
+    renamed: AtomicU64,
+    used: Mutex<Instant>,
+}
+
+/// A request that the server has got.
+pub(super) struct Asked {
+    session: Arc<Session>,
+    reader: Reader,
+    key: String,
+    /// True if the server is told once nobody waits any more.
+    is_cancelled_by_leaving: bool,
+}
+
+impl Session {
+    /// A session with the pipes of the side that a gateway takes for its client.
+    pub(super) fn new(
+        gateway: Arc<McpGateway>,
+    ) -> (Arc<Self>, (DuplexStream, DuplexStream), DuplexStream) {
+        let (to_server, from_client) = duplex(PIPE);
+        let (to_client, from_server) = duplex(PIPE);
+        let session = Arc::new(Self {
+            streams: Arc::new(Streams::new(gateway.max_message)),
+            routes: Routes::default(),
+            to_server: tokio::sync::Mutex::new(Some(to_server)),
+            gateway,
+            renamed: AtomicU64::new(0),
+            used: Mutex::new(Instant::now()),
+        });
+        (session, (from_client, to_client), from_server)
+    }
+
+    /// Passes the server's messages to the streams that they belong to, until there are no more.
+    pub(super) async fn pass(&self, from_server: DuplexStream) {
+        let mut lines = Lines::new(from_server, self.gateway.max_message);
+        // The stream of a long message, and the answer that it is.
+        let mut long = (None, false);
+        while let Ok(Some(piece)) = lines.next().await {
+            let is_read = |stream| self.streams.is_read(stream);
+            match piece {
+                Piece::Line(line) if line.trim_ascii().is_empty() => {}
+                Piece::Line(line) => {
+                    let route = self.routes.of(line, is_read);
+                    let Some(stream) = route.stream else { continue };
+                    let bytes = route.message.as_deref().map_or(line, str::as_bytes);
+                    self.streams.put(stream, whole(bytes));
+                    if route.is_answer {
+                        self.streams.end(stream);
+                    }
+                }
+                Piece::Part {
+                    bytes,
+                    is_first,
+                    is_last,
+                } => {
+                    if is_first {
+                        long = self.routes.of_long(bytes, is_read);
+                    }
+                    let part = Part {
+                        bytes,
+                        is_first,
+                        is_last,
+                    };
+                    if let Some(stream) = long.0 {
+                        self.streams.put(stream, part);
+                    }
+                    if let (Some(stream), (true, true)) = (long.0, (is_last, long.1)) {
+                        self.streams.end(stream);
+                    }
+                }
+            }
+            self.streams.room().await;
+        }
+    }
+
+    /// Ends the session: the server's stdin is closed, and clients get no more.
+    pub(super) async fn close(&self) {
+        drop(self.to_server.lock().await.take());
+    }
+
+    /// Notes that the server has ended, and answers those who wait.
+    pub(super) async fn ended(&self) {
+        self.close().await;
+        for waiting in self.routes.take_all() {
+            let text = error_text(INTERNAL_ERROR, ENDED, Some(&waiting.id));
+            self.streams.put(waiting.stream, whole(text.as_bytes()));
+        }
+        self.streams.end_all();
+    }
+
+    /// Returns true if the server gets no more messages.
+    pub(super) async fn is_over(&self) -> bool {
+        self.to_server.lock().await.is_none()
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a client is there.
+    pub(super) fn touch(&self) {
+        *self.used() = Instant::now();
+    }
+
+    /// The time since which no client was there. `None` while one waits or listens.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let is_used = self.streams.is_any_read() || !self.routes.is_empty();
+        (!is_used).then(|| *self.used())
+    }
+
+    /// Sends a message to the server. Returns false if it has ended.
+    pub(super) async fn tell(&self, message: &[u8]) -> bool {
+        let mut line: Vec<u8> = message.trim_ascii().to_vec();
+        // In JSON, a line break is never a part of a value.
+        for byte in &mut line {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        line.push(b'\n');
+        let mut to_server = self.to_server.lock().await;
+        match to_server.as_mut() {
+            Some(pipe) => pipe.write_all(&line).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Sends a message to the server as its parts come, unread. Returns false if it has ended, or the
+    /// message has not come whole.
+    pub(super) async fn tell_long(&self, mut body: Body) -> bool {
+        let mut to_server = self.to_server.lock().await;
+        let Some(pipe) = to_server.as_mut() else {
+            return false;
+        };
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { break };
+            let mut bytes = frame.into_data().unwrap_or_default().to_vec();
+            for byte in &mut bytes {
+                if matches!(byte, b'\n' | b'\r') {
+                    *byte = b' ';
+                }
+            }
+            if pipe.write_all(&bytes).await.is_err() {
+                return false;
+            }
+        }
+        // One that broke off is not JSON, and must not run into the next.
+        pipe.write_all(b"\n").await.is_ok()
+    }
+
+    /// Sends a request to the server. Without a session, ids and progress tokens mean something to one
+    /// client alone, so the server sees others.
+    ///
+    /// # Errors
+    ///
+    /// A request with the same id still waits, or the server has ended.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        message: &[u8],
+        is_renamed: bool,
+        may_resume: bool,
+    ) -> Result<Asked, &'static str> {
+        const NO_REQUEST: &str = "this is not a request";
+        let json = parse(message).ok_or(NO_REQUEST)?;
+        let Message::Request { id, params, .. } = Message::read(&json) else {
+            return Err(NO_REQUEST);
+        };
+        let meta = params.and_then(|params| params.get("_meta"));
+        let token = meta.and_then(|meta| meta.get("progressToken"));
+        let nth = self.renamed.fetch_add(1, Ordering::Relaxed);
+        let own = format!("\"offcut-http-{nth}\"");
+        let own_key = own.trim_end_matches('"').to_owned();
+        let spelled = |node: Node<'_>| node.json().to_string();
+        let known = |node: Node<'_>| {
+            if is_renamed {
+                own_key.clone()
+            } else {
+                key(node)
+            }
+        };
+        let stream = self.streams.open(may_resume).ok_or(ENDED)?;
+        let waiting = Waiting {
+            stream,
+            id: spelled(id),
+            token: token.map(|token| (known(token), spelled(token))),
+            is_renamed,
+        };
+        let reader = self.streams.read(stream).ok_or(ENDED)?;
+        let key = known(id);
+        if self.routes.add(key.clone(), waiting).is_err() {
+            self.streams.end(stream);
+            return Err("a request with the same id still waits for its answer");
+        }
+        let asked = Asked {
+            session: self.clone(),
+            reader,
+            key,
+            is_cancelled_by_leaving: is_renamed,
+        };
+        let mut places = vec![id.range()];
+        places.extend(token.map(Node::range));
+        // From the last to the first, so that places stay.
+        places.sort_by_key(|place| std::cmp::Reverse(place.start));
+        let mut text = json.as_str().to_owned();
+        for place in places.into_iter().filter(|_| is_renamed) {
+            text.replace_range(place, &own);
+        }
+        if self.tell(text.as_bytes()).await {
+            Ok(asked)
+        } else {
+            Err(ENDED)
+        }
+    }
+
+    /// Opens the stream of an answer to a message that is too long to be read.
+    pub(super) fn ask_long(self: &Arc<Self>) -> Option<Asked> {
+        let stream = self.streams.open(false)?;
+        let nth = self.renamed.fetch_add(1, Ordering::Relaxed);
+        let key = format!("{UNREAD}{nth}");
+        let waiting = Waiting {
+            stream,
+            id: "null".to_owned(),
+            token: None,
+            is_renamed: false,
+        };
+        self.routes.add(key.clone(), waiting).ok()?;
+        Some(Asked {
+            reader: self.streams.read(stream)?,
+            session: self.clone(),
+            key,
+            is_cancelled_by_leaving: false,
+        })
+    }
+
+    /// Reads the server's own stream, or one that has broken off.
+    pub(super) fn listen(&self, after: Option<&str>) -> Option<Reader> {
+        match after {
+            Some(id) => self.streams.resume(id),
+            None => self.streams.read(super::streams::OWN),
+        }
+    }
+}
+
+impl Asked {
+    /// The next event of the answer as it is sent; `None` at its end.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        self.reader.next().await
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_cancelled_by_leaving || self.reader.is_over() {
+            return;
+        }
+        if self.session.routes.remove(&self.key).is_none() {
+            return;
+        }
+        let id = self.key.trim_start_matches('"');
+        let told = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"{id}"}}}}"#
+        );
+        let session = self.session.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { session.tell(told.as_bytes()).await });
+        }
+    }
+}
+
+fn whole(bytes: &[u8]) -> Part<'_> {
+    Part {
+        bytes,
+        is_first: true,
+        is_last: true,
+    }
+}

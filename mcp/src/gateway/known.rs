@@ -1,0 +1,103 @@
+//! The server as far as it is known: its tools, its tasks, and the reader's name among its tools.
+
+use std::collections::HashMap;
+
+use offcut::{ToolCall, ToolReduction};
+
+use super::settings::McpGateway;
+use super::tools::{Page, Tools};
+use crate::schema::OutputSchema;
+
+/// The reader's name where the server has a tool of the name that was set.
+const OTHER_NAME: &str = "read_stored_result";
+/// Maximum number of tasks whose tools are remembered.
+const MAX_TASKS: usize = 1024;
+
+/// A server as one client sees it.
+#[derive(Debug)]
+pub(super) struct KnownServer {
+    /// `None` if there is no name for the reader, so that nothing may be shortened.
+    pub(super) reduction: Option<ToolReduction>,
+    /// The session below the gateway's own, if results of different clients are kept apart.
+    session: Option<String>,
+    tools: Tools,
+    /// True once somebody has asked for the list of tools.
+    is_list_asked_for: bool,
+    /// Calls that have become tasks, by the tasks' ids.
+    tasks: HashMap<String, ToolCall>,
+}
+
+impl KnownServer {
+    pub(super) fn new(gateway: &McpGateway, session: Option<&str>) -> Self {
+        let reduction = gateway.reduction.as_ref();
+        Self {
+            reduction: reduction.map(|reduction| below(reduction.clone(), session)),
+            session: session.map(str::to_owned),
+            tools: Tools::default(),
+            is_list_asked_for: false,
+            tasks: HashMap::new(),
+        }
+    }
+
+    /// The schema of a tool's structured results.
+    pub(super) fn schema(&self, tool: &str) -> OutputSchema {
+        self.tools.schema(tool)
+    }
+
+    /// Notes that the list of tools is asked for. Returns true the first time.
+    pub(super) fn ask_for_list(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_list_asked_for, true)
+    }
+
+    /// The call that has become a task.
+    pub(super) fn task(&self, id: &str) -> Option<ToolCall> {
+        self.tasks.get(id).cloned()
+    }
+
+    pub(super) fn keep_task(&mut self, id: String, call: &ToolCall) {
+        if self.tasks.len() < MAX_TASKS {
+            self.tasks.insert(id, call.clone());
+        }
+    }
+
+    /// Learns the tools of a page, and gives the reader another name if one of them has its name.
+    pub(super) fn learn(&mut self, page: &Page, gateway: &McpGateway) {
+        self.tools.learn(page, &gateway.dropped);
+        let taken = self
+            .reduction
+            .as_ref()
+            .and_then(reader)
+            .filter(|name| self.tools.has(name));
+        let Some(taken) = taken.map(str::to_owned) else {
+            return;
+        };
+        let names = (1..100).map(|nth| match nth {
+            1 => OTHER_NAME.to_owned(),
+            _ => format!("{OTHER_NAME}_{nth}"),
+        });
+        let free = names.into_iter().find(|name| !self.tools.has(name));
+        let renamed = gateway.renamed.as_ref().zip(free);
+        let renamed = renamed.and_then(|(renamed, name)| renamed(&name));
+        self.reduction = renamed.map(|reduction| below(reduction, self.session.as_deref()));
+        (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
+            Some(name) => {
+                format!("the server has a tool {taken:?}, so the reader is called {name:?}")
+            }
+            None => format!(
+                "the server has a tool {taken:?}, so results stay whole: give the reader another name with `read_file_tool_name`"
+            ),
+        });
+    }
+}
+
+fn below(reduction: ToolReduction, session: Option<&str>) -> ToolReduction {
+    match session {
+        Some(id) => reduction.session(id),
+        None => reduction,
+    }
+}
+
+/// The name of a reduction's reader.
+pub(super) fn reader(reduction: &ToolReduction) -> Option<&str> {
+    reduction.settings().read_file_tool_name.as_deref()
+}

@@ -1,0 +1,391 @@
+//! Clients over HTTP on loopback, with servers over pipes behind the endpoint.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+mod http_client;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{hint_in, log, logged, reduction};
+use http_client::{Client, SESSION, listen};
+use offcut_mcp::{McpEndpoint, McpGateway, run};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::sync::mpsc;
+
+/// The server's end of its pipes.
+struct Server {
+    lines: tokio::io::Lines<BufReader<DuplexStream>>,
+    to_client: DuplexStream,
+}
+
+impl Server {
+    /// The next message; `None` once the client has gone.
+    async fn next(&mut self) -> Option<Value> {
+        let line = self.lines.next_line().await.unwrap()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    async fn say(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.to_client.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn answer(&mut self, request: &Value, result: &Value) {
+        let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        self.say(&answer).await;
+    }
+}
+
+/// An endpoint, and the servers that it starts.
+async fn hosting(gateway: McpGateway) -> (Client, mpsc::UnboundedReceiver<Server>) {
+    let (started, servers) = mpsc::unbounded_channel();
+    let endpoint = McpEndpoint::hosting(Arc::new(gateway), move |conversation, client| {
+        let started = started.clone();
+        async move {
+            let (to_server, server_in) = duplex(4096);
+            let (server_out, from_server) = duplex(4096);
+            let server = Server {
+                lines: BufReader::new(server_in).lines(),
+                to_client: server_out,
+            };
+            _ = started.send(server);
+            _ = run(&conversation, client, (from_server, to_server)).await;
+        }
+    });
+    (listen(endpoint).await, servers)
+}
+
+fn request(id: u32, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn call(id: u32, tool: &str) -> Value {
+    request(id, "tools/call", &json!({"name": tool, "arguments": {}}))
+}
+
+fn long_result() -> Value {
+    json!({"content": [{"type": "text", "text": log()}]})
+}
+
+/// Begins a session. Returns its server.
+async fn session(client: &mut Client, servers: &mut mpsc::UnboundedReceiver<Server>) -> Server {
+    let opening = request(0, "initialize", &json!({"protocolVersion": "2025-11-25"}));
+    let mut answer = client.post(&opening).await;
+    let mut server = servers.recv().await.unwrap();
+    let seen = server.next().await.unwrap();
+    assert_eq!(seen, opening);
+    let result = json!({"protocolVersion": "2025-11-25"});
+    server.answer(&seen, &result).await;
+    assert_eq!(answer.message().await.unwrap()["result"], result);
+    assert_eq!(answer.message().await, None, "the stream has ended");
+    client.set(SESSION, answer.header(SESSION).unwrap());
+    client.set("mcp-protocol-version", "2025-11-25");
+    let listed = request(1, "tools/list", &json!({}));
+    let mut answer = client.post(&listed).await;
+    let seen = server.next().await.unwrap();
+    let tools = json!({"tools": [{"name": "log", "inputSchema": {"type": "object"}}]});
+    server.answer(&seen, &tools).await;
+    let answer = answer.message().await.unwrap();
+    assert_eq!(answer["result"]["tools"][1]["name"], "read_file");
+    server
+}
+
+#[tokio::test]
+async fn a_session_has_a_server_of_its_own_and_long_results_are_shortened() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let mut answer = client.post(&call(2, "log")).await;
+    let seen = server.next().await.unwrap();
+    server.answer(&seen, &long_result()).await;
+    let shown = answer.message().await.unwrap();
+    assert_eq!(shown["id"], 2);
+    let hint = hint_in(&shown).unwrap();
+    let path = hint.location.unwrap().as_str().to_owned();
+    let read = json!({"name": "read_file", "arguments": {"path": path, "offset": 500}});
+    let mut page = client.post(&request(3, "tools/call", &read)).await;
+    let page = page.message().await.unwrap().to_string();
+    assert!(page.contains("00499"), "{page}");
+
+    // A notification has no answer.
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/x"});
+    assert_eq!(client.post(&told).await.status, 202);
+    assert_eq!(server.next().await.unwrap(), told);
+
+    // Another client has another server.
+    let mut other = client.like();
+    other.unset(SESSION);
+    let mut second = session(&mut other, &mut servers).await;
+    assert_eq!(client.delete().await.status, 200);
+    assert_eq!(server.next().await, None, "its client has gone");
+    assert_eq!(client.post(&call(4, "log")).await.status, 404);
+    let mut answer = other.post(&call(4, "short")).await;
+    let seen = second.next().await.unwrap();
+    second.answer(&seen, &json!({"content": []})).await;
+    assert_eq!(answer.message().await.unwrap()["id"], 4);
+}
+
+#[tokio::test]
+async fn messages_come_by_the_streams_that_they_belong_to() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let mut own = client.get(None).await;
+    let mut ask = async |id: u32| {
+        let params = json!({"name": "short", "_meta": {"progressToken": format!("t{id}")}});
+        let answer = client.post(&request(id, "tools/call", &params)).await;
+        let seen = server.next().await.unwrap();
+        (answer, seen)
+    };
+    let ((mut first, one), (mut second, two)) = (ask(11).await, ask(12).await);
+    let progress = |token: &str| json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}});
+    let asked = json!({"jsonrpc": "2.0", "id": "s", "method": "roots/list"});
+    for message in [&progress("t12"), &progress("t11"), &asked] {
+        server.say(message).await;
+    }
+    assert_eq!(first.message().await.unwrap(), progress("t11"));
+    assert_eq!(second.message().await.unwrap(), progress("t12"));
+    // It names no request, and there are two.
+    assert_eq!(own.message().await.unwrap(), asked);
+    let roots = json!({"jsonrpc": "2.0", "id": "s", "result": {"roots": []}});
+    assert_eq!(client.post(&roots).await.status, 202);
+    assert_eq!(server.next().await.unwrap(), roots);
+    server.answer(&two, &json!({"content": []})).await;
+    assert_eq!(second.message().await.unwrap()["id"], 12);
+    // The only request that is left.
+    server.say(&asked).await;
+    server.answer(&one, &json!({"content": []})).await;
+    assert_eq!(first.message().await.unwrap(), asked);
+    assert_eq!(first.message().await.unwrap()["id"], 11);
+    assert_eq!(first.message().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_taken_up_after_the_last_event() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let params = json!({"name": "short", "_meta": {"progressToken": 1}});
+    let mut answer = client.post(&request(5, "tools/call", &params)).await;
+    // An event without a message is the first.
+    let (id, message) = answer.event().await.unwrap();
+    assert_eq!((id.as_str(), message), ("3-0", None));
+    let seen = server.next().await.unwrap();
+    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}});
+    server.say(&progress).await;
+    let (id, message) = answer.event().await.unwrap();
+    assert_eq!(message.unwrap(), progress);
+    drop(answer);
+    server.answer(&seen, &json!({"content": []})).await;
+    let mut again = client.get(Some(&id)).await;
+    assert_eq!(again.message().await.unwrap()["id"], 5);
+    assert_eq!(again.message().await, None, "it has ended");
+    // From the beginning.
+    let mut again = client.get(Some("3-0")).await;
+    assert_eq!(again.message().await.unwrap(), progress);
+    assert_eq!(again.message().await.unwrap()["id"], 5);
+    for unknown in ["3-7", "99-0", "x", "3-18446744073709551615"] {
+        assert_eq!(client.get(Some(unknown)).await.status, 400, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn messages_wait_for_a_client_that_does_not_listen_yet() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let asked = json!({"jsonrpc": "2.0", "id": "s", "method": "ping"});
+    server.say(&asked).await;
+    // Its answer shows that the endpoint has read both.
+    let mut answer = client.post(&call(6, "short")).await;
+    let seen = server.next().await.unwrap();
+    server.answer(&seen, &json!({"content": []})).await;
+    assert_eq!(answer.message().await.unwrap()["id"], 6);
+    let mut own = client.get(None).await;
+    assert_eq!(own.message().await.unwrap(), asked);
+    // A second listener takes the place of the first.
+    let mut second = client.get(None).await;
+    assert_eq!(own.message().await, None);
+    server.say(&asked).await;
+    assert_eq!(second.message().await.unwrap(), asked);
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_server_that_dies_get_an_error() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let mut answer = client.post(&call(7, "short")).await;
+    server.next().await.unwrap();
+    drop(server);
+    let error = answer.message().await.unwrap();
+    assert_eq!(
+        (&error["id"], &error["error"]["code"]),
+        (&json!(7), &json!(-32603))
+    );
+    assert_eq!(answer.message().await, None);
+    assert_eq!(client.post(&call(8, "short")).await.status, 404);
+}
+
+fn without_session(id: u32, tool: &str) -> Value {
+    let meta =
+        json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "mine"});
+    request(
+        id,
+        "tools/call",
+        &json!({"name": tool, "arguments": {}, "_meta": meta}),
+    )
+}
+
+#[tokio::test]
+async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    client.set("mcp-protocol-version", "2026-07-28");
+    client.set("mcp-method", "tools/call");
+    client.set("mcp-name", "log");
+    let mut other = client.like();
+    let mut first = client.post(&without_session(1, "log")).await;
+    let mut server = servers.recv().await.unwrap();
+    // The gateway asks for the tools first.
+    let listed = server.next().await.unwrap();
+    assert_eq!(listed["method"], "tools/list");
+    let tools = json!({"tools": [{"name": "log", "inputSchema": {"type": "object"}}]});
+    server.answer(&listed, &tools).await;
+    let one = server.next().await.unwrap();
+    let mut second = other.post(&without_session(1, "log")).await;
+    let two = server.next().await.unwrap();
+    assert_ne!(one["id"], two["id"]);
+    let token = |seen: &Value| seen["params"]["_meta"]["progressToken"].clone();
+    assert_ne!(token(&one), token(&two));
+    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token(&two), "progress": 1}});
+    server.say(&progress).await;
+    server
+        .answer(&two, &json!({"content": [{"type": "text", "text": "two"}]}))
+        .await;
+    server.answer(&one, &long_result()).await;
+    let shown = second.message().await.unwrap();
+    assert_eq!(shown["params"]["progressToken"], "mine");
+    let shown = second.message().await.unwrap();
+    assert_eq!(
+        (&shown["id"], &shown["result"]["content"][0]["text"]),
+        (&json!(1), &json!("two"))
+    );
+    let shown = first.message().await.unwrap();
+    assert_eq!(shown["id"], 1);
+    assert!(hint_in(&shown).is_some(), "it is stored");
+
+    // Who leaves has cancelled.
+    let third = client.post(&without_session(2, "log")).await;
+    let seen = server.next().await.unwrap();
+    drop(third);
+    drop(client);
+    let told = server.next().await.unwrap();
+    assert_eq!(
+        (&told["method"], &told["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &seen["id"])
+    );
+    // Headers have to say what the message says.
+    other.set("mcp-name", "other");
+    assert_eq!(other.post(&without_session(3, "log")).await.status, 400);
+    other.set("mcp-name", "log");
+    other.unset("mcp-method");
+    assert_eq!(other.post(&without_session(3, "log")).await.status, 400);
+}
+
+#[tokio::test]
+async fn m5_requests_that_may_come_from_elsewhere_are_refused() {
+    let started = Arc::new(AtomicUsize::new(0));
+    let counted = started.clone();
+    let gateway = Arc::new(McpGateway::new(reduction()));
+    let endpoint = McpEndpoint::hosting(gateway, move |_, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async {}
+    });
+    let mut client = listen(
+        endpoint
+            .allow_host("box.lan")
+            .allow_origin("https://app.example"),
+    )
+    .await;
+    let opening = request(0, "initialize", &json!({}));
+    let own = client.authority();
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("host", "10.0.0.1"),
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+    ] {
+        client.set(name, value);
+        assert_eq!(client.post(&opening).await.status, 403, "{name}: {value}");
+        client.unset(name);
+    }
+    for (name, value, status) in [
+        ("accept", "application/json", 406),
+        ("content-type", "text/plain", 415),
+        ("mcp-protocol-version", "1.0", 400),
+        (SESSION, "unknown", 404),
+    ] {
+        let before = client.get_header(name);
+        client.set(name, value);
+        assert_eq!(client.post(&call(1, "x")).await.status, status, "{name}");
+        match before {
+            Some(before) => client.set(name, &before),
+            None => client.unset(name),
+        }
+    }
+    assert_eq!(
+        client.post(&call(1, "x")).await.status,
+        400,
+        "there is no session"
+    );
+    for body in ["", "{", "[]", "1", r#"{"id":1,"id":2,"method":"a"}"#] {
+        assert_eq!(
+            client.send("POST", "/mcp", body).await.status,
+            400,
+            "{body}"
+        );
+    }
+    assert_eq!(client.send("PUT", "/mcp", "").await.status, 405);
+    assert_eq!(client.send("GET", "/other", "").await.status, 404);
+    assert_eq!(started.load(Ordering::Relaxed), 0, "no server was started");
+
+    for (name, value) in [
+        ("host", "box.lan:1".to_owned()),
+        ("origin", "https://app.example".to_owned()),
+        ("origin", format!("http://{own}")),
+    ] {
+        client.set(name, &value);
+        let answer = client.post(&opening).await;
+        assert_eq!(answer.status, 200, "{name}: {value}");
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed.is_some(), value == "https://app.example");
+        client.unset(name);
+    }
+    client.set("origin", "https://app.example");
+    client.set("access-control-request-headers", "mcp-session-id");
+    let answer = client.send("OPTIONS", "/mcp", "").await;
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-headers")),
+        (204, Some("mcp-session-id"))
+    );
+}
+
+#[tokio::test]
+async fn messages_over_the_maximum_pass_unread() {
+    let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(10_000));
+    let gateway = Arc::into_inner(gateway).unwrap();
+    let (mut client, mut servers) = hosting(gateway).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let text = "x".repeat(300_000);
+    let long = json!({"jsonrpc": "2.0", "id": 9, "method": "x", "params": {"text": text}});
+    let sent = client.post(&long);
+    let (mut answer, seen) = tokio::join!(sent, server.next());
+    assert_eq!(seen.unwrap(), long);
+    let result = json!({"content": [{"type": "text", "text": text}]});
+    let said = json!({"jsonrpc": "2.0", "id": 9, "result": result});
+    let (received, ()) = tokio::join!(answer.message(), server.say(&said));
+    assert_eq!(received.unwrap(), said);
+    assert_eq!(answer.message().await, None);
+    let lines = lines.lock().unwrap();
+    assert!(
+        lines.iter().any(|line| line.contains("a client")),
+        "{lines:?}"
+    );
+}

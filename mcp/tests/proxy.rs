@@ -1,0 +1,400 @@
+//! Clients over HTTP on loopback, with a server over HTTP behind the endpoint.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+mod http_client;
+mod http_server;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Response;
+use common::{hint_in, log, logged, reduction};
+use http_client::{Client, SESSION, listen};
+use http_server::{Answer, Seen, Server, events, json_answer, result, status};
+use offcut_mcp::{McpEndpoint, McpGateway};
+use serde_json::{Value, json};
+
+fn request(id: u32, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn call(id: u32, tool: &str) -> Value {
+    request(id, "tools/call", &json!({"name": tool, "arguments": {}}))
+}
+
+fn read(id: u32, path: &str) -> Value {
+    let arguments = json!({"path": path, "offset": 500});
+    request(
+        id,
+        "tools/call",
+        &json!({"name": "read_file", "arguments": arguments}),
+    )
+}
+
+/// A server that gives a session, and long results in JSON.
+fn usual(seen: &Seen) -> Answer {
+    match &*seen.name() {
+        "initialize" => {
+            let mut answer = json_answer(&result(seen, &json!({"protocolVersion": "2025-11-25"})));
+            let id = format!("s-{}", seen.header("authorization").unwrap_or("none").len());
+            answer.headers_mut().insert(SESSION, id.parse().unwrap());
+            answer
+        }
+        "tools/list" => {
+            let tools = json!([{"name": "log", "inputSchema": {"type": "object"}}]);
+            json_answer(&result(seen, &json!({"tools": tools})))
+        }
+        "tools/call" => json_answer(&result(
+            seen,
+            &json!({"content": [{"type": "text", "text": log()}]}),
+        )),
+        "ping" => json_answer(&result(seen, &json!({}))),
+        _ => status(202),
+    }
+}
+
+async fn before(server: &Server) -> Client {
+    let gateway = Arc::new(McpGateway::new(reduction()));
+    listen(McpEndpoint::before(gateway, server.remote()).unwrap()).await
+}
+
+/// The place of the stored result that an answer leads to.
+async fn stored(mut answer: http_client::Answer) -> String {
+    let shown = answer.message().await.unwrap();
+    hint_in(&shown)
+        .unwrap()
+        .location
+        .unwrap()
+        .as_str()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn requests_pass_with_their_headers_and_long_results_are_shortened() {
+    let server = Server::start(usual).await;
+    let mut client = before(&server).await;
+    client.set("x-of-client", "kept");
+    client.set("accept-encoding", "gzip");
+    client.set("cookie", "a=b");
+    let mut answer = client.post(&request(0, "initialize", &json!({}))).await;
+    let id = answer.header(SESSION).unwrap().to_owned();
+    assert_eq!(answer.message().await.unwrap()["id"], 0);
+    client.set(SESSION, &id);
+    // The gateway asks for the tools first.
+    let path = stored(client.post(&call(1, "log")).await).await;
+    assert_eq!(server.names(), ["initialize", "tools/list", "tools/call"]);
+    let page = client.post(&read(2, &path)).await.body().await;
+    assert!(
+        page.contains("00499") && page.contains("\"id\":2"),
+        "{page}"
+    );
+    let listed = client
+        .post(&request(3, "tools/list", &json!({})))
+        .await
+        .body()
+        .await;
+    assert!(listed.contains("read_file"), "{listed}");
+    assert_eq!(
+        client
+            .post(&json!({"method": "notifications/x"}))
+            .await
+            .status,
+        202
+    );
+    assert_eq!(client.delete().await.status, 202);
+    let seen = server.seen();
+    assert_eq!(seen.len(), 6, "the server does not see the reader");
+    for one in [&seen[0], &seen[2], &seen[5]] {
+        assert_eq!(one.header("x-of-client"), Some("kept"));
+        assert_eq!(one.header("cookie"), Some("a=b"));
+        assert_eq!(one.header("accept-encoding"), None);
+        assert_eq!(one.header("host"), server.url.split('/').nth(2));
+    }
+    for one in &seen[1..] {
+        assert_eq!(one.header(SESSION), Some(&*id));
+    }
+    assert_eq!(seen[5].method, "DELETE");
+}
+
+#[tokio::test]
+async fn a_stream_passes_byte_for_byte_but_for_a_long_result() {
+    let said = |id: &Value| {
+        let long = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": log()}]}});
+        format!(
+            ": hello\n\nid: 1\nretry: 20\ndata:\n\nevent: ping\r\ndata: {{\"id\":{id}}}\r\n\r\nid: 2\ndata: {{\"method\" : \"x\",\ndata:\"n\":1.00}}\n\nid: 3\nevent: message\ndata: {long}\n\ndata: cut"
+        )
+    };
+    let server = Server::start(move |seen| match &*seen.name() {
+        "tools/call" => events(&said(&seen.message()["id"]), false),
+        "GET" => events(&said(&json!(7)), false),
+        _ => usual(seen),
+    })
+    .await;
+    let mut client = before(&server).await;
+    client.post(&request(0, "initialize", &json!({}))).await;
+    client.set(SESSION, "s-4");
+    let bare = said(&json!(1));
+    let passed = client.post(&call(1, "log")).await.body().await;
+    let (start, end) = (
+        bare.find("data: {\"id\":1")
+            .unwrap_or_else(|| bare.find("data: {\"jsonrpc").unwrap()),
+        "\n\ndata: cut",
+    );
+    assert_eq!(passed[..start], bare[..start]);
+    assert!(passed.ends_with(end));
+    let shown: Value = serde_json::from_str(&passed[start + 6..passed.len() - end.len()]).unwrap();
+    assert!(hint_in(&shown).is_some() && shown["id"] == 1);
+
+    // The answer of a call whose stream has broken off comes by another.
+    let server_side = Server::start(move |seen| match &*seen.name() {
+        "tools/call" => events("id: 1\ndata:\n\n", true),
+        "GET" => {
+            let long = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": log()}]}});
+            events(&format!("id: 2\ndata: {long}\n\n"), false)
+        }
+        _ => usual(seen),
+    })
+    .await;
+    let mut client = before(&server_side).await;
+    client.post(&request(0, "initialize", &json!({}))).await;
+    client.set(SESSION, "s-4");
+    let mut broken = client.post(&call(7, "log")).await;
+    assert_eq!(broken.event().await.unwrap(), ("1".to_owned(), None));
+    drop(broken);
+    let mut again = client.get(Some("1")).await;
+    assert!(hint_in(&again.message().await.unwrap()).is_some());
+    let seen = server_side.seen();
+    assert_eq!(seen.last().unwrap().header("last-event-id"), Some("1"));
+}
+
+#[tokio::test]
+async fn m6_no_client_reads_what_another_has_stored() {
+    let server = Server::start(|seen| match seen.header("authorization") {
+        Some("Bearer a" | "Bearer a2" | "Bearer bb") => usual(seen),
+        _ => status(401),
+    })
+    .await;
+    let mut one = before(&server).await;
+    let mut other = one.like();
+    one.set("authorization", "Bearer a");
+    other.set("authorization", "Bearer bb");
+    for client in [&mut one, &mut other] {
+        let answer = client.post(&request(0, "initialize", &json!({}))).await;
+        let id = answer.header(SESSION).unwrap().to_owned();
+        client.set(SESSION, &id);
+    }
+    let path = stored(one.post(&call(1, "log")).await).await;
+    let page = one.post(&read(2, &path)).await.body().await;
+    assert!(page.contains("00499"), "{page}");
+    let page = other.post(&read(2, &path)).await.body().await;
+    assert!(
+        page.contains("\"isError\":true") && !page.contains("00499"),
+        "{page}"
+    );
+    // Without a session too.
+    let mut stateless = one.like();
+    stateless.unset(SESSION);
+    stateless.set("authorization", "Bearer bb");
+    let page = stateless.post(&read(2, &path)).await.body().await;
+    assert!(page.contains("\"isError\":true"), "{page}");
+    stateless.set("authorization", "Bearer a");
+    let page = stateless.post(&read(2, &path)).await.body().await;
+    assert!(page.contains("00499"), "the same credentials: {page}");
+
+    // A new token in the same session reads on once the server has accepted it, and one that it does not
+    // know is refused though the server does not see the reader.
+    one.set("authorization", "Bearer a2");
+    let page = one.post(&read(3, &path)).await.body().await;
+    assert!(page.contains("00499"), "{page}");
+    assert_eq!(server.names().last().unwrap(), "ping");
+    one.set("authorization", "Bearer stolen");
+    assert_eq!(one.post(&read(4, &path)).await.status, 401);
+    one.unset("authorization");
+    assert_eq!(one.post(&read(5, &path)).await.status, 401);
+}
+
+#[tokio::test]
+async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
+    let server = Server::start(|seen| {
+        let head = Response::builder();
+        match seen.message()["id"].as_u64() {
+            Some(1) => head.status(429).header("retry-after", "7").body("slow".into()),
+            Some(2) => head
+                .header("content-type", "application/json")
+                .header("content-encoding", "gzip")
+                .body("\u{1f}".into()),
+            Some(3) => head.status(302).header("location", "http://evil.example/").body(Body::empty()),
+            Some(4) => {
+                let text = json!({"id": 4, "result": {"content": [{"type": "text", "text": "x".repeat(100_000)}]}});
+                return json_answer(&text);
+            }
+            _ => return status(202),
+        }
+        .unwrap()
+    })
+    .await;
+    let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(20_000));
+    let client = listen(McpEndpoint::before(gateway, server.remote()).unwrap()).await;
+    let listed = |id| request(id, "tools/list", &json!({}));
+    let answer = client.post(&listed(1)).await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (429, Some("7"))
+    );
+    assert_eq!(answer.body().await, "slow");
+    let answer = client.post(&listed(2)).await;
+    assert_eq!(answer.header("content-encoding"), Some("gzip"));
+    assert_eq!(answer.body().await, "\u{1f}");
+    let answer = client.post(&listed(3)).await;
+    assert_eq!((answer.status, answer.header("location")), (502, None));
+    assert!(answer.body().await.contains("\"id\":3"));
+    let answer = client.post(&listed(4)).await;
+    assert_eq!(
+        answer.body().await.len(),
+        100_000 + r#"{"id":4,"result":{"content":[{"type":"text","text":""}]}}"#.len()
+    );
+    let long = json!({"id": 5, "method": "x", "params": "y".repeat(100_000)});
+    assert_eq!(client.post(&long).await.status, 202);
+    assert_eq!(server.seen().last().unwrap().body, long.to_string());
+    let lines = lines.lock().unwrap();
+    for from in [
+        "of a client is longer",
+        "of the server is longer",
+        "compressed",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.contains(from)),
+            "{from}: {lines:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_leads_a_client_to_the_servers_authorization_server() {
+    let issuer = Server::start(|seen| match &*seen.path {
+        "/.well-known/oauth-authorization-server/t" => {
+            let issuer = format!("http://{}", seen.header("host").unwrap());
+            json_answer(&json!({
+                "issuer": format!("{issuer}/t"),
+                "authorization_endpoint": format!("{issuer}/t/authorize?tenant=1"),
+                "token_endpoint": format!("{issuer}/t/token"),
+                "registration_endpoint": format!("{issuer}/t/register"),
+            }))
+        }
+        "/t/token" => json_answer(&json!({"access_token": "secret", "token_type": "Bearer"})),
+        _ => status(404),
+    })
+    .await;
+    let at = issuer.url.trim_end_matches("/mcp").to_owned();
+    let named = format!("{at}/t");
+    let server = Server::start(move |seen| {
+        let own = format!("http://{}", seen.header("host").unwrap());
+        if seen.path == "/elsewhere" {
+            return json_answer(&json!({"resource": format!("{own}/mcp"), "authorization_servers": [named], "scopes_supported": ["x"]}));
+        }
+        let mut answer = status(401);
+        let challenge = format!("Bearer resource_metadata=\"{own}/elsewhere\", scope=\"x\"");
+        answer.headers_mut().insert("www-authenticate", challenge.parse().unwrap());
+        answer
+    })
+    .await;
+    let client = before(&server).await;
+    let own = format!("http://{}", client.authority());
+    let answer = client.post(&request(0, "initialize", &json!({}))).await;
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    let expected = format!("Bearer resource_metadata=\"{own}{metadata}\", scope=\"x\"");
+    assert_eq!(
+        (answer.status, answer.header("www-authenticate")),
+        (401, Some(&*expected))
+    );
+    let get = async |path: &str| client.send("GET", path, "").await;
+    let shown: Value = serde_json::from_str(&get(metadata).await.body().await).unwrap();
+    assert_eq!(
+        shown,
+        json!({"resource": format!("{own}/mcp"), "authorization_servers": [own], "scopes_supported": ["x"]})
+    );
+    let shown = get("/.well-known/oauth-authorization-server")
+        .await
+        .body()
+        .await;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["issuer"], own);
+    assert_eq!(shown["registration_endpoint"], format!("{at}/t/register"));
+
+    // What is asked of the authorization server is for the server's own URL.
+    let encoded = own.replace(':', "%3A").replace('/', "%2F") + "%2Fmcp";
+    let path = format!("/authorize?client_id=1&resource={encoded}");
+    let answer = get(&path).await;
+    let server_url = server.url.replace(':', "%3A").replace('/', "%2F");
+    let expected = format!("{at}/t/authorize?tenant=1&client_id=1&resource={server_url}");
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (302, Some(&*expected))
+    );
+    let mut form = client.like();
+    form.set("content-type", "application/x-www-form-urlencoded");
+    form.set("authorization", "Basic abc");
+    let answer = form
+        .send("POST", "/token", &format!("code=1&resource={encoded}"))
+        .await;
+    assert!(answer.body().await.contains("secret"));
+    let seen = issuer.seen();
+    let token = seen.last().unwrap();
+    assert_eq!(token.body, format!("code=1&resource={server_url}"));
+    assert_eq!(token.header("authorization"), Some("Basic abc"));
+    assert!(
+        seen[..seen.len() - 1]
+            .iter()
+            .all(|one| one.header("authorization").is_none())
+    );
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_names_itself_is_shown_as_it_is() {
+    let server = Server::start(|seen| {
+        let own = format!("http://{}", seen.header("host").unwrap());
+        match &*seen.path {
+            "/.well-known/oauth-protected-resource/mcp" => json_answer(
+                &json!({"resource": format!("{own}/mcp"), "authorization_servers": [own]}),
+            ),
+            "/.well-known/oauth-authorization-server" => json_answer(
+                &json!({"issuer": own, "authorization_response_iss_parameter_supported": true}),
+            ),
+            _ => status(404),
+        }
+    })
+    .await;
+    let client = before(&server).await;
+    let shown = client
+        .send("GET", "/.well-known/oauth-protected-resource/mcp", "")
+        .await;
+    let shown: Value = serde_json::from_str(&shown.body().await).unwrap();
+    assert_eq!(
+        shown["authorization_servers"][0],
+        server.url.trim_end_matches("/mcp")
+    );
+    // A server that says that it is another one is shown as it is, for the client to refuse.
+    let liar = Server::start(|seen| match &*seen.path {
+        "/.well-known/oauth-protected-resource/mcp" => {
+            json_answer(&json!({"resource": "https://evil.example/mcp"}))
+        }
+        _ => status(404),
+    })
+    .await;
+    let client = before(&liar).await;
+    let shown = client
+        .send("GET", "/.well-known/oauth-protected-resource/mcp", "")
+        .await;
+    let shown: Value = serde_json::from_str(&shown.body().await).unwrap();
+    assert_eq!(shown["resource"], "https://evil.example/mcp");
+    // A server without metadata has none here.
+    let bare = Server::start(|_| status(404)).await;
+    let client = before(&bare).await;
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/openid-configuration",
+    ] {
+        assert_eq!(client.send("GET", path, "").await.status, 404);
+    }
+}

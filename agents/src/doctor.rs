@@ -4,6 +4,7 @@ mod codex;
 mod coverage;
 mod finding;
 mod probe;
+mod servers;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +36,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
             "change what it names, then try again",
         )),
     }
+    findings.extend(servers::findings(installation));
     findings
 }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use offcut::backend::Fs;
 use serde_json::Value;
 
-use file::AgentFile;
+pub(crate) use file::AgentFile;
 use jsonc::Addition;
 use place::Content;
 use record::{Record, Stored};

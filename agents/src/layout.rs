@@ -106,6 +106,12 @@ pub fn agent_home(agent: Agent) -> Option<PathBuf> {
     }
 }
 
+/// The file in which Claude Code keeps the user's MCP servers, among others. `None` if it is unknown.
+pub(crate) fn claude_code_state() -> Option<PathBuf> {
+    let folder = folder("CLAUDE_CONFIG_DIR").or_else(|| folder("HOME"))?;
+    Some(folder.join(".claude.json"))
+}
+
 /// The folder of OpenCode's settings and plug-ins. `None` if it is unknown.
 pub(crate) fn opencode_settings() -> Option<PathBuf> {
     let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));

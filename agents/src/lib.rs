@@ -10,6 +10,7 @@ pub mod install;
 pub mod journal;
 pub mod layout;
 pub mod log;
+pub mod servers;
 pub mod shell;
 pub mod transcripts;
 

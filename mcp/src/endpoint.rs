@@ -3,6 +3,7 @@
 mod access;
 mod clients;
 mod events;
+mod headers;
 mod hosted;
 mod login;
 mod proxy;
@@ -76,7 +77,7 @@ pub struct McpEndpoint {
     servers: Servers,
 }
 
-/// The servers behind an endpoint.
+/// The servers of an endpoint.
 enum Servers {
     Remote(Box<Proxy>),
     Hosted(Hosted),

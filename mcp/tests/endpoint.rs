@@ -1,4 +1,4 @@
-//! Clients over HTTP on loopback, with servers over pipes behind the endpoint.
+//! Clients over HTTP on loopback, with an endpoint in front of servers over pipes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -222,6 +222,11 @@ async fn those_who_wait_for_a_server_that_dies_get_an_error() {
     );
     assert_eq!(answer.message().await, None);
     assert_eq!(client.post(&call(8, "short")).await.status, 404);
+    // One that never was there.
+    let gateway = Arc::new(McpGateway::new(reduction()));
+    let client = listen(McpEndpoint::hosting(gateway, |_, _| async {})).await;
+    let mut answer = client.post(&request(0, "initialize", &json!({}))).await;
+    assert_eq!(answer.message().await.unwrap()["error"]["code"], -32603);
 }
 
 fn without_session(id: u32, tool: &str) -> Value {
@@ -271,7 +276,7 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
     assert_eq!(shown["id"], 1);
     assert!(hint_in(&shown).is_some(), "it is stored");
 
-    // Who leaves has cancelled.
+    // A client that leaves has cancelled.
     let third = client.post(&without_session(2, "log")).await;
     let seen = server.next().await.unwrap();
     drop(third);
@@ -296,7 +301,7 @@ async fn m5_requests_that_may_come_from_elsewhere_are_refused() {
     let gateway = Arc::new(McpGateway::new(reduction()));
     let endpoint = McpEndpoint::hosting(gateway, move |_, _| {
         counted.fetch_add(1, Ordering::Relaxed);
-        async {}
+        std::future::pending()
     });
     let mut client = listen(
         endpoint

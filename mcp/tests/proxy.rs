@@ -1,4 +1,4 @@
-//! Clients over HTTP on loopback, with a server over HTTP behind the endpoint.
+//! Clients over HTTP on loopback, with an endpoint in front of a server over HTTP.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -120,7 +120,10 @@ async fn requests_pass_with_their_headers_and_long_results_are_shortened() {
 #[tokio::test]
 async fn a_stream_passes_byte_for_byte_but_for_a_long_result() {
     let said = |id: &Value| {
-        let long = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": log()}]}});
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
+            json!({"content": [{"type": "text", "text": log()}]})
+        );
         format!(
             ": hello\n\nid: 1\nretry: 20\ndata:\n\nevent: ping\r\ndata: {{\"id\":{id}}}\r\n\r\nid: 2\ndata: {{\"method\" : \"x\",\ndata:\"n\":1.00}}\n\nid: 3\nevent: message\ndata: {long}\n\ndata: cut"
         )
@@ -136,11 +139,7 @@ async fn a_stream_passes_byte_for_byte_but_for_a_long_result() {
     client.set(SESSION, "s-4");
     let bare = said(&json!(1));
     let passed = client.post(&call(1, "log")).await.body().await;
-    let (start, end) = (
-        bare.find("data: {\"id\":1")
-            .unwrap_or_else(|| bare.find("data: {\"jsonrpc").unwrap()),
-        "\n\ndata: cut",
-    );
+    let (start, end) = (bare.find("data: {\"jsonrpc").unwrap(), "\n\ndata: cut");
     assert_eq!(passed[..start], bare[..start]);
     assert!(passed.ends_with(end));
     let shown: Value = serde_json::from_str(&passed[start + 6..passed.len() - end.len()]).unwrap();
@@ -322,7 +321,7 @@ async fn a_refusal_leads_a_client_to_the_servers_authorization_server() {
     assert_eq!(shown["issuer"], own);
     assert_eq!(shown["registration_endpoint"], format!("{at}/t/register"));
 
-    // What is asked of the authorization server is for the server's own URL.
+    // Requests to the authorization server are for the server's own URL.
     let encoded = own.replace(':', "%3A").replace('/', "%2F") + "%2Fmcp";
     let path = format!("/authorize?client_id=1&resource={encoded}");
     let answer = get(&path).await;

@@ -58,6 +58,11 @@ pub(crate) struct Install {
     /// program of Offcut's. Only claude-code, on Linux and macOS.
     #[arg(long)]
     pub(crate) shell_lines: bool,
+    /// Put `offcut mcp` in front of the MCP servers over stdio in the agent's settings too. With --project,
+    /// in the project's own file, which others may share. Not pi; on Linux and macOS.
+    #[cfg(unix)]
+    #[arg(long)]
+    pub(crate) mcp_servers: bool,
 }
 
 /// An agent, and the place of its settings.

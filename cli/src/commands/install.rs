@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use offcut_agents::doctor::{self, Level};
 use offcut_agents::install::{Changed, InstallError, Installation, Outcome, Scope};
 use offcut_agents::layout::Home;
+use offcut_agents::servers::Servers;
 use serde_json::json;
 
 use crate::failure::{FAILED, Failure, chain};
@@ -17,10 +18,28 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
         shell_lines: args.shell_lines,
         ..installation(&args.place)?
     };
+    #[cfg(unix)]
+    let wraps = args.mcp_servers || has_wrapped(&installation)?;
+    #[cfg(not(unix))]
+    let wraps = false;
     let args = &args.place;
+    if wraps {
+        // Both changes may be in one file: the first is taken back to its very bytes only if it was made
+        // before the second.
+        installation
+            .unwrap_servers()
+            .map_err(|error| failed(&error))?;
+    }
     let changed = installation.install().map_err(|error| failed(&error))?;
+    let servers = if wraps {
+        installation
+            .wrap_servers()
+            .map_err(|error| failed(&error))?
+    } else {
+        None
+    };
     if json {
-        return write_json(args, &changed);
+        return write_json(args, &changed, servers.as_ref());
     }
     let path = changed.path.display();
     let (first, verb) = match changed.outcome {
@@ -35,6 +54,9 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     if let Some(backup) = &changed.backup {
         output::write(&format!("  Backup: {}\n", backup.display()))?;
     }
+    if wraps {
+        write_servers(servers.as_ref(), &installation)?;
+    }
     let mut arguments = installation.agent.to_string();
     if let Some(project) = &args.project {
         arguments += &format!(" --project {}", project.display());
@@ -48,9 +70,20 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
 /// Takes Offcut out of an agent's settings.
 pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
+    let servers = if has_wrapped(&installation)? {
+        installation
+            .unwrap_servers()
+            .map_err(|error| failed(&error))?
+    } else {
+        None
+    };
     let changed = installation.uninstall().map_err(|error| failed(&error))?;
     if json {
-        return write_json(args, &changed);
+        return write_json(args, &changed, servers.as_ref());
+    }
+    if let Some(servers) = servers.filter(|servers| servers.is_changed) {
+        let path = servers.path.display();
+        output::write(&format!("{path}: MCP servers run without Offcut again\n"))?;
     }
     let path = changed.path.display();
     output::write(&match changed.outcome {
@@ -138,7 +171,41 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure> {
+/// Returns true if servers of the agent got Offcut in front before.
+fn has_wrapped(installation: &Installation) -> Result<bool, Failure> {
+    let wrapped = installation.has_wrapped_servers();
+    wrapped.map_err(|error| failed(&error))
+}
+
+/// Writes which servers have Offcut in front.
+fn write_servers(servers: Option<&Servers>, installation: &Installation) -> Result<(), Failure> {
+    let Some(servers) = servers else {
+        let agent = installation.agent;
+        return output::write(&format!("{agent} has no MCP servers in its settings\n"));
+    };
+    let path = servers.path.display();
+    let names = |names: &[String]| output::visible(&names.join(", "));
+    output::write(&match servers.wrapped.is_empty() {
+        true => format!("{path} names no MCP servers over stdio\n"),
+        false => format!(
+            "{path}: Offcut is in front of {}\n",
+            names(&servers.wrapped)
+        ),
+    })?;
+    if servers.remote.is_empty() {
+        return Ok(());
+    }
+    output::write(&format!(
+        "  As they were, because they have a URL: {}. `offcut mcp --listen` can stand in front of one.\n",
+        names(&servers.remote)
+    ))
+}
+
+fn write_json(
+    args: &args::Place,
+    changed: &Changed,
+    servers: Option<&Servers>,
+) -> Result<ExitCode, Failure> {
     let outcome = match changed.outcome {
         Outcome::Created => "created",
         Outcome::Added => "added",
@@ -152,6 +219,13 @@ fn write_json(args: &args::Place, changed: &Changed) -> Result<ExitCode, Failure
         "outcome": outcome,
         "backup": changed.backup,
         "values": changed.values,
+        "servers": servers.map(|servers| json!({
+            "path": servers.path,
+            "is_changed": servers.is_changed,
+            "wrapped": servers.wrapped,
+            "bare": servers.bare,
+            "remote": servers.remote,
+        })),
     }))?;
     Ok(ExitCode::SUCCESS)
 }

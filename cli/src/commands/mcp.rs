@@ -1,6 +1,8 @@
 //! `offcut mcp`.
 
 #[cfg(feature = "serve")]
+mod fallback;
+#[cfg(feature = "serve")]
 mod listen;
 #[cfg(feature = "serve")]
 mod remote;
@@ -26,7 +28,7 @@ const READER: &str = "read_stored_result";
 pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     #[cfg(feature = "serve")]
     if let Some(address) = args.listen {
-        return listen::run(args, address).map(ExitCode::from);
+        return listen::run(args, address, || gateway(args)).map(ExitCode::from);
     }
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
@@ -71,16 +73,6 @@ fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
     Failure::new(format!("{name} does not start: {error}"))
         .hint("write the server's own command after `offcut mcp --`")
         .with_code(child::start_code(error))
-}
-
-/// A gateway that changes nothing, for settings that can't be used.
-#[cfg(feature = "serve")]
-fn gateway_or_none(gateway: Result<McpGateway, Failure>) -> McpGateway {
-    gateway.unwrap_or_else(|failure| {
-        output::report(&failure);
-        output::warn("passing everything as it is, without offcut");
-        McpGateway::passing().log(output::warn)
-    })
 }
 
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {

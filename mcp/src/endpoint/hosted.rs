@@ -1,4 +1,4 @@
-//! Servers over pipes behind an endpoint: one for each session, and one for all requests without.
+//! Servers over pipes: one for each session, and one for all requests without.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -16,13 +16,15 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::headers::{accepts, is_revision, mismatch};
 use super::reply::{self, Body, BoxError, Read};
-use super::session::{Asked, Session};
+use super::session::{Asked, NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
 use crate::gateway::message::{Message, parse};
 use crate::gateway::{Conversation, McpGateway};
-use crate::remote::meaning::{METHOD, Meaning, NAME};
+use crate::remote::failure::INTERNAL_ERROR;
+use crate::remote::meaning::Meaning;
 use crate::remote::parameters::Parameters;
 use crate::remote::session::{REVISION_HEADER, SESSION};
 
@@ -134,7 +136,11 @@ impl Hosted {
             opened = Some(id);
             session
         } else if is_without {
-            agrees(headers, &meaning)?;
+            if let Some(name) = mismatch(headers, &meaning) {
+                let text = format!("the header {name} does not say the same as the message");
+                let (status, id) = (StatusCode::BAD_REQUEST, meaning.request_id());
+                return Err(Box::new(reply::error(status, HEADER_MISMATCH, &text, id)));
+            }
             self.shared().await
         } else {
             self.session(headers).await?
@@ -152,13 +158,12 @@ impl Hosted {
             !is_without && revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
         let asked = session.ask(&text, is_without, may_resume).await;
         let asked = asked.map_err(|problem| {
-            let status = StatusCode::BAD_REQUEST;
-            Box::new(reply::error(
-                status,
-                INVALID_REQUEST,
-                problem,
-                meaning.request_id(),
-            ))
+            let (status, code) = match problem {
+                NotAsked::Invalid => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
+                NotAsked::Ended => (StatusCode::BAD_GATEWAY, INTERNAL_ERROR),
+            };
+            let id = meaning.request_id();
+            Box::new(reply::error(status, code, problem.text(), id))
         })?;
         let mut answer = stream_of(Source::Asked(asked));
         if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
@@ -311,47 +316,6 @@ fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
     Box::new(reply::error(status, code, text, None))
 }
 
-/// Returns true if a client takes answers of this type.
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
-    let all = headers.get_all(ACCEPT).iter();
-    all.filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|one| one.split(';').next().unwrap_or_default().trim())
-        .any(|one| {
-            let group = kind.split('/').next().unwrap_or_default();
-            one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
-        })
-}
-
-/// Refuses a request whose headers say something else than its message: whoever routes by headers must
-/// not be deceived.
-fn agrees(headers: &HeaderMap, meaning: &Meaning) -> Result<(), Refusal> {
-    let revision = meaning.revision.as_deref().map(HeaderValue::from_str);
-    let told = meaning.headers(meaning.revision.as_deref());
-    let mut expected = vec![(METHOD, told.get(METHOD)), (NAME, told.get(NAME))];
-    if let Some(Ok(revision)) = &revision {
-        expected.push((REVISION_HEADER, Some(revision)));
-    }
-    for (name, value) in expected {
-        if headers.get(&name) != value {
-            let text = format!("the header {name} does not say the same as the message");
-            let id = meaning.request_id();
-            let status = StatusCode::BAD_REQUEST;
-            return Err(Box::new(reply::error(status, HEADER_MISMATCH, &text, id)));
-        }
-    }
-    Ok(())
-}
-
-/// Returns true for the name of a revision: a date.
-fn is_revision(name: &[u8]) -> bool {
-    name.len() == 10
-        && name.iter().enumerate().all(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-}
-
 /// The source of an answer's events.
 enum Source {
     Asked(Asked),
@@ -370,42 +334,23 @@ impl Source {
 /// An answer of events as they come. While there are none, a comment now and then shows whether the
 /// client is still there.
 fn stream_of(source: Source) -> Response<Body> {
-    let frames = stream::unfold(source, |mut source| async move {
+    let frames = stream::unfold((source, true), |(mut source, is_between)| async move {
         let bytes = match timeout(SIGN_OF_LIFE, source.next()).await {
             Ok(event) => event?,
-            Err(_) => Bytes::from_static(b": \n\n"),
+            Err(_) if is_between => Bytes::from_static(b": \n\n"),
+            // A long event comes in parts, and nothing may come between them.
+            Err(_) => Bytes::new(),
         };
-        Some((Ok::<_, BoxError>(Frame::data(bytes)), source))
+        let is_between = if bytes.is_empty() {
+            is_between
+        } else {
+            bytes.ends_with(b"\n\n")
+        };
+        Some((Ok::<_, BoxError>(Frame::data(bytes)), (source, is_between)))
     });
     let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_of_answers_are_read_as_lists() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            ACCEPT,
-            "application/json;q=0.9, text/event-stream".parse().unwrap(),
-        );
-        assert!(accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        headers.insert(ACCEPT, "text/*".parse().unwrap());
-        assert!(!accepts(&headers, "application/json") && accepts(&headers, "text/event-stream"));
-        assert!(!accepts(&HeaderMap::new(), "application/json"));
-    }
-
-    #[test]
-    fn a_revision_is_a_date() {
-        assert!(is_revision(b"2025-11-25"));
-        for wrong in ["", "1.0", "2025-11-2x", "2025/11/25", "2025-11-251"] {
-            assert!(!is_revision(wrong.as_bytes()), "{wrong}");
-        }
-    }
 }

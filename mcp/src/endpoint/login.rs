@@ -28,7 +28,7 @@ const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 /// Maximum number of bytes of metadata, or of a form.
 const MAX: usize = 256 * 1024;
 
-/// The way to log in at the server behind an endpoint.
+/// The way to log in at an endpoint's server.
 pub(super) struct Login {
     connection: Arc<Connection>,
     /// The URL of the server's metadata, if it has named one.

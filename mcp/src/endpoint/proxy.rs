@@ -28,7 +28,7 @@ use crate::remote::{address, session};
 /// Time for the list of tools before the call that needs it passes without.
 const LIST: Duration = Duration::from_secs(10);
 
-/// A server over HTTP behind an endpoint.
+/// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
     gateway: Arc<McpGateway>,
     connection: Arc<Connection>,

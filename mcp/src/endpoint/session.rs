@@ -42,6 +42,24 @@ pub(super) struct Asked {
     is_cancelled_by_leaving: bool,
 }
 
+/// The reason for which the server did not get a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotAsked {
+    /// It is not a request, or one with the same id still waits.
+    Invalid,
+    /// The server has ended.
+    Ended,
+}
+
+impl NotAsked {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Invalid => "a request with the same id still waits for its answer",
+            Self::Ended => ENDED,
+        }
+    }
+}
+
 impl Session {
     /// A session with the pipes of the side that a gateway takes for its client.
     pub(super) fn new(
@@ -189,11 +207,10 @@ impl Session {
         message: &[u8],
         is_renamed: bool,
         may_resume: bool,
-    ) -> Result<Asked, &'static str> {
-        const NO_REQUEST: &str = "this is not a request";
-        let json = parse(message).ok_or(NO_REQUEST)?;
+    ) -> Result<Asked, NotAsked> {
+        let json = parse(message).ok_or(NotAsked::Invalid)?;
         let Message::Request { id, params, .. } = Message::read(&json) else {
-            return Err(NO_REQUEST);
+            return Err(NotAsked::Invalid);
         };
         let meta = params.and_then(|params| params.get("_meta"));
         let token = meta.and_then(|meta| meta.get("progressToken"));
@@ -208,18 +225,18 @@ impl Session {
                 key(node)
             }
         };
-        let stream = self.streams.open(may_resume).ok_or(ENDED)?;
+        let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
         let waiting = Waiting {
             stream,
             id: spelled(id),
             token: token.map(|token| (known(token), spelled(token))),
             is_renamed,
         };
-        let reader = self.streams.read(stream).ok_or(ENDED)?;
+        let reader = self.streams.read(stream).ok_or(NotAsked::Ended)?;
         let key = known(id);
         if self.routes.add(key.clone(), waiting).is_err() {
             self.streams.end(stream);
-            return Err("a request with the same id still waits for its answer");
+            return Err(NotAsked::Invalid);
         }
         let asked = Asked {
             session: self.clone(),
@@ -238,7 +255,7 @@ impl Session {
         if self.tell(text.as_bytes()).await {
             Ok(asked)
         } else {
-            Err(ENDED)
+            Err(NotAsked::Ended)
         }
     }
 

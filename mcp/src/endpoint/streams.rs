@@ -220,7 +220,8 @@ impl State {
     /// Drops events that clients have been sent, and, above `max` bytes, those for which no client
     /// comes.
     fn forget(&mut self, max: usize) {
-        while self.ended.len() > MAX_ENDED || self.held > MAX_SENT {
+        let max_sent = max.min(MAX_SENT);
+        while self.ended.len() > MAX_ENDED || self.held > max_sent {
             let is_done = |nth: &u64| {
                 let stream = self.streams.get(nth);
                 stream.is_none_or(|one| one.unread == one.next || !one.is_read && self.held > max)
@@ -238,7 +239,7 @@ impl State {
                 .map(|event| event.bytes.len())
                 .sum::<usize>();
         }
-        if self.held <= MAX_SENT {
+        if self.held <= max_sent {
             return;
         }
         for stream in self.streams.values_mut() {

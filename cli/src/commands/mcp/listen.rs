@@ -8,18 +8,22 @@ use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use offcut_mcp::{Conversation, McpEndpoint};
+use offcut_mcp::{Conversation, McpEndpoint, McpGateway};
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{remote, server};
+use super::{fallback, remote, server};
 use crate::failure::{Failure, chain};
 use crate::{args, child, output, serving};
 
 /// Serves clients until a signal ends it. Returns the exit code.
-pub(super) fn run(args: &args::Mcp, address: SocketAddr) -> Result<u8, Failure> {
+pub(super) fn run(
+    args: &args::Mcp,
+    address: SocketAddr,
+    gateway: impl FnOnce() -> Result<McpGateway, Failure>,
+) -> Result<u8, Failure> {
     if !address.ip().is_loopback() && !args.expose {
         return Err(Failure::usage(
             format!("--listen {address} lets other machines connect"),
@@ -28,7 +32,7 @@ pub(super) fn run(args: &args::Mcp, address: SocketAddr) -> Result<u8, Failure> 
     }
     let runtime = serving::runtime()?;
     let inside = runtime.enter();
-    let endpoint = endpoint(args)?;
+    let endpoint = endpoint(args, gateway)?;
     drop(inside);
     let code = runtime.block_on(async {
         let mut signals = child::listen()
@@ -49,10 +53,13 @@ pub(super) fn run(args: &args::Mcp, address: SocketAddr) -> Result<u8, Failure> 
     code
 }
 
-fn endpoint(args: &args::Mcp) -> Result<McpEndpoint, Failure> {
+fn endpoint(
+    args: &args::Mcp,
+    gateway: impl FnOnce() -> Result<McpGateway, Failure>,
+) -> Result<McpEndpoint, Failure> {
     let remote = args.url.as_deref().map(|url| remote::remote(args, url));
     let remote = remote.transpose()?;
-    let gateway = Arc::new(super::gateway_or_none(super::gateway(args)));
+    let gateway = Arc::new(fallback::or_passing(gateway()));
     let endpoint = match remote {
         Some(remote) => {
             let endpoint = if args.session.is_some() {

@@ -6,6 +6,7 @@ use offcut_mcp::{McpGateway, Remote, RemoteError};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
+use super::fallback;
 use crate::failure::{Failure, chain};
 use crate::{args, child};
 
@@ -22,7 +23,7 @@ pub(super) fn run(
     runtime: &Runtime,
 ) -> Result<u8, Failure> {
     let remote = remote(args, url)?;
-    let gateway = super::gateway_or_none(gateway);
+    let gateway = fallback::or_passing(gateway);
     runtime.block_on(async {
         let mut signals = child::listen()
             .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;

@@ -1,4 +1,4 @@
-//! What a server and its authorization server say about themselves, as the endpoint shows it.
+//! Metadata of a server and of its authorization server, as the endpoint shows it.
 
 use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode, Uri};

@@ -1,0 +1,192 @@
+//! Puts `offcut mcp` in front of the MCP servers in an agent's settings, and takes it out again, byte for
+//! byte.
+
+mod edit;
+mod json_file;
+mod place;
+mod toml_file;
+
+use std::path::PathBuf;
+
+use crate::install::{AgentFile, InstallError, Installation};
+use edit::{Wrapped, undone, wrapped};
+use place::ServersFile;
+
+/// The MCP servers in one file of an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Servers {
+    /// The file.
+    pub path: PathBuf,
+    /// Names of the servers with Offcut in front.
+    pub wrapped: Vec<String>,
+    /// Names of the servers over stdio that do not.
+    pub bare: Vec<String>,
+    /// Names of the servers that have a URL in place of a command, which stay as they are.
+    pub remote: Vec<String>,
+    /// True if the file was changed.
+    pub is_changed: bool,
+}
+
+/// A server as a file has it.
+#[derive(Debug, Clone)]
+struct Server {
+    /// Names of the objects that lead to it, and its own.
+    path: Vec<String>,
+    /// `None` for a server with a URL.
+    command: Option<Command>,
+}
+
+/// The command of a server, and the place of its parts in the text.
+#[derive(Debug, Clone)]
+struct Command {
+    words: Vec<String>,
+    start: usize,
+    end: usize,
+    args: Args,
+}
+
+/// The place of a command's arguments.
+#[derive(Debug, Clone)]
+enum Args {
+    /// A list of their own that starts here.
+    List { start: usize, is_empty: bool },
+    /// They are in the same list as the command.
+    Inside,
+    /// There are none. This begins a list of them after the command.
+    Missing { key: &'static str },
+}
+
+impl Command {
+    /// Returns true if it runs Offcut in front of a server.
+    fn is_wrapped(&self) -> bool {
+        let [program, mcp, ..] = &self.words[..] else {
+            return false;
+        };
+        let name = program.rsplit('/').next().unwrap_or_default();
+        name == "offcut" && mcp == "mcp"
+    }
+}
+
+impl Installation {
+    /// Puts `offcut mcp` in front of the servers over stdio that the agent's settings name. A second
+    /// time, nothing changes. `None` if Offcut knows no place where this agent names servers.
+    ///
+    /// # Errors
+    ///
+    /// The settings can't be read or changed. They are then unchanged.
+    pub fn wrap_servers(&self) -> Result<Option<Servers>, InstallError> {
+        let program = self.program.to_str().ok_or_else(|| {
+            let problem = "its path is not UTF-8; install it elsewhere";
+            InstallError::new(&self.program, problem)
+        })?;
+        self.change(|place, bare| {
+            let servers = place.read(bare)?;
+            let (text, all) = wrapped(bare, &servers, program);
+            // What is written has to mean what was meant.
+            let after = place.read(&text)?;
+            let is_right = servers.iter().zip(&after).all(|(server, after)| {
+                let words = |server: &Server| server.command.as_ref().map(|one| one.words.clone());
+                let is_ours = all.iter().any(|one| one.path == server.path);
+                let front = [program, "mcp", "--"].map(str::to_owned);
+                let expected = words(server).map(|words| match is_ours {
+                    true => [&front[..], &words].concat(),
+                    false => words,
+                });
+                server.path == after.path && expected == words(after)
+            });
+            if is_right && servers.len() == after.len() {
+                Ok((text, all))
+            } else {
+                Err("a server's command is written in an unusual way; write `offcut mcp --` in front of it yourself".to_owned())
+            }
+        })
+    }
+
+    /// Takes `offcut mcp` out of the agent's settings, where [`wrap_servers`](Self::wrap_servers) has
+    /// put it. What others have changed since stays. `None` if Offcut knows no place where this agent names
+    /// servers.
+    ///
+    /// # Errors
+    ///
+    /// The settings can't be read or changed. They are then unchanged.
+    pub fn unwrap_servers(&self) -> Result<Option<Servers>, InstallError> {
+        self.change(|_, bare| Ok((bare.to_owned(), Vec::new())))
+    }
+
+    /// Looks for the servers in the agent's settings. `None` if Offcut knows no place where this agent
+    /// names them.
+    ///
+    /// # Errors
+    ///
+    /// The settings can't be read.
+    pub fn servers(&self) -> Result<Option<Servers>, InstallError> {
+        let Some(place) = place::of(self)? else {
+            return Ok(None);
+        };
+        let file = AgentFile::read(&place.path)?;
+        looked(&place, file.text()?.0, false).map(Some)
+    }
+
+    /// Returns true if servers of the agent have Offcut in front by this user's record.
+    ///
+    /// # Errors
+    ///
+    /// The record can't be read.
+    pub fn has_wrapped_servers(&self) -> Result<bool, InstallError> {
+        let Some(place) = place::of(self)? else {
+            return Ok(false);
+        };
+        Ok(!edit::read_record(&place)?.is_empty())
+    }
+
+    /// Takes back an earlier change of the servers, and makes another in its place.
+    fn change(
+        &self,
+        new: impl FnOnce(&ServersFile, &str) -> Result<(String, Vec<Wrapped>), String>,
+    ) -> Result<Option<Servers>, InstallError> {
+        let Some(place) = place::of(self)? else {
+            return Ok(None);
+        };
+        let refuse = |problem: String| InstallError::new(&place.path, problem);
+        let file = AgentFile::read(&place.path)?;
+        let (text, is_marked) = file.text()?;
+        let before = edit::read_record(&place)?;
+        if file.bytes().is_none() {
+            edit::write_record(&place, &[])?;
+            return looked(&place, text, false).map(Some);
+        }
+        let bare = undone(text, &place.read(text).map_err(refuse)?, &before);
+        let (changed, record) = new(&place, &bare).map_err(refuse)?;
+        if changed != text {
+            let mark = if is_marked { "\u{feff}" } else { "" };
+            // Both records hold until the file is changed: without one, a change could not be taken back.
+            let both: Vec<Wrapped> = before.iter().chain(&record).cloned().collect();
+            edit::write_record(&place, &both)?;
+            file.replace(Some([mark, &changed].concat().as_bytes()))?;
+        }
+        edit::write_record(&place, &record)?;
+        looked(&place, &changed, changed != text).map(Some)
+    }
+}
+
+fn looked(place: &ServersFile, text: &str, is_changed: bool) -> Result<Servers, InstallError> {
+    let found = place.read(text);
+    let found = found.map_err(|problem| InstallError::new(&place.path, problem))?;
+    let mut servers = Servers {
+        path: place.path.clone(),
+        wrapped: Vec::new(),
+        bare: Vec::new(),
+        remote: Vec::new(),
+        is_changed,
+    };
+    for server in found {
+        let list = match &server.command {
+            Some(command) if command.is_wrapped() => &mut servers.wrapped,
+            Some(_) => &mut servers.bare,
+            None => &mut servers.remote,
+        };
+        list.extend(server.path.last().cloned());
+    }
+    Ok(servers)
+}

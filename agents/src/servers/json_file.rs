@@ -1,0 +1,105 @@
+//! MCP servers in JSON, with comments or without.
+
+use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use super::{Args, Command, Server};
+
+/// Reads the servers below `keys`, in one of which `*` stands for any name.
+pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    // Its message would quote the line, and settings hold secrets.
+    let parsed = parsed.map_err(|error| {
+        let (line, column) = (error.line_display(), error.column_display());
+        format!("it is not JSON: line {line}, column {column}")
+    })?;
+    let mut servers = Vec::new();
+    if let Some(Value::Object(root)) = &parsed.value {
+        for keys in keys {
+            collect(root, keys, &mut Vec::new(), &mut servers);
+        }
+    }
+    Ok(servers)
+}
+
+fn collect(object: &Object<'_>, keys: &[&str], path: &mut Vec<String>, all: &mut Vec<Server>) {
+    let Some((key, rest)) = keys.split_first() else {
+        for property in &object.properties {
+            if let Value::Object(server) = &property.value {
+                path.push(property.name.as_str().to_owned());
+                all.extend(server_in(server, path.clone()));
+                path.pop();
+            }
+        }
+        return;
+    };
+    for property in &object.properties {
+        let name = property.name.as_str();
+        if let Value::Object(inner) = &property.value
+            && (*key == "*" || *key == name)
+        {
+            path.push(name.to_owned());
+            collect(inner, rest, path, all);
+            path.pop();
+        }
+    }
+}
+
+fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
+    let command = match (server.get("command"), server.get("args")) {
+        (None, _) => {
+            let urls = ["url", "httpUrl", "serverUrl"];
+            urls.iter().find_map(|name| server.get(name))?;
+            return Some(Server {
+                path,
+                command: None,
+            });
+        }
+        (Some(command), args) => match (&command.value, args.map(|args| &args.value)) {
+            (Value::Array(list), _) => Command {
+                words: words(list)?,
+                start: list.range().start,
+                end: list.range().end,
+                args: Args::Inside,
+            },
+            (Value::StringLit(word), args) => {
+                let (rest, args) = match args {
+                    None => (
+                        Vec::new(),
+                        Args::Missing {
+                            key: ", \"args\": ",
+                        },
+                    ),
+                    Some(Value::Array(list)) => {
+                        let args = Args::List {
+                            start: list.range().start,
+                            is_empty: list.elements.is_empty(),
+                        };
+                        (words(list)?, args)
+                    }
+                    Some(_) => return None,
+                };
+                Command {
+                    words: [vec![word.value.to_string()], rest].concat(),
+                    start: word.range().start,
+                    end: word.range().end,
+                    args,
+                }
+            }
+            _ => return None,
+        },
+    };
+    (!command.words.is_empty()).then_some(Server {
+        path,
+        command: Some(command),
+    })
+}
+
+fn words(list: &Array<'_>) -> Option<Vec<String>> {
+    let word = |value: &Value<'_>| match value {
+        Value::StringLit(word) => Some(word.value.to_string()),
+        _ => None,
+    };
+    list.elements.iter().map(word).collect()
+}

@@ -1,0 +1,74 @@
+//! MCP servers in TOML.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Args, Command, Server};
+
+#[derive(Deserialize)]
+struct Settings {
+    #[serde(default)]
+    mcp_servers: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    command: Option<Spanned<String>>,
+    args: Option<Spanned<Vec<String>>>,
+    url: Option<String>,
+}
+
+/// Reads the servers below `mcp_servers`.
+pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
+    // Its message would quote the line, and settings hold secrets.
+    let settings: Settings = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = text[..at].matches('\n').count() + 1;
+        format!("it is not TOML as Codex has it: line {line}")
+    })?;
+    let server = |(name, entry): (String, Entry)| {
+        let command = match (entry.command, entry.url) {
+            (Some(command), _) => Some(command),
+            (None, Some(_)) => None,
+            (None, None) => return None,
+        };
+        let path = vec!["mcp_servers".to_owned(), name];
+        let command = command.map(|command| {
+            let span = command.span();
+            let args = match &entry.args {
+                Some(list) => Args::List {
+                    start: list.span().start,
+                    is_empty: list.get_ref().is_empty(),
+                },
+                None => Args::Missing {
+                    key: key_after(text, span.start),
+                },
+            };
+            let rest = entry.args.map(Spanned::into_inner).unwrap_or_default();
+            Command {
+                words: [vec![command.into_inner()], rest].concat(),
+                start: span.start,
+                end: span.end,
+                args,
+            }
+        });
+        Some(Server { path, command })
+    };
+    Ok(settings
+        .mcp_servers
+        .into_iter()
+        .filter_map(server)
+        .collect())
+}
+
+/// The text that begins a list of arguments after the command at `at`: on a line of its own in a table, in
+/// the same line in an inline one.
+fn key_after(text: &str, at: usize) -> &'static str {
+    let line = text[..at].rsplit('\n').next().unwrap_or_default();
+    let key = line.trim_start().trim_start_matches(['"', '\'']);
+    let before = key.strip_prefix("command").unwrap_or_default();
+    let is_alone = before.trim_start_matches(['"', '\'']).trim() == "=";
+    if is_alone { "\nargs = " } else { ", args = " }
+}

@@ -4,6 +4,7 @@
 mod edit;
 mod json_file;
 mod place;
+mod server;
 mod toml_file;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use crate::install::{AgentFile, InstallError, Installation};
 use edit::{Wrapped, undone, wrapped};
 use place::ServersFile;
+use server::Server;
 
 /// The MCP servers in one file of an agent's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,46 +30,6 @@ pub struct Servers {
     pub is_changed: bool,
 }
 
-/// A server as a file has it.
-#[derive(Debug, Clone)]
-struct Server {
-    /// Names of the objects that lead to it, and its own.
-    path: Vec<String>,
-    /// `None` for a server with a URL.
-    command: Option<Command>,
-}
-
-/// The command of a server, and the place of its parts in the text.
-#[derive(Debug, Clone)]
-struct Command {
-    words: Vec<String>,
-    start: usize,
-    end: usize,
-    args: Args,
-}
-
-/// The place of a command's arguments.
-#[derive(Debug, Clone)]
-enum Args {
-    /// A list of their own that starts here.
-    List { start: usize, is_empty: bool },
-    /// They are in the same list as the command.
-    Inside,
-    /// There are none. This begins a list of them after the command.
-    Missing { key: &'static str },
-}
-
-impl Command {
-    /// Returns true if it runs Offcut in front of a server.
-    fn is_wrapped(&self) -> bool {
-        let [program, mcp, ..] = &self.words[..] else {
-            return false;
-        };
-        let name = program.rsplit('/').next().unwrap_or_default();
-        name == "offcut" && mcp == "mcp"
-    }
-}
-
 impl Installation {
     /// Puts `offcut mcp` in front of the servers over stdio that the agent's settings name. A second
     /// time, nothing changes. `None` if Offcut knows no place where this agent names servers.
@@ -83,7 +45,7 @@ impl Installation {
         self.change(|place, bare| {
             let servers = place.read(bare)?;
             let (text, all) = wrapped(bare, &servers, program);
-            // What is written has to mean what was meant.
+            // The new text has to mean what was meant.
             let after = place.read(&text)?;
             let is_right = servers.iter().zip(&after).all(|(server, after)| {
                 let words = |server: &Server| server.command.as_ref().map(|one| one.words.clone());

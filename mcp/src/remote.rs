@@ -5,7 +5,7 @@ pub(crate) mod body;
 mod cancel;
 mod carry;
 pub(crate) mod connection;
-mod events;
+pub(crate) mod events;
 mod exchange;
 pub(crate) mod failure;
 mod link;

@@ -299,9 +299,12 @@ async fn m5_requests_that_may_come_from_elsewhere_are_refused() {
     let started = Arc::new(AtomicUsize::new(0));
     let counted = started.clone();
     let gateway = Arc::new(McpGateway::new(reduction()));
-    let endpoint = McpEndpoint::hosting(gateway, move |_, _| {
+    let endpoint = McpEndpoint::hosting(gateway, move |conversation, client| {
         counted.fetch_add(1, Ordering::Relaxed);
-        std::future::pending()
+        async move {
+            std::future::pending::<()>().await;
+            drop((conversation, client));
+        }
     });
     let mut client = listen(
         endpoint

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::place::ServersFile;
-use super::{Args, Command, Server};
+use super::server::{Args, Command, Server};
 use crate::install::{AgentFile, InstallError};
 
 /// The changes of one server.

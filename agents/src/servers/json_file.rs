@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{Args, Command, Server};
+use super::server::{Args, Command, Server};
 
 /// Reads the servers below `keys`, in one of which `*` stands for any name.
 pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> {

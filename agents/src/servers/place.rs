@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Server, json_file, toml_file};
+use super::server::Server;
+use super::{json_file, toml_file};
 use crate::install::{InstallError, Installation, Scope};
 use crate::{Agent, layout};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Args, Command, Server};
+use super::server::{Args, Command, Server};
 
 #[derive(Deserialize)]
 struct Settings {

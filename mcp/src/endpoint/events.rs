@@ -74,10 +74,11 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
 /// The message of an event, if it has one.
 pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
     let mut message: Option<Vec<u8>> = None;
+    let mut is_other = false;
     for line in event.split(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match field(line) {
-            (b"event", value) if !matches!(value, b"" | b"message") => return None,
+            (b"event", value) => is_other = !matches!(value, b"" | b"message"),
             (b"data", value) => match &mut message {
                 Some(message) => {
                     message.push(b'\n');
@@ -88,7 +89,7 @@ pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
             _ => {}
         }
     }
-    message.filter(|message| !message.is_empty())
+    message.filter(|message| !message.is_empty() && !is_other)
 }
 
 /// The event with another message; its other lines stay as they are.
@@ -127,6 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::remote::events::{Data, Events, Place};
 
     fn chunks(stream: &[u8], max: usize) -> Vec<Chunk> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -202,5 +204,56 @@ mod tests {
             }
             prop_assert_eq!(all, bytes);
         }
+
+        /// The reader of a client over pipes finds the same messages.
+        #[test]
+        fn messages_are_those_of_the_other_reader_and_can_be_replaced(stream in stream()) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let mut events = Events::new(stream.as_bytes(), 1 << 20);
+            let (mut expected, mut place) = (Vec::new(), Place::default());
+            while let Some(data) = runtime.block_on(events.next(&mut place)).unwrap() {
+                let Data::Whole(message) = data else { unreachable!("it is short") };
+                expected.push(message.to_vec());
+            }
+            let mut found = Vec::new();
+            for chunk in chunks(stream.as_bytes(), 1 << 20) {
+                let Chunk::Event(event) = chunk else { continue };
+                let Some(said) = message(&event) else { continue };
+                let new = with_message(&event, "{\"new\": 1}");
+                prop_assert_eq!(message(&new).unwrap(), b"{\"new\": 1}");
+                // The lines that are not the message's stay.
+                let others = |event: &[u8]| {
+                    let lines = event.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+                    lines.filter(|line| !line.starts_with(b"data")).collect::<Vec<_>>()
+                };
+                prop_assert_eq!(others(&new), others(&event));
+                found.push(said.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect::<Vec<_>>());
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    /// Streams of lines that are mostly fields.
+    fn stream() -> impl Strategy<Value = String> {
+        let name = prop_oneof![
+            Just("data"),
+            Just("data:"),
+            Just("event:"),
+            Just("id:"),
+            Just("retry: "),
+            Just(":"),
+            Just("")
+        ];
+        let value = prop_oneof![
+            Just(" {}"),
+            Just("message"),
+            Just(" ping"),
+            Just("x: y"),
+            Just(""),
+            Just(" ä")
+        ];
+        let end = prop_oneof![3 => Just("\n"), 1 => Just("\r\n")];
+        let line = (name, value, end).prop_map(|(name, value, end)| format!("{name}{value}{end}"));
+        prop::collection::vec(line, 0..40).prop_map(|lines| lines.concat())
     }
 }

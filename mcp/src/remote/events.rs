@@ -17,10 +17,10 @@ const FIELD_NAME: usize = 64;
 
 /// The place that a client has reached in a server's stream.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The id of the last event that was whole. `None` if the server gives none.
-    pub(super) last_id: Option<HeaderValue>,
-    pub(super) retry: Duration,
+    pub(crate) last_id: Option<HeaderValue>,
+    pub(crate) retry: Duration,
 }
 
 impl Default for Place {
@@ -34,7 +34,7 @@ impl Default for Place {
 
 /// Reads a stream of events.
 #[derive(Debug)]
-pub(super) struct Events<R> {
+pub(crate) struct Events<R> {
     lines: Lines<R>,
     max: usize,
     event: Event,
@@ -59,7 +59,7 @@ struct Event {
 
 /// A piece of a message. Line breaks in it have become spaces.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Data<'e> {
+pub(crate) enum Data<'e> {
     /// A whole message.
     Whole(&'e [u8]),
     /// A part of a message that is longer than the maximum. The last one is empty.
@@ -68,7 +68,7 @@ pub(super) enum Data<'e> {
 
 impl<R: AsyncRead + Unpin> Events<R> {
     /// The events of `reader`. A message with more than `max` bytes comes in parts.
-    pub(super) fn new(reader: R, max: usize) -> Self {
+    pub(crate) fn new(reader: R, max: usize) -> Self {
         Self {
             lines: Lines::new(reader, max.saturating_add(FIELD_NAME)),
             max,
@@ -80,7 +80,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
 
     /// The next piece of a message; `None` at the end of the stream. An event that the stream's end
     /// has cut off is dropped. `place` follows. Safe to drop before it is ready.
-    pub(super) async fn next(&mut self, place: &mut Place) -> io::Result<Option<Data<'_>>> {
+    pub(crate) async fn next(&mut self, place: &mut Place) -> io::Result<Option<Data<'_>>> {
         self.returned = Vec::new();
         while let Some(piece) = self.lines.next().await? {
             let event = &mut self.event;

@@ -40,14 +40,20 @@ fn run(args: &[&str], home: &Path, environment: &[(&str, &str)]) -> (BTreeSet<Ch
         .envs(environment.iter().copied());
     let Output { stdout, stderr, .. } = suite.output().unwrap();
     let said = || String::from_utf8_lossy(&stdout) + String::from_utf8_lossy(&stderr);
-    let scenarios = std::fs::read_dir(folder).unwrap_or_else(|_| panic!("{}", said()));
+    let files = files(&folder);
+    assert!(!files.is_empty(), "{}", said());
     let (mut passed, mut judged) = (BTreeSet::new(), 0);
-    for scenario in scenarios {
-        let scenario = scenario.unwrap();
-        let name = scenario.file_name().into_string().unwrap();
+    for file in files {
+        let name = file.parent().unwrap().strip_prefix(&folder).unwrap();
         // The time follows.
-        let name = name.split("-202").next().unwrap().to_owned();
-        let checks = std::fs::read_to_string(scenario.path().join("checks.json")).unwrap();
+        let name = name
+            .to_str()
+            .unwrap()
+            .split("-202")
+            .next()
+            .unwrap()
+            .to_owned();
+        let checks = std::fs::read_to_string(file).unwrap();
         let checks: Vec<Value> = serde_json::from_str(&checks).unwrap();
         for check in checks.iter().filter(|check| check["status"] != "INFO") {
             judged += 1;
@@ -57,6 +63,17 @@ fn run(args: &[&str], home: &Path, environment: &[(&str, &str)]) -> (BTreeSet<Ch
         }
     }
     (passed, judged)
+}
+
+/// The files of checks in a folder. Some scenarios have slashes in their names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let files = paths.flat_map(|path| match path.join("checks.json") {
+        file if file.is_file() => vec![file],
+        _ => files(&path),
+    });
+    files.collect()
 }
 
 /// The checks that the official TypeScript client passes.

@@ -211,6 +211,8 @@ async fn m6_no_client_reads_what_another_has_stored() {
     assert_eq!(one.post(&read(4, &path)).await.status, 401);
     one.unset("authorization");
     assert_eq!(one.post(&read(5, &path)).await.status, 401);
+    one.unset(SESSION);
+    assert_eq!(one.post(&read(6, &path)).await.status, 401);
 }
 
 #[tokio::test]
@@ -247,7 +249,6 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
     assert_eq!(answer.body().await, "\u{1f}");
     let answer = client.post(&listed(3)).await;
     assert_eq!((answer.status, answer.header("location")), (502, None));
-    assert!(answer.body().await.contains("\"id\":3"));
     let answer = client.post(&listed(4)).await;
     assert_eq!(
         answer.body().await.len(),

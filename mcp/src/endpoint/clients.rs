@@ -132,10 +132,15 @@ impl Clients {
 }
 
 impl Current {
-    /// Returns true if the server may not know the one who asks: the session is theirs who opened it, and
-    /// the request has other credentials.
+    /// Returns true if the server has not accepted a request with these credentials, or without any, from
+    /// this client.
     pub(super) fn is_unknown(&self) -> bool {
-        self.session.is_some() && !locked(&self.client.accepted).contains(&self.credentials)
+        !locked(&self.client.accepted).contains(&self.credentials)
+    }
+
+    /// Returns true if the request names a session.
+    pub(super) fn has_session(&self) -> bool {
+        self.session.is_some()
     }
 }
 

@@ -241,7 +241,8 @@ impl Proxy {
         let headers = own_headers(headers, "ping");
         let sent = self.connection.forward(&Method::POST, headers, ping.into());
         let response = match sent.await {
-            Ok(response) if response.status().is_success() => {
+            // Revisions without sessions have no such method; only a refusal counts.
+            Ok(response) if !is_refusal(response.status(), current.has_session()) => {
                 self.clients.accepted(current, false, response.headers());
                 return None;
             }
@@ -260,6 +261,12 @@ impl Proxy {
         let status = StatusCode::BAD_GATEWAY;
         reply::error(status, INTERNAL_ERROR, &text, meaning.request_id())
     }
+}
+
+/// Returns true if the server does not let in the one who asks.
+fn is_refusal(status: StatusCode, has_session: bool) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        || status == StatusCode::NOT_FOUND && has_session
 }
 
 /// Expects no answer any more.

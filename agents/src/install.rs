@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use offcut::backend::Fs;
 use serde_json::Value;
 
+pub(crate) use command::front_words;
 pub(crate) use file::AgentFile;
 use jsonc::Addition;
 use place::Content;

@@ -9,7 +9,7 @@ mod toml_file;
 
 use std::path::PathBuf;
 
-use crate::install::{AgentFile, InstallError, Installation};
+use crate::install::{AgentFile, InstallError, Installation, front_words};
 use edit::{Wrapped, undone, wrapped};
 use place::ServersFile;
 use server::Server;
@@ -38,19 +38,15 @@ impl Installation {
     ///
     /// The settings can't be read or changed. They are then unchanged.
     pub fn wrap_servers(&self) -> Result<Option<Servers>, InstallError> {
-        let program = self.program.to_str().ok_or_else(|| {
-            let problem = "its path is not UTF-8; install it elsewhere";
-            InstallError::new(&self.program, problem)
-        })?;
+        let front = front_words(self)?;
         self.change(|place, bare| {
             let servers = place.read(bare)?;
-            let (text, all) = wrapped(bare, &servers, program);
+            let (text, all) = wrapped(bare, &servers, &front);
             // The new text has to mean what was meant.
             let after = place.read(&text)?;
             let is_right = servers.iter().zip(&after).all(|(server, after)| {
                 let words = |server: &Server| server.command.as_ref().map(|one| one.words.clone());
                 let is_ours = all.iter().any(|one| one.path == server.path);
-                let front = [program, "mcp", "--"].map(str::to_owned);
                 let expected = words(server).map(|words| match is_ours {
                     true => [&front[..], &words].concat(),
                     false => words,

@@ -134,15 +134,21 @@ fn a_wrapped_command_is_the_old_one_after_offcuts_own() {
         r#"{"mcpServers": {"a": {"command": "npx", "args": ["x", "-y"]}}}"#,
     );
     project.installation.wrap_servers().unwrap();
+    // The user's own folder is not the usual one, so it is named.
+    let text = |project: &Project| {
+        let home = format!("OFFCUT_HOME={}", project.installation.home.path().display());
+        assert!(project.text().contains(&home), "{}", project.text());
+        project.text().replace(&home, "HOME")
+    };
     assert_eq!(
-        project.text(),
-        r#"{"mcpServers": {"a": {"command": "/opt/o \"x\"/offcut", "args": ["mcp", "--", "npx", "x", "-y"]}}}"#
+        text(&project),
+        r#"{"mcpServers": {"a": {"command": "env", "args": ["HOME", "/opt/o \"x\"/offcut", "mcp", "--", "npx", "x", "-y"]}}}"#
     );
     let project = Project::with(Agent::Codex, "[mcp_servers.a]\ncommand = 'npx'\n");
     project.installation.wrap_servers().unwrap();
     assert_eq!(
-        project.text(),
-        "[mcp_servers.a]\ncommand = \"/opt/o \\\"x\\\"/offcut\"\nargs = [\"mcp\", \"--\", 'npx']\n"
+        text(&project),
+        "[mcp_servers.a]\ncommand = \"env\"\nargs = [\"HOME\", \"/opt/o \\\"x\\\"/offcut\", \"mcp\", \"--\", 'npx']\n"
     );
     let project = Project::with(
         Agent::OpenCode,
@@ -150,8 +156,8 @@ fn a_wrapped_command_is_the_old_one_after_offcuts_own() {
     );
     project.installation.wrap_servers().unwrap();
     assert_eq!(
-        project.text(),
-        r#"{"mcp": {"a": {"command": ["/opt/o \"x\"/offcut", "mcp", "--", "npx", "x"]}}}"#
+        text(&project),
+        r#"{"mcp": {"a": {"command": ["env", "HOME", "/opt/o \"x\"/offcut", "mcp", "--", "npx", "x"]}}}"#
     );
 }
 
@@ -176,10 +182,13 @@ fn what_others_change_in_between_stays() {
     // A command that somebody replaced is not ours any more.
     let project = Project::with(Agent::ClaudeCode, text);
     project.installation.wrap_servers().unwrap();
-    let replaced = project.text().replace(
-        r#""command": "/opt/o \"x\"/offcut", "args": ["mcp", "--", "a", "#,
-        r#""command": "other", "args": ["#,
-    );
+    let (before, rest) = {
+        let now = project.text();
+        let (before, rest) = now.split_once(r#""env", "args": ["#).unwrap();
+        let rest = rest.split_once(r#""a", "#).unwrap().1;
+        (before.to_owned(), rest.to_owned())
+    };
+    let replaced = format!(r#"{before}"other", "args": [{rest}"#);
     fs::write(project.file(), &replaced).unwrap();
     project.installation.unwrap_servers().unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! `offcut mcp --listen`: real processes, clients over HTTP.
 #![cfg(all(unix, feature = "serve"))]
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
 
 mod support;
 

@@ -39,9 +39,23 @@ pub(super) fn words(installation: &Installation) -> Result<Vec<String>, InstallE
     words_of(installation, "hook")
 }
 
-/// The words of a command. A folder of the user that is not the default one is named, since an agent may run
-/// without the variable.
+/// The words that put Offcut in front of an MCP server's command.
+pub(crate) fn front_words(installation: &Installation) -> Result<Vec<String>, InstallError> {
+    let mut words = program_of(installation)?;
+    words.extend(["mcp", "--"].map(str::to_owned));
+    Ok(words)
+}
+
+/// The words of a command.
 fn words_of(installation: &Installation, subcommand: &str) -> Result<Vec<String>, InstallError> {
+    let mut words = program_of(installation)?;
+    words.extend([subcommand.to_owned(), installation.agent.name().to_owned()]);
+    Ok(words)
+}
+
+/// The words that begin each command. A folder of the user that is not the default one is named, since an agent may run
+/// without the variable.
+fn program_of(installation: &Installation) -> Result<Vec<String>, InstallError> {
     let home = &installation.home;
     let mut words = Vec::new();
     if Home::by_default().as_ref() != Some(home) {
@@ -49,7 +63,6 @@ fn words_of(installation: &Installation, subcommand: &str) -> Result<Vec<String>
         words.push(format!("OFFCUT_HOME={}", text(home.path())?));
     }
     words.push(text(&installation.program)?.to_owned());
-    words.extend([subcommand.to_owned(), installation.agent.name().to_owned()]);
     Ok(words)
 }
 

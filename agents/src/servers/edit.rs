@@ -33,15 +33,16 @@ struct Record {
     servers: Vec<Wrapped>,
 }
 
-/// The text in which all servers over stdio have Offcut in front, and the changes.
-pub(super) fn wrapped(text: &str, servers: &[Server], program: &str) -> (String, Vec<Wrapped>) {
+/// The text in which all servers over stdio have `front`, a program and its arguments, in front, and the
+/// changes.
+pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (String, Vec<Wrapped>) {
     let mut all = Vec::new();
     let mut edits = Vec::new();
     for server in servers {
         let Some(command) = server.command.as_ref().filter(|one| !one.is_wrapped()) else {
             continue;
         };
-        let (first, second) = front(text, command, program);
+        let (first, second) = edits_of(text, command, front);
         edits.push((command.start, first.clone()));
         if let (Args::List { start, .. }, Some(second)) = (&command.args, &second) {
             edits.push((*start, second.clone()));
@@ -55,24 +56,31 @@ pub(super) fn wrapped(text: &str, servers: &[Server], program: &str) -> (String,
     (applied(text, edits), all)
 }
 
-/// The changes that put Offcut in front of a command.
-fn front(text: &str, command: &Command, program: &str) -> (Edit, Option<Edit>) {
-    let quoted = serde_json::Value::from(program).to_string();
+/// The changes that put words in front of a command.
+fn edits_of(text: &str, command: &Command, front: &[String]) -> (Edit, Option<Edit>) {
+    // A string of JSON is one of TOML too.
+    let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
+    let program = front.first().map(quoted).unwrap_or_default();
+    let words: String = front
+        .iter()
+        .skip(1)
+        .map(|word| quoted(word) + ", ")
+        .collect();
     let original = text[command.start..command.end].to_owned();
     let edit = |original: &str, written: String| Edit {
         original: original.to_owned(),
         written,
     };
     match command.args {
-        Args::Inside => (edit("[", format!("[{quoted}, \"mcp\", \"--\", ")), None),
+        Args::Inside => (edit("[", format!("[{program}, {words}")), None),
         Args::Missing { key } => {
-            let written = format!("{quoted}{key}[\"mcp\", \"--\", {original}]");
+            let written = format!("{program}{key}[{words}{original}]");
             (edit(&original, written), None)
         }
         Args::List { is_empty, .. } => {
             let comma = if is_empty { "" } else { ", " };
-            let args = edit("[", format!("[\"mcp\", \"--\", {original}{comma}"));
-            (edit(&original, quoted), Some(args))
+            let args = edit("[", format!("[{words}{original}{comma}"));
+            (edit(&original, program), Some(args))
         }
     }
 }

@@ -32,10 +32,14 @@ pub(super) enum Args {
 impl Command {
     /// Returns true if it runs Offcut in front of a server.
     pub(super) fn is_wrapped(&self) -> bool {
-        let [program, mcp, ..] = &self.words[..] else {
+        let words = match &self.words[..] {
+            [env, home, rest @ ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => rest,
+            words => words,
+        };
+        let [program, mcp, ..] = words else {
             return false;
         };
         let name = program.rsplit('/').next().unwrap_or_default();
-        name == "offcut" && mcp == "mcp"
+        name.starts_with("offcut") && mcp == "mcp"
     }
 }

@@ -205,3 +205,38 @@ fn the_inspectors_command_line_sees_the_same_results() {
     assert_eq!(reader["name"], "read_stored_result");
     assert_eq!(wrapped, bare);
 }
+
+#[test]
+#[ignore = "needs scripts/mcp-clients"]
+fn a_client_without_sessions_calls_a_server_over_stdio() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients/modern.py");
+    let python = installed().join("python/bin/python");
+    let home = tempfile::tempdir().unwrap();
+    let gateway = Listening::start(&["--", python.to_str().unwrap(), script], home.path());
+    let output = Command::new(python).args([script, &gateway.url]).output();
+    let output = output.unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        seen["tools"],
+        json!(["lines", "steps", "read_stored_result"])
+    );
+    assert_eq!(
+        (&seen["steps"], &seen["done"]),
+        (&json!([0.0, 1.0, 2.0]), &json!("done"))
+    );
+    let line = "a line of a log\n";
+    assert_eq!(seen["results"][0], line);
+    assert_eq!(seen["results"][2], line.repeat(2));
+    let shown = seen["results"][1].as_str().unwrap();
+    assert!(
+        shown.starts_with("[offcut/1 truncated 80000B/5000L ") && shown.len() < 8_000,
+        "{shown}"
+    );
+    let page = seen["page"].as_str().unwrap();
+    assert!(
+        page.contains("Lines 4999-5000.") && page.contains(&line.repeat(2)),
+        "{page}"
+    );
+}

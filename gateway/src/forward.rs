@@ -28,7 +28,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         .filter_map(|name| name.trim().parse().ok())
         .collect();
     for name in OF_ONE_CONNECTION.iter().chain(&named) {
-        // The length says where a body ends, and is not a client's to hide.
+        // The length says where a body ends, so a client can't have it removed.
         if name != header::CONTENT_LENGTH {
             headers.remove(name);
         }
@@ -53,7 +53,7 @@ pub(crate) fn with_body(mut parts: Parts, body: Body, length: Option<usize>) -> 
     Request::from_parts(parts, body)
 }
 
-/// Returns true if no segment of a path leads elsewhere: a provider's base path can't be left.
+/// Returns true if no segment of a path leads out of the provider's base path.
 pub(crate) fn is_plain_path(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.starts_with('/')

@@ -1,5 +1,5 @@
-//! The page in the browser: `/page`, and the figures that it asks for. The page itself holds none; those
-//! need the token that the start prints.
+//! The page in the browser: `/page`, and the figures that it asks for. The page itself holds none: the
+//! figures need the token that is printed at the start.
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use rustls::crypto::ring;
@@ -56,7 +56,7 @@ pub(crate) fn answer<B>(
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    // Also where other machines may connect: a page of somebody else could have bound its name to
+    // Checked even if other machines may connect: a web page elsewhere could have bound its name to
     // this address.
     if !own::is_own_host(host.unwrap_or_default(), hosts) {
         return own::error(

@@ -202,7 +202,7 @@ impl Passage {
         })
     }
 
-    /// Counts and logs an outcome. Fails if it is a failure and these are to close the way.
+    /// Counts and logs an outcome. Fails if it is a failure and `on_failure` is `refuse`.
     fn note(&self, upstream: &Upstream, outcome: Outcome) -> Result<(), Refusal> {
         let labels = [("upstream", upstream.name()), ("outcome", outcome.name())];
         self.metrics.add(Metric::Requests, &labels, 1);

@@ -1,4 +1,4 @@
-//! A store that takes nothing, for requests that decide nothing.
+//! A store that accepts no writes, for requests that make no decisions.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -37,7 +37,7 @@ impl ConversationId {
         &self.0
     }
 
-    /// Returns true if it has had no call yet, by which it could be told from others.
+    /// Returns true if the conversation has no call yet that would tell it from others.
     fn is_nameless(&self) -> bool {
         self.0.ends_with("/none/")
     }
@@ -55,16 +55,16 @@ pub(crate) enum Reduced {
         /// The conversation that it holds.
         conversation: ConversationId,
     },
-    /// It is to pass as it came.
+    /// The original must be sent.
     Passed(Reason),
 }
 
 /// Reductions whose hints mention one reader.
 struct Variant {
     reader: Option<String>,
-    /// Decides, and writes that down.
+    /// Makes decisions and records them.
     deciding: ToolReduction,
-    /// Only repeats what was decided.
+    /// Only repeats recorded decisions.
     repeating: ToolReduction,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Words with which providers say that a request is too long. Clients compact by them.
+/// Words by which providers say that a request is too long. Clients react to them by compacting.
 const TOO_LONG: [&str; 9] = [
     "prompt is too long",
     "input is too long",

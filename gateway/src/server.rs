@@ -148,7 +148,7 @@ impl Gateway {
             };
             match accepted {
                 Ok((stream, _)) => self.spawn(&http, stream, place, stopping.clone()),
-                // The process has too many open files, or the client has gone: neither lasts.
+                // Neither lasts: the process has too many open files, or the client has gone.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -187,7 +187,7 @@ impl Gateway {
         place: Option<OwnedSemaphorePermit>,
         stopping: Arc<Semaphore>,
     ) {
-        // First byte out when first byte in.
+        // A reply's first byte leaves as soon as it arrives.
         _ = stream.set_nodelay(true);
         let service = self.service.clone();
         let answer = service_fn(move |request| {
@@ -201,7 +201,7 @@ impl Gateway {
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                // It is closed, and never gives a permit.
+                // It never gives a permit: it is closed when the server stops.
                 _ = stopping.acquire() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await

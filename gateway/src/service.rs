@@ -143,7 +143,7 @@ impl Service {
         }
         let Some((upstream, rest)) = self.upstreams.route(&path, request.headers()) else {
             if request.method() == Method::HEAD && path == "/" {
-                // Some clients ask whether anybody is there.
+                // Some clients check first that a server answers.
                 return Response::new(body::empty());
             }
             return own::error(
@@ -164,7 +164,7 @@ impl Service {
         response
     }
 
-    /// Refuses requests that no provider is to see; returns the path with its query.
+    /// Refuses requests that must not reach a provider. Returns the path with its query.
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
         let headers = request.headers();
         let refused = |status, message| Err(Box::new(own::error(status, message)));

@@ -1,4 +1,4 @@
-//! Tenants: whose conversations are whose.
+//! Tenants: the users and customers that conversations belong to.
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderName};

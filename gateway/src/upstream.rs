@@ -126,7 +126,7 @@ impl Upstreams {
         let first = path[1..].split(['/', '?']).next().unwrap_or_default();
         if let Some(upstream) = self.named.get(first) {
             let rest = &path[1 + first.len()..];
-            // A provider's own address with nothing after it is its root.
+            // The prefix alone stands for the provider's root.
             return Some((upstream, if rest.is_empty() { "/" } else { rest }));
         }
         let name = own_path(path)
@@ -137,7 +137,7 @@ impl Upstreams {
     }
 }
 
-/// The provider that alone has such a path.
+/// The only provider that has such a path.
 fn own_path(path: &str) -> Option<&'static str> {
     let path = path.split('?').next().unwrap_or_default();
     let is_below = |prefix: &str| {

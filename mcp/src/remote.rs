@@ -41,10 +41,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// - `Mcp-Session-Id`, `MCP-Protocol-Version` and the headers that repeat parts of a message are set
 ///   as the revision wants them. A session that the server has ended is started again.
 /// - Messages outside of answers come by the server's own stream, if it has one.
-/// - A stream that breaks is taken up again by `Last-Event-ID`.
-/// - If the server can't be reached, or answers with an error of HTTP's, the client gets an error
-///   of JSON-RPC's for its request.
-/// - At the end, the server is told by `DELETE`.
+/// - A stream that breaks is resumed by `Last-Event-ID`.
+/// - If the server can't be reached, or answers with an HTTP error, the client gets a JSON-RPC error
+///   for its request.
+/// - At the end, the session is ended with `DELETE`.
 ///
 /// Redirects are followed within the server's origin, with the same method. The certificates are
 /// those of the system.

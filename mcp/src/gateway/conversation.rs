@@ -18,7 +18,7 @@ use crate::result::reduce_and_report;
 
 /// The messages that one client and one server exchange.
 ///
-/// It decides; whoever holds it reads and writes. Give it each message of the client in
+/// It only decides; its owner does the reading and writing. Give it each message of the client in
 /// [`from_client`](Self::from_client) and each of the server in [`from_server`](Self::from_server),
 /// in the order in which they come.
 pub struct Conversation {
@@ -35,7 +35,7 @@ struct Requests {
     own: u64,
 }
 
-/// The way of a client's message.
+/// The destination of a client's message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FromClient {
@@ -46,11 +46,11 @@ pub enum FromClient {
     },
     /// It is for the gateway: [`Conversation::answer`] has the answer. The server does not see it.
     Answer(Box<ReaderCall>),
-    /// Nobody needs it.
+    /// It is dropped.
     Drop,
 }
 
-/// The way of a server's message.
+/// The destination of a server's message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FromServer {

@@ -46,7 +46,7 @@ pub async fn run(
         biased;
         passed = &mut down => {
             passed?;
-            // The client has said its last, and may still wait for the reader.
+            // The client has sent its last message, and may still wait for the reader.
             if is_over.load(Ordering::Relaxed) { up.await } else { Ok(()) }
         }
         passed = &mut up => {
@@ -146,7 +146,7 @@ async fn pass_down(
                         write(&mut *to_client.lock().await, &[new.as_bytes()]).await?;
                     }
                     FromServer::Own(next) => {
-                        // Without a client there is nobody who needs the list.
+                        // Without a client nobody needs the list.
                         next.map(|next| own.send(next));
                     }
                 }

@@ -44,7 +44,7 @@ impl AsyncRead for BodyReader {
                 return Poll::Ready(Ok(()));
             };
             let frame = frame.map_err(io::Error::other)?;
-            // Trailers say nothing here.
+            // Trailers have no meaning here.
             self.rest = frame.into_data().unwrap_or_default();
         }
         let length = self.rest.len().min(to.remaining());

@@ -25,7 +25,7 @@ const START: Duration = Duration::from_secs(60);
 /// Time for an answer before the next message is sent, where the order of messages counts.
 const ORDER: Duration = Duration::from_secs(5);
 
-/// Sends the client's messages to the server until the client has said its last and has its answers.
+/// Sends the client's messages to the server until the client has sent its last one and has its answers.
 pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
     let mut lines = Lines::new(from_client, link.max);
     let mut running = JoinSet::new();
@@ -79,7 +79,7 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
                     long = Some(parts);
                 }
                 if let Some(parts) = &long {
-                    // A server that reads no more has answered.
+                    // A server that has stopped reading has answered.
                     _ = parts.send(Bytes::copy_from_slice(bytes)).await;
                 }
                 if is_last {

@@ -1,4 +1,4 @@
-//! The reasons for which a request got no answer of the server's.
+//! The reasons why a request got no answer from the server.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Failure {
         Self::Unreachable(ErrorChain(error).to_string())
     }
 
-    /// The failure that the head of an answer is.
+    /// The failure that the head of an answer stands for.
     pub(super) fn of<B>(response: &http::Response<B>) -> Self {
         let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
         let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
@@ -51,7 +51,7 @@ impl Failure {
         }
     }
 
-    /// Returns true if another try may have a better end.
+    /// Returns true if another try may succeed.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::BrokeOff => true,

@@ -35,7 +35,7 @@ pub(super) struct Link {
     running: Mutex<HashMap<String, Arc<Cancel>>>,
     /// Number of the session that is open.
     open: watch::Sender<u64>,
-    /// True once the client has said its last.
+    /// True once the client has sent its last message.
     last_said: watch::Sender<bool>,
 }
 
@@ -100,12 +100,12 @@ impl Link {
         self.open.subscribe()
     }
 
-    /// Notes that the client has said its last.
+    /// Notes that the client has sent its last message.
     pub(super) fn say_last(&self) {
         self.last_said.send_replace(true);
     }
 
-    /// Waits until the client has said its last.
+    /// Waits until the client has sent its last message.
     pub(super) async fn last_said(&self) {
         _ = self.last_said.subscribe().wait_for(|said| *said).await;
     }
@@ -142,7 +142,7 @@ impl Link {
         is_told
     }
 
-    /// Learns from a message of the server's, and says what it is to the request that `meaning` is of.
+    /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Answer {
         let Some(json) = parse(message) else {
             return Answer::Other;

@@ -129,7 +129,7 @@ impl<'l> Passing<'l> {
                 if is_last {
                     self.end().await;
                 }
-                // Nothing else of a server is that long.
+                // Nothing else that a server sends is that long.
                 is_last
             }
         }

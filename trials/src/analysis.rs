@@ -33,7 +33,7 @@ pub struct Analysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Runs are missing. A test after each run would find differences that are none.
+    /// Runs are missing. A test after each run would find differences that do not exist.
     Unfinished,
     /// The first arm solves more.
     FirstSolvesMore,

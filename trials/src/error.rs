@@ -25,7 +25,7 @@ pub enum Error {
     /// The file of results belongs to a trial that was planned otherwise.
     #[error("the results are of another trial: {0}")]
     OtherPlan(String),
-    /// The file of results has a line that can't be one.
+    /// The file of results has a line that is not a run of this plan.
     #[error("line {line} of the results can't be read: {why}")]
     Damaged {
         /// The line, from 1.
@@ -46,7 +46,7 @@ pub enum Error {
         /// Description of what happened.
         why: String,
     },
-    /// Prices that are none.
+    /// The prices can't be used.
     #[error("{0}")]
     Prices(String),
 }

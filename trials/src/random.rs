@@ -1,9 +1,9 @@
-//! Random numbers that are the same everywhere and for ever.
+//! Random numbers that are the same on every machine and in every version.
 
 /// A generator of random numbers from a seed: SplitMix64.
 ///
-/// Written out here, because the order of a trial's runs follows from the seed, and a trial must go on under
-/// another version of this crate.
+/// Written out here, because the order of a trial's runs follows from the seed, and another version of this crate
+/// must be able to continue the trial.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -123,7 +123,7 @@ fn answer(plan: &Plan, analysis: &Analysis) -> String {
     match analysis.verdict {
         Verdict::Unfinished => format!(
             "Unfinished: {} of {} runs. {difference}), so far. The test waits for the last run, because a look after each would find \
-             differences that are none.",
+             differences that do not exist.",
             analysis.made, analysis.planned
         ),
         Verdict::FirstSolvesMore => format!("**{} solves more.** {difference}{p}).", first.name),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::Planned;
 use crate::{Error, Plan, Usage};
 
-/// A run that was made.
+/// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {

@@ -16,7 +16,7 @@ pub struct Planned {
 /// All runs of a plan, in order: each repetition goes once through all tasks in an order of its own, and each task's
 /// two arms run one after the other, either first.
 ///
-/// Whatever changes with time, such as a provider's load, so meets both arms alike. The order follows from the seed.
+/// So whatever changes with time, such as a provider's load, affects both arms alike. The order follows from the seed.
 #[must_use]
 pub fn schedule(plan: &Plan) -> Vec<Planned> {
     let mut random = Random::new(plan.seed);

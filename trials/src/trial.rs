@@ -95,7 +95,7 @@ impl Trial {
         let folder = keep
             .join(&task.name)
             .join(format!("{}-{}", arm.name, planned.repetition));
-        // Of a run that was not recorded.
+        // Left by a run that was not recorded.
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(Error::io(&folder))?;
         }

@@ -34,7 +34,7 @@ pub fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
 
 /// The second share less the first, with Newcombe's hybrid score interval: method 10 of his eleven.
 ///
-/// It takes runs for one sample. Where tasks differ in difficulty, it is wider than it need be.
+/// It takes runs for one sample. Where tasks differ in difficulty, it is wider than necessary.
 #[must_use]
 pub fn difference(first: Interval, second: Interval) -> Interval {
     let value = second.value - first.value;

@@ -20,7 +20,7 @@ pub struct MeanDifference {
 /// The difference of two arms' means, each task weighing the same, with a t interval.
 ///
 /// If each task has at least two runs of each arm, it is Welch's, stratified by task. Otherwise it is that of pairs,
-/// over the tasks' means. `None` if that leaves nothing to tell chance from.
+/// over the tasks' means. `None` if there is only one pair, so that nothing tells how much is chance.
 #[must_use]
 pub fn mean_difference(tasks: &[(Vec<f64>, Vec<f64>)], confidence: f64) -> Option<MeanDifference> {
     let pairs: Vec<f64> = tasks
@@ -75,13 +75,13 @@ pub fn mean_difference(tasks: &[(Vec<f64>, Vec<f64>)], confidence: f64) -> Optio
     })
 }
 
-/// The two-sided p-value of a `t` with this freedom.
+/// The two-sided p-value of `t` at these degrees of freedom.
 fn t_p(freedom: f64, t: f64) -> f64 {
     let (p, q) = (freedom / 2.0, 0.5);
     (freedom / (freedom + t * t)).inc_beta(p, q, p.ln_beta(q))
 }
 
-/// The bound below which the absolute value of a t with this freedom stays with this probability.
+/// The bound that the absolute value of t stays below with the probability `confidence`.
 fn t_bound(freedom: f64, confidence: f64) -> f64 {
     let (p, q) = (freedom / 2.0, 0.5);
     let x = (1.0 - confidence).inv_inc_beta(p, q, p.ln_beta(q));

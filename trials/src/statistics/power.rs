@@ -12,7 +12,7 @@ pub fn runs_for(expected: f64, difference: f64, alpha: f64, power: f64) -> u64 {
     let possible = both.into_iter().filter(|share| (0.0..=1.0).contains(share));
     let runs =
         possible.map(|share| corrected(approximate(expected, share, alpha, power), difference));
-    // Nothing is possible only if the difference is above a half; then as if from the bound.
+    // A difference above a half may be impossible in both directions: then counted from 0 or 1.
     let runs = runs.fold(f64::NAN, f64::max);
     let runs = if runs.is_nan() {
         let from = if expected < 0.5 { 0.0 } else { 1.0 };

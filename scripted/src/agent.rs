@@ -1,7 +1,7 @@
-//! An agent.
+//! The type of agents.
 
 use crate::step::Step;
 use crate::view::View;
 
-/// A function of what it is shown, as a model is.
+/// An agent: a function of the messages that it is shown, as a model is.
 pub(crate) type Agent = fn(&View) -> Step;

@@ -14,7 +14,7 @@ pub struct Bill {
     pub calls: u64,
     /// Tokens sent.
     pub tokens: u64,
-    /// Sent tokens that follow what the previous request has in common with this one.
+    /// Tokens sent after the part that a request shares with the one before it.
     pub fresh: u64,
     /// Tokens of the largest request.
     pub peak: u64,

@@ -13,13 +13,13 @@ use crate::view::View;
 
 /// Tokens of a context window. A request that is longer is refused, which ends the run.
 pub const CONTEXT: u64 = 128_000;
-/// An agent that makes more calls goes in circles.
+/// Maximum number of calls. An agent that makes more goes in circles.
 const MAX_CALLS: u64 = 1_000;
 
 /// The treatment of results.
 #[derive(Clone, Debug)]
 pub enum Policy {
-    /// None: everything stays.
+    /// Every result stays whole.
     Nothing,
     /// Offcut with these settings, over a store in a directory.
     Offcut(Box<Settings>),
@@ -28,9 +28,9 @@ pub enum Policy {
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The answer was right, and so are the files.
+    /// True if the answer and the files are right.
     pub solved: bool,
-    /// The reason if it was not.
+    /// The reason for a failure.
     pub why: Option<String>,
     /// The bill.
     pub bill: Bill,

@@ -89,7 +89,7 @@ impl Task {
     }
 }
 
-/// A sentence that nothing depends on.
+/// A sentence that no task depends on.
 pub(crate) fn filler(random: &mut offcut_trials::Random) -> String {
     const WORDS: [&str; 24] = [
         "the", "queue", "was", "drained", "before", "a", "second", "worker", "took", "over", "and",

@@ -73,9 +73,9 @@ pub(crate) struct View {
 pub(crate) enum Search {
     /// The captures of the first line that matches, the whole line first.
     Found(Vec<String>),
-    /// It is not there.
+    /// No line matches, in view or stored.
     Absent,
-    /// It may be where a hint leads.
+    /// A stored part has not been searched yet. This step reads it.
     Read(Step),
 }
 

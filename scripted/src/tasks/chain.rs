@@ -58,7 +58,7 @@ fn agent(view: &View) -> Step {
     let Some(((_, keys), (_, rest))) = parts else {
         return lost();
     };
-    // The last answer is enough: how far the agent has come, its own calls say.
+    // The last answer is enough: the agent's own calls tell how far it has come.
     let mut id = rest.split('.').next().unwrap_or_default().to_owned();
     let called = view.commands("cat api/");
     for (step, key) in keys.split(' ').enumerate() {

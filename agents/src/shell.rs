@@ -28,8 +28,8 @@ pub struct Sink<'a> {
     pub options: &'a [&'a str],
 }
 
-/// Rewrites `line` so that its output passes through `sink`. Returns `None` if it can't be sure that
-/// the line does the same then.
+/// Rewrites `line` so that its output passes through `sink`. Returns `None` unless it is certain that
+/// the line still does the same.
 ///
 /// That is so for syntax that is not closed or not known here, for `exec`, for `exit` together with
 /// `trap`, and for several lines that change how the rest is parsed.

@@ -68,7 +68,7 @@ pub(super) fn findings(
 }
 
 /// The name under which the client notes its trust in the hook that runs `command`, and the digest of the hook
-/// that it trusts. The latter is part of what the client writes, not of any document.
+/// that it trusts. No document describes the digest; it is taken from what the client writes.
 fn place(path: &Path, hooks: &Value, command: &str) -> Option<(String, String)> {
     let groups = hooks["hooks"]["PostToolUse"].as_array()?;
     let all = groups.iter().enumerate().flat_map(|(nth, group)| {

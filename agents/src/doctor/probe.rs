@@ -24,7 +24,7 @@ pub(super) struct Answered {
     pub(super) took: Duration,
 }
 
-/// A probe, and the places that it leaves something in.
+/// A probe, and the places where it leaves content.
 pub(super) struct Probe {
     agent: Agent,
     /// The result.

@@ -26,7 +26,7 @@ const FOLDER: &str = "offcut";
 const LONGEST_LINE: usize = 2_000;
 /// Its reader cuts files that have more lines.
 const MOST_LINES: usize = 2_000;
-/// The tool that gives instructions, of which none may be missing.
+/// The tool that loads instructions, which must stay whole.
 const SKILL: &str = "activate_skill";
 
 #[derive(Deserialize)]

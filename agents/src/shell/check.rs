@@ -32,8 +32,8 @@ enum Place {
     Closed,
 }
 
-/// Examines a line. `None` if it can't be sure that all of it is one list of commands, which means the
-/// same in braces.
+/// Examines a line. `None` unless all of it is certainly one list of commands, which means the same in
+/// braces.
 pub(super) fn examine(line: &str, shell: Shell) -> Option<Facts> {
     let has_shown_itself = line.contains('\0') || line.contains("BASH_EXECUTION_STRING");
     if has_shown_itself {

@@ -17,8 +17,8 @@ impl Facts {
     /// Takes note of a command. `None` if a line with it can't be rewritten.
     pub(super) fn add(&mut self, command: &str, shell: Shell) -> Option<()> {
         match command {
-            // It moves the output of the shell itself, or leaves no shell that waits for the sink;
-            // the others limit what the sink may do, or are syntax that is not checked here.
+            // `exec` moves the shell's own output, or leaves no shell to wait for the sink; limits
+            // would hold for the sink too; `coproc` is syntax that is not checked here.
             "exec" | "ulimit" | "limit" | "coproc" => return None,
             "repeat" | "foreach" | "always" | "end" if shell == Shell::Zsh => return None,
             "exit" | "return" | "logout" | "set" => self.exits = true,

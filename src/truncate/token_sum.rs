@@ -2,15 +2,15 @@
 
 use crate::tokens::Meter;
 
-/// Number of bytes in which a text is counted piece by piece.
+/// Length in bytes of the pieces in which a long text is counted.
 const PIECE: usize = 32 * 1024;
 /// Maximum number of tokens that a cut may add to those of the whole text.
 const PER_CUT: u64 = 8;
 
-/// The tokens of a text that matter.
+/// The number up to which tokens are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counts {
-    /// The tokens of a text of at most this many bytes. Replacing a longer text always gains.
+    /// All tokens of a text of at most this many bytes. Replacing a longer text always gains.
     Bytes(usize),
     /// Tokens up to this number, as the text arrives. Any text with more is over the limit.
     Tokens(u64),
@@ -25,7 +25,7 @@ pub(super) struct TokenSum {
     /// Number of tokens counted.
     pub(super) sum: u64,
     cuts: u64,
-    /// `true` if there are more tokens than matter.
+    /// `true` if there are more tokens than [`Counts`] asks for.
     pub(super) has_stopped: bool,
 }
 

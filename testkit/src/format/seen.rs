@@ -24,6 +24,7 @@ pub(super) struct Piecemeal {
     pub(super) all: String,
 }
 
+/// A call, without its id and its tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asked {
     /// The arguments, parsed if they are JSON.
@@ -118,7 +119,8 @@ impl Seen {
             .map(|part| part.text.as_deref())
             .collect()
     }
-    /// Returns whether the slot holds `json`, as JSON or as its text.
+
+    /// Returns true if the slot holds `json`, as JSON or as its text.
     pub(super) fn holds_json(&self, slot: usize, json: &Value) -> bool {
         self.slots[slot].iter().any(|part| {
             let spelled = part

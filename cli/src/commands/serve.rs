@@ -60,7 +60,7 @@ fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
     gateway.map_err(|error| unusable(&origin, &error))
 }
 
-/// Returns once somebody asks this process to end.
+/// Returns once a signal asks this process to end.
 async fn stopped() {
     #[cfg(unix)]
     {

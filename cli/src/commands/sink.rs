@@ -86,7 +86,7 @@ fn open() -> io::Result<()> {
     ready.read_exact(&mut [0])
 }
 
-/// Is the sink.
+/// Runs as the sink.
 fn serve(directory: &Path, shell: i32, shown: &args::Shown) -> Result<(), Failure> {
     // Signals to the shell and its children are not for the sink. It is not the first of its group,
     // so this can't fail.
@@ -106,7 +106,7 @@ fn serve(directory: &Path, shell: i32, shown: &args::Shown) -> Result<(), Failur
             .map_err(|error| failed(&error))?;
         runtime.block_on(sink.follow(directory, streams))
     });
-    // It is there still if something failed.
+    // It still exists if something failed.
     _ = fs::remove_dir_all(directory);
     served
 }

@@ -46,7 +46,7 @@ fn is_due(home: &Home) -> io::Result<bool> {
         File::create(stamp)?;
         return Ok(false);
     };
-    // A stamp of the future is one of a clock that was wrong.
+    // A time in the future was written by a clock that was wrong.
     let age = metadata.modified()?.elapsed();
     if age.is_ok_and(|age| age < DAY) {
         return Ok(false);

@@ -87,7 +87,7 @@ fn say(plan: &Plan, json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A flag that the terminal's and the system's wish to end sets.
+/// A flag that SIGINT, SIGTERM and the like set.
 fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [

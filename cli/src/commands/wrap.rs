@@ -15,7 +15,7 @@ use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, child, stores};
 
-/// The means by which an agent is led to a server.
+/// The settings that lead an agent to a server.
 #[derive(Debug, Default)]
 struct Lead {
     program: &'static str,

@@ -7,7 +7,7 @@ use offcut::backend::Location;
 /// Something that has to be read back.
 pub(super) struct Gone {
     pub(super) text: String,
-    /// The newest message that leads to it, or else that held it.
+    /// Index of the newest message whose hint leads to it, or else of the one that held it.
     pub(super) message: usize,
     /// The stored content that holds it; `None` if no hint leads to it.
     pub(super) stored: Option<(Location, Arc<str>)>,

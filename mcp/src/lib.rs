@@ -1,5 +1,5 @@
-//! Keeps what an MCP server's tools return from filling the model's context, for any server and any
-//! client.
+//! Keeps long results of an MCP server's tools out of the model's context window, for any server and
+//! any client.
 //!
 //! - [`McpGateway`] stands between a client and a server. Messages pass as raw JSON; only long results
 //!   of tools and the list of tools change.

@@ -9,6 +9,6 @@ use tokio::sync::Notify;
 pub(super) struct Cancel {
     /// Ends the exchange at once, between two messages of the server's.
     pub(super) now: Notify,
-    /// True if a stream that breaks need not be taken up again.
+    /// True if a stream that breaks need not be resumed.
     pub(super) is_over: AtomicBool,
 }

@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     Compressed,
     /// The answer is neither JSON nor a stream of events.
     NoMessage,
-    /// The answer ended in its middle, and could not be taken up again.
+    /// The answer broke off and could not be resumed.
     BrokeOff,
     /// The session has ended, and no new one could be started.
     NoSession(String),

@@ -1,4 +1,4 @@
-//! Streams of messages from the server: read to their end, and taken up again where they break.
+//! Streams of messages from the server: read to their end, and resumed where they break.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -119,7 +119,7 @@ pub(crate) fn reduction_or(
 }
 
 /// The name of the settings of commands around agents: those of the arguments, else the user's, else
-/// a ready policy.
+/// a built-in policy.
 pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
     let of_user = || {
         let file = home?.settings();

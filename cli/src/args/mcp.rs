@@ -26,8 +26,8 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
     /// Id of the session, under whose prefix results are stored; the reader reads nothing else.
-    /// Default: the same for the same command in the same directory, so that what a conversation has
-    /// stored can be read after the server was started again.
+    /// Default: derived from the command and the directory, so that what a conversation has stored can
+    /// still be read after the server has been restarted.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Name of the tool that reads stored results. Default: the settings' `read_file_tool_name`,

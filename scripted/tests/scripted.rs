@@ -23,7 +23,7 @@ impl Sum {
 }
 
 #[test]
-fn recommended_solves_all_that_nothing_solves_for_less() {
+fn recommended_solves_what_doing_nothing_solves_for_less() {
     let offcut = |settings: Settings| Policy::Offcut(Box::new(settings));
     let policies = [
         Policy::Nothing,

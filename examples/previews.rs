@@ -68,8 +68,7 @@ fn source() -> String {
     let function = |(name, body)| {
         format!(
             "/// What the shop does with an order at this step. It has no side effects but those that\n\
-             /// its name says, and it is called from nowhere else than the page of the same
-             /// step.\n\
+             /// its name says, and it is called from nowhere else than the page of the same step.\n\
              pub fn {name}(order: &Order) -> Result<Amount> {{\n    // Nothing here is as odd as it looks.\n    {body}\n}}\n\n"
         )
     };
@@ -89,4 +88,59 @@ fn json() -> String {
         "{{\"orders\":[{}]}}",
         (0..60).map(order).collect::<Vec<_>>().join(",")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STRATEGIES, json, source, test_run};
+
+    /// Groups the digits of `number` by threes, as the page does.
+    fn grouped(number: usize) -> String {
+        let digits = number.to_string();
+        match digits.len() {
+            0..=3 => digits,
+            length => format!("{} {}", &digits[..length - 3], &digits[length - 3..]),
+        }
+    }
+
+    #[test]
+    fn the_page_shows_what_this_program_prints() {
+        let page = include_str!("../docs/previews.md");
+        let (_, examples) = page.split_once("## Examples").unwrap();
+        let (examples, _) = examples.split_once("\n## ").unwrap();
+        let texts = [(test_run(), 420), (source(), 420), (json(), 360)];
+        let printed: Vec<String> = texts
+            .iter()
+            .flat_map(|(text, budget)| STRATEGIES.map(|(_, preview)| preview.show(text, *budget)))
+            .collect();
+        let shown: Vec<&str> = examples
+            .split("```text\n")
+            .skip(1)
+            .map(|rest| rest.split("\n```").next().unwrap())
+            .collect();
+        assert_eq!(shown.len(), 4);
+        for block in shown {
+            // The page leaves names out of a long list.
+            let (start, end) = block.split_once(" … ").unwrap_or((block, ""));
+            let is_it = |output: &String| {
+                let output = output.trim_end();
+                output == block
+                    || !end.is_empty() && output.starts_with(start) && output.ends_with(end)
+            };
+            assert!(
+                printed.iter().any(is_it),
+                "the page shows\n{block}\n\nthe program prints\n{}",
+                printed.join("\n\n")
+            );
+        }
+        for (text, budget) in &texts {
+            let (lines, bytes) = (text.lines().count(), grouped(text.len()));
+            let many = format!("of {lines} lines and {bytes} bytes, in {budget} bytes");
+            let one = format!("of {bytes} bytes in one line, in {budget} bytes");
+            assert!(
+                examples.contains(&many) || lines == 1 && examples.contains(&one),
+                "the page must say: {many}"
+            );
+        }
+    }
 }

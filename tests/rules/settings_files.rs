@@ -1,6 +1,9 @@
 //! Settings from files: TOML and JSON mean the same, and errors name the place.
 #![cfg(feature = "fs")]
 
+#[cfg(feature = "toml")]
+mod pages;
+
 use std::path::Path;
 
 use offcut::backend::{Backend, Memory};
@@ -483,118 +486,6 @@ async fn a_path_and_a_file_url_are_directories() {
     let key = backend::Key::new("trunc/a").unwrap();
     by_path.put(&key, "x".into()).await.unwrap();
     assert_eq!(by_url.read(&key, 0..9).await.unwrap().bytes, "x");
-}
-
-/// The rows of the first table after a heading of a docs page, cell by cell.
-fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
-    let text = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("docs")
-            .join(page),
-    )
-    .unwrap();
-    let (_, text) = text.split_once(heading).unwrap();
-    let rows = text
-        .lines()
-        .skip_while(|line| !line.starts_with("|---"))
-        .skip(1)
-        .take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        row.trim_matches('|')
-            .split(" | ")
-            .map(|cell| cell.trim().to_owned())
-            .collect()
-    })
-    .collect()
-}
-
-#[cfg(feature = "tiktoken")]
-#[test]
-fn l11_the_table_of_options_has_every_option_with_its_default() {
-    let said: Vec<(String, String)> = table("options.md", "")
-        .into_iter()
-        .map(|cells| {
-            (
-                cells[0].replace('`', ""),
-                cells[1]
-                    .replace('`', "")
-                    .replace("none", "null")
-                    .replace("empty", "\"\""),
-            )
-        })
-        .collect();
-    let settings = serde_json::to_value(Settings::default()).unwrap();
-    let options = settings.as_object().unwrap().iter();
-    // Parsed settings have no preset.
-    let are: Vec<(String, String)> = std::iter::once(("preset".into(), "null".into()))
-        .chain(options.map(|(name, value)| (name.clone(), value.to_string())))
-        .collect();
-    assert_eq!(said, are);
-}
-
-#[test]
-fn every_row_about_eino_names_an_existing_test() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-    let tests = read("options.rs") + &read("handlers.rs");
-    let rows = table("configuration.md", "## From Eino");
-    assert!(rows.len() > 15, "{rows:?}");
-    for row in rows {
-        let name = row[2].replace(['`', '|'], "");
-        assert!(
-            tests.contains(&format!("async fn {}()", name.trim())),
-            "{row:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn the_examples_in_the_docs_are_settings() {
-    let text = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md"),
-    )
-    .unwrap();
-    let examples: Vec<&str> = text
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect();
-    let [first, eino] = examples[..] else {
-        panic!("{} examples", examples.len())
-    };
-    // In memory, so that the tests create no folders.
-    let open = |url: &str| Memory::named(url.trim_start_matches("memory:").trim_start_matches('.'));
-    let build = |text: &str| {
-        ToolReduction::builder()
-            .settings(Settings::from_toml(text).unwrap(), open)
-            .build()
-            .unwrap()
-    };
-    assert!(
-        backend::open("memory:all").is_ok() && !first.contains("= \"s3:"),
-        "what the code below it opens"
-    );
-    build(first);
-    // The same limit in tokens, as written in the comment next to it.
-    let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
-    let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
-    let (_, rest) = rest.split_once('\n').unwrap();
-    build(&format!("{before}{in_tokens}\n{rest}"));
-    // The pasted settings equal `recommended`, apart from the fields that they set themselves.
-    let mut pasted = Settings::from_toml(first).unwrap();
-    pasted.backend_url = None;
-    pasted.tool_config.clear();
-    assert_eq!(pasted, Settings::recommended());
-    let reduction = build(eino);
-    // Unlike in Eino, a tool's own store takes effect without a handler.
-    let shown = reduction
-        .truncate(&ToolCall::new("c", "grep", "{}"), "x".repeat(30_001))
-        .await
-        .unwrap();
-    assert_eq!(
-        shown.report.decisions[0].locations[0].as_str(),
-        "memory://greps/data/agent/trunc/c"
-    );
 }
 
 #[test]

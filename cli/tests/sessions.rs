@@ -26,6 +26,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
     for name in [
         "pi.jsonl",
         "gemini-cli.jsonl",
+        "swe-agent-text.traj",
         "swe-agent.traj",
         "atif.json",
     ] {
@@ -49,7 +50,7 @@ fn sessions_that_agents_wrote_are_read_in_full() {
     }
     // A folder is searched for them.
     let all = replay(&[text(&sessions)]);
-    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 4);
+    assert_eq!(all["policies"][0]["traces"].as_array().unwrap().len(), 5);
 }
 
 /// A conversation of seven calls, as requests and answers.

@@ -1,4 +1,4 @@
-//! Bodies: read whole within a limit, or passed on as they come.
+//! Bodies: read whole within a limit, or passed on as they arrive.
 
 use std::error::Error;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A client's body as it comes; it fails if it pauses for longer than `pause`.
+/// A client's body as it arrives; it fails if it pauses for longer than `pause`.
 pub(crate) fn passed(body: Incoming, pause: Duration) -> Body {
     if body.is_end_stream() {
         return empty();

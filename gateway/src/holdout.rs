@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 pub(crate) enum Group {
     /// Its requests are reduced.
     Reduced,
-    /// Its requests pass as they come.
+    /// Its requests pass unchanged.
     HeldOut,
 }
 

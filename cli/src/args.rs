@@ -135,7 +135,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Run a command and show its output as a model is to see it.
+/// Run a command and show its output as a model should see it.
 ///
 /// Long output is stored whole and shown as a hint and a preview; short output comes through byte
 /// for byte. Stdin, signals and the exit code are the command's own. If stdout and stderr are one
@@ -154,7 +154,7 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Show the output of one line of a shell as a model is to see it. Rewritten lines name this
+/// Show the output of one line of a shell as a model should see it. Rewritten lines name this
 /// command.
 #[cfg(unix)]
 #[derive(Debug, Subcommand)]
@@ -168,7 +168,7 @@ pub(crate) enum Sink {
         shell: i32,
         #[command(flatten)]
         shown: Shown,
-        /// Be the sink, and not the command that starts it.
+        /// Run as the sink itself, not as the command that starts it.
         #[arg(long, hide = true)]
         serve: bool,
     },
@@ -320,7 +320,7 @@ pub(crate) struct Apply {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Print every option with its default and a comment.
+    /// Print every option with its value in the policy `recommended` and a comment.
     Default,
     /// Check that settings build and that their stores can be written to.
     Check {

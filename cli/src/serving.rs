@@ -72,6 +72,11 @@ pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
     settings.map_err(|error| unusable(origin, &error))
 }
 
+/// Checks the table `[serve]` of a settings file.
+pub(crate) fn check(origin: &str) -> Result<(), Failure> {
+    offcut_gateway::Gateway::check(&table(origin)?).map_err(|error| unusable(origin, &error))
+}
+
 /// A server that can't be set up.
 pub(crate) fn unusable(origin: &str, error: &GatewayError) -> Failure {
     let advice = match error {

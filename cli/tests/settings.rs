@@ -75,6 +75,29 @@ fn a_store_that_the_program_does_not_know_is_answered_with_those_it_knows() {
     std::fs::write(&file, "[serve]\nmax_bodies = 1\n").unwrap();
     let error = fail(&["config", "check", text(&file)], "", 2);
     assert!(error.contains("`[serve]`: unknown field"), "{error}");
+    // Fields that depend on others are checked too, as `serve` itself does.
+    for (table, problem) in [
+        (
+            "listen = \"0.0.0.0:1\"",
+            "`serve.listen`: 0.0.0.0 can be reached",
+        ),
+        (
+            "tenant_header = \"x-team\"",
+            "`serve.tenant_header`: it needs",
+        ),
+        (
+            "default_upstream = \"lab\"",
+            "`serve.default_upstream`: no upstream",
+        ),
+        (
+            "compress_keys = { a = \"short\" }",
+            "`serve.compress_keys.a`: it is too short",
+        ),
+    ] {
+        std::fs::write(&file, format!("[serve]\n{table}\n")).unwrap();
+        let error = fail(&["config", "check", text(&file)], "", 2);
+        assert!(error.contains(problem), "{error}");
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ use crate::own;
 use crate::settings::{OnFailure, ServeSettings};
 use crate::watch::Watch;
 use compress::{Compressed, compress};
+pub(crate) use tenant::check_keys;
 use tenant::{PlugTenant, by_credential};
 
 /// Answers the calls of gateways.
@@ -57,7 +58,7 @@ impl Plug {
         settings: &Settings,
         stores: &Opened<'_>,
     ) -> Result<Option<Self>, GatewayError> {
-        let tenants = PlugTenant::all(&serve.plug_keys, settings, stores)?;
+        let tenants = PlugTenant::all(&serve.compress_keys, settings, stores)?;
         Ok((!tenants.is_empty()).then(|| Self {
             tenants,
             max_body: serve.max_body_bytes(),
@@ -81,7 +82,7 @@ impl Plug {
         request: Request<Incoming>,
     ) -> Response<Body> {
         let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
-            let message = "send one of `serve.plug_keys` as `Authorization: Bearer KEY`";
+            let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };
         let is_compress = request.uri().path() == COMPRESS;

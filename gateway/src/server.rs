@@ -22,6 +22,8 @@ use crate::record::RequestRecord;
 use crate::reducer::Reducer;
 use crate::service::Service;
 use crate::settings::ServeSettings;
+use crate::tenant::Tenants;
+use crate::upstream::Upstreams;
 
 /// A server between agents and their providers.
 ///
@@ -70,6 +72,18 @@ impl Gateway {
         let reducer = Reducer::new(&settings, reduction, &stores)?;
         let plug = Plug::new(&settings, reduction, &stores)?;
         Self::with(settings, Some(reducer), plug)
+    }
+
+    /// Checks settings without opening a store.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError::Settings`] if a setting is wrong, or another one is missing.
+    pub fn check(settings: &ServeSettings) -> Result<(), GatewayError> {
+        settings.check()?;
+        Tenants::new(settings)?;
+        Upstreams::new(settings)?;
+        crate::plug::check_keys(&settings.compress_keys)
     }
 
     fn with(

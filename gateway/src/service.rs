@@ -137,7 +137,7 @@ impl Service {
                 // No provider is to see what was meant for this server.
                 None => own::error(
                     StatusCode::NOT_FOUND,
-                    "the settings have no `serve.plug_keys`",
+                    "the settings have no `serve.compress_keys`",
                 ),
             };
         }

@@ -46,12 +46,13 @@ pub struct ServeSettings {
     pub tenant_key: Option<Secret>,
     /// A header that tells tenants apart, in place of the credentials. Default: none.
     pub tenant_header: Option<String>,
-    /// Credentials of gateways that use the plug, `/v1/compress` and `/v1/retrieve`, each by the
-    /// name of its tenant: 16 characters or more. Default: none, and there is no plug.
-    pub plug_keys: BTreeMap<String, Secret>,
+    /// Keys of gateways that call `/v1/compress` and `/v1/retrieve`, each by the name of its tenant:
+    /// 16 characters or more. Default: none, and neither path is answered.
+    #[serde(alias = "plug_keys")] // its name before the first release
+    pub compress_keys: BTreeMap<String, Secret>,
     /// True to replace results also where the model has no way to read them back. Default: false.
     pub cut_without_reader: bool,
-    /// Share of conversations that pass as they come, from 0 to 1, so that the provider's own usage
+    /// Share of conversations that pass unchanged, from 0 to 1, so that the provider's own usage
     /// can be compared. Default: 0.
     pub holdout: f64,
     /// The fate of a request that could not be reduced. Default: it passes.
@@ -82,7 +83,7 @@ pub struct ServeSettings {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// It goes on as it came.
+    /// It is passed on unchanged.
     Pass,
     /// It is refused, with status 503.
     Refuse,
@@ -98,7 +99,7 @@ impl Default for ServeSettings {
             default_upstream: None,
             tenant_key: None,
             tenant_header: None,
-            plug_keys: BTreeMap::new(),
+            compress_keys: BTreeMap::new(),
             cut_without_reader: false,
             holdout: 0.0,
             on_failure: OnFailure::Pass,

@@ -248,7 +248,7 @@ async fn calls_of_the_plug_have_a_row_for_each_tenant() {
     let key = "planted-key-of-team-one";
     let mut serve = settings("http://127.0.0.1:1");
     let tenant = "one".to_owned();
-    serve.plug_keys.insert(tenant, key.to_owned().into());
+    serve.compress_keys.insert(tenant, key.to_owned().into());
     let store = memory();
     let open = move |_: &str| Ok::<_, std::io::Error>(store.clone());
     let gateway = Gateway::reducing(serve, &reduction(), open).unwrap();

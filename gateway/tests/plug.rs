@@ -28,7 +28,7 @@ fn long(word: &str) -> String {
 fn plugged(serve: &mut ServeSettings) {
     for (name, key) in [("one", ONE), ("two", TWO)] {
         let key = key.to_owned().into();
-        serve.plug_keys.insert(name.to_owned(), key);
+        serve.compress_keys.insert(name.to_owned(), key);
     }
 }
 
@@ -299,7 +299,7 @@ fn keys_and_names_that_can_not_be_used_are_told() {
         let mut serve = settings("http://127.0.0.1:1");
         for (name, key) in pairs {
             let key = (*key).to_owned().into();
-            serve.plug_keys.insert((*name).to_owned(), key);
+            serve.compress_keys.insert((*name).to_owned(), key);
         }
         let open = |_: &str| Ok::<_, std::io::Error>(store.clone());
         Gateway::reducing(serve, &reduction(), open).map(|_| ())
@@ -316,6 +316,6 @@ fn keys_and_names_that_can_not_be_used_are_told() {
             error.contains(word) && !error.contains("planted"),
             "{error}"
         );
-        assert!(error.starts_with("`serve.plug_keys."), "{error}");
+        assert!(error.starts_with("`serve.compress_keys."), "{error}");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let settings = settings::load(file).map_err(without_itself)?;
     settings::build(&settings, file, Some(crate::replay::scratch())).map_err(without_itself)?;
     #[cfg(feature = "serve")]
-    crate::serving::table(file)?;
+    crate::serving::check(file)?;
     let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
     for url in urls {
         runtime.block_on(stores::check(url.as_str())).map_err(|error| {

@@ -264,7 +264,7 @@ def main():
     base = f"http://127.0.0.1:{provider.server_port}"
     address = f"127.0.0.1:{port()}"
     with open(f"{HOME}/offcut.toml", "w") as file:
-        file.write(f'preset = "recommended"\nbackend = "{HOME}/store"\n[serve.plug_keys]\n')
+        file.write(f'preset = "recommended"\nbackend = "{HOME}/store"\n[serve.compress_keys]\n')
         file.writelines(f'{name} = "{key}"\n' for name, key in KEYS.items())
     offcut = [serve(address)]
     proxies = {name: proxy(name, f"http://{address}", base) for name in KEYS}

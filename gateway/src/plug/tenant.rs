@@ -30,6 +30,30 @@ pub(super) struct PlugTenant {
     saved: Mutex<HashMap<String, u64>>,
 }
 
+/// Checks the names and the credentials of tenants.
+pub(crate) fn check_keys(keys: &BTreeMap<String, Secret>) -> Result<(), GatewayError> {
+    let mut known: Vec<&Secret> = Vec::new();
+    for (name, credential) in keys {
+        let wrong = |problem| GatewayError::settings(format!("compress_keys.{name}"), problem);
+        let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        if name.is_empty() || name.len() > 40 || !name.bytes().all(is_plain) {
+            return Err(wrong(
+                "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",
+            ));
+        }
+        if credential.is_too_short() {
+            return Err(wrong(Secret::TOO_SHORT));
+        }
+        if known.contains(&credential) {
+            return Err(wrong(
+                "another name has the same key: write a key of its own for each tenant",
+            ));
+        }
+        known.push(credential);
+    }
+    Ok(())
+}
+
 impl PlugTenant {
     /// The tenants of `keys`.
     pub(super) fn all(
@@ -37,26 +61,10 @@ impl PlugTenant {
         settings: &Settings,
         stores: &Opened<'_>,
     ) -> Result<Vec<Self>, GatewayError> {
-        let mut tenants: Vec<Self> = Vec::new();
-        for (name, credential) in keys {
-            let wrong = |problem| GatewayError::settings(format!("plug_keys.{name}"), problem);
-            let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-            if name.is_empty() || name.len() > 40 || !name.bytes().all(is_plain) {
-                return Err(wrong(
-                    "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",
-                ));
-            }
-            if credential.is_too_short() {
-                return Err(wrong(Secret::TOO_SHORT));
-            }
-            if tenants.iter().any(|known| known.credential == *credential) {
-                return Err(wrong(
-                    "another name has the same key: write a key of its own for each tenant",
-                ));
-            }
-            tenants.push(Self::new(name, credential, settings, stores)?);
-        }
-        Ok(tenants)
+        check_keys(keys)?;
+        keys.iter()
+            .map(|(name, credential)| Self::new(name, credential, settings, stores))
+            .collect()
     }
 
     fn new(

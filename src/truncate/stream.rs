@@ -17,7 +17,7 @@ use crate::hint::Placement;
 use crate::report::{Failure, Report};
 use crate::session::Session;
 
-/// The result as the model is to see it, and a report.
+/// The result as the model should see it, and a report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Truncated {
@@ -75,7 +75,7 @@ impl From<Truncated> for ToolOutput {
     }
 }
 
-/// A tool's result as the model is to see it, chunk by chunk: its beginning at once, the rest once
+/// A tool's result as the model should see it, chunk by chunk: its beginning at once, the rest once
 /// it has ended. If it is over the limit, the rest is its end and a hint that says where all of it
 /// is.
 ///

@@ -102,7 +102,7 @@ impl Gateway {
         &self.settings
     }
 
-    /// Notes for whoever starts the server: what will not be done, and why.
+    /// Notes for the person who starts the server: what will not be done, and why.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.service.notes()

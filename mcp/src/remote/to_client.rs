@@ -1,4 +1,4 @@
-//! Messages for the client, one a line, whoever writes them.
+//! Messages for the client, one per line, from any writer.
 
 use std::io;
 

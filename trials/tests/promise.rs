@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use offcut_trials::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, schedule};
+use offcut_trials::{
+    Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule,
+};
 
 const TRIALS: u64 = 2_000;
 
@@ -219,4 +221,40 @@ fn other_designs_keep_their_promises_too() {
             "{second} and {first} found"
         );
     }
+}
+
+#[test]
+fn the_page_shows_the_plan_and_the_runs_of_these_designs() {
+    let page = include_str!("../../docs/trials.md");
+    let design = Design {
+        difference: 0.2,
+        ..Design::default()
+    };
+    let printed = plan_text(&plan(design, 10, 1));
+    let (_, printed) = printed.split_once("Question").unwrap();
+    assert!(
+        page.contains(&format!("```text\nQuestion{printed}```")),
+        "{printed}"
+    );
+
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows = rows.filter_map(|row| row.split_once(" points | "));
+    let mut count = 0;
+    for (points, cells) in rows {
+        let numbers = cells.trim_end_matches('|').split('|').map(|cell| {
+            let digits: String = cell.chars().filter(char::is_ascii_digit).collect();
+            digits.parse::<u64>().unwrap()
+        });
+        let difference = points.parse::<f64>().unwrap() / 100.0;
+        for (expected, number) in [0.5, 0.8, 0.95].into_iter().zip(numbers) {
+            let design = Design {
+                difference,
+                expected,
+                ..Design::default()
+            };
+            assert_eq!(design.runs(), number, "{points} points from {expected}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 12);
 }

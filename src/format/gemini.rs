@@ -241,6 +241,11 @@ mod tests {
                 json!({"content": [{"type": "text", "text": "one", "x": 1}]}),
                 "Json(Array",
             ),
+            (json!({"name": "grep", "content": "x"}), r#"Text("x")"#),
+            (
+                json!({"name": "grep", "result": "x"}),
+                r#"Json(Object {"name": String("grep"), "result": String("x")})"#,
+            ),
             (json!({"output": 7}), "Json(Number(7))"),
             (json!({"a": "x"}), r#"Json(Object {"a": String("x")})"#),
             (
@@ -261,6 +266,10 @@ mod tests {
     fn l5_a_replacement_keeps_its_place_and_the_error_flag() {
         for (before, after) in [
             (json!({"result": "long"}), json!({"result": "hint"})),
+            (
+                json!({"name": "grep", "content": "long"}),
+                json!({"name": "grep", "content": "hint"}),
+            ),
             (
                 json!({"content": [{"type": "text", "text": "long"}]}),
                 json!({"content": "hint"}),

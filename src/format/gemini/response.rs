@@ -26,7 +26,12 @@ impl<'m, V: View<'m>> ResponseContent<V> {
         });
         let [output, result, content, error] = found;
         let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
-        let is_alone = response.is_some_and(|response| response.fields().count() == 1);
+        let is_alone = response.is_some_and(|response| match response.fields().count() {
+            1 => true,
+            // Vercel's AI SDK repeats the tool's name beside the content.
+            2 => content.is_some() && response.pick(["name"]).iter().flatten().next().is_some(),
+            _ => false,
+        });
         let keys = if is_error {
             [Some("error").zip(error), None, None]
         } else {

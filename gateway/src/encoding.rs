@@ -77,8 +77,29 @@ fn at_most(reader: impl Read, max: usize) -> Result<Vec<u8>, NotDecoded> {
 /// Decodes a stream as it passes.
 pub(crate) enum Decoder {
     Identity,
-    Gzip(Box<flate2::write::MultiGzDecoder<Vec<u8>>>),
-    Brotli(Box<brotli_decompressor::DecompressorWriter<Vec<u8>>>),
+    Gzip(Box<flate2::write::MultiGzDecoder<Decoded>>),
+    Brotli(Box<brotli_decompressor::DecompressorWriter<Decoded>>),
+}
+
+/// The output for one piece of a stream, within a limit: 53 bytes of brotli can hold 64 MiB.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded(Vec<u8>);
+
+impl Decoded {
+    const MOST: usize = 4 * 1024 * 1024;
+}
+
+impl Write for Decoded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > Self::MOST {
+            return Err(io::Error::other("a piece of a reply decodes to too much"));
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Decoder {
@@ -97,10 +118,10 @@ impl Decoder {
         match Encoding::of(headers)? {
             Encoding::Identity => Some(Self::Identity),
             Encoding::Gzip => Some(Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(
-                Vec::new(),
+                Decoded::default(),
             )))),
             Encoding::Brotli => Some(Self::Brotli(Box::new(
-                brotli_decompressor::DecompressorWriter::new(Vec::new(), 4096),
+                brotli_decompressor::DecompressorWriter::new(Decoded::default(), 4096),
             ))),
             Encoding::Zstd => None,
         }
@@ -110,7 +131,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The bytes are not in that encoding.
+    /// The bytes are not in that encoding, or decode to too much.
     pub(crate) fn pass(&mut self, bytes: &[u8], mut read: impl FnMut(&[u8])) -> io::Result<()> {
         // Small pieces, so that no bomb fills the memory.
         const PIECE: usize = 1024;
@@ -120,14 +141,14 @@ impl Decoder {
                 for piece in bytes.chunks(PIECE) {
                     decoder.write_all(piece)?;
                     decoder.flush()?;
-                    read(&std::mem::take(decoder.get_mut()));
+                    read(&std::mem::take(decoder.get_mut()).0);
                 }
             }
             Self::Brotli(decoder) => {
                 for piece in bytes.chunks(PIECE) {
                     decoder.write_all(piece)?;
                     decoder.flush()?;
-                    read(&std::mem::take(decoder.get_mut()));
+                    read(&std::mem::take(decoder.get_mut()).0);
                 }
             }
         }
@@ -159,6 +180,24 @@ mod tests {
             Encoding::Gzip.decode(&gzip(&text), 1_000_000),
             Ok(text.into())
         );
+    }
+
+    #[test]
+    fn a_bomb_in_a_reply_is_given_up_while_it_passes() {
+        // 64 MiB of zeros.
+        let bomb = [
+            0xcf, 0xff, 0xff, 0x7f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x9f,
+            0xff, 0xff, 0xff, 0xf0, 0x4f, 0x00, 0xc4, 0x61, 0x01, 0x80, 0xee, 0xfd, 0x3f, 0xff,
+            0xff, 0xff, 0xe1, 0x9f, 0x00, 0x88, 0xc3, 0x22, 0x00, 0xdd, 0xfb, 0xff, 0xfc, 0xff,
+            0xff, 0xc7, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba, 0xf7, 0xff,
+        ];
+        let mut headers = HeaderMap::new();
+        let brotli = http::HeaderValue::from_static("br");
+        headers.insert(header::CONTENT_ENCODING, brotli);
+        let mut decoder = Decoder::of(&headers).unwrap();
+        let mut most = 0;
+        let passed = decoder.pass(&bomb, |bytes| most = most.max(bytes.len()));
+        assert!(passed.is_err() && most <= Decoded::MOST, "{most}");
     }
 
     #[test]

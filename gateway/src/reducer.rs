@@ -11,6 +11,7 @@ use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::ErrorSource;
 use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
+use serde_json::Value;
 
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
@@ -199,7 +200,9 @@ impl Reducer {
                 &mut body,
                 exchange.format,
             );
-            let reduced = self.run(&session, exchange.format, &mut body).await;
+            let reduced = self
+                .run(&session, exchange.format, &definitions, &mut body)
+                .await;
             match reduced {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
@@ -245,13 +248,14 @@ impl Reducer {
         &'a self,
         session: &'a ToolReduction,
         format: WireFormat,
+        tools: &'a [Value],
         body: &'a mut RequestBody,
     ) -> BoxFuture<'a, Result<Report, Reason>> {
         let reduced = async move {
-            let (tools, format) = (body.tools(), Spelled(format));
+            let format = Spelled(format);
             let mut messages = Messages::new(&format, body.messages_mut());
             let mut turn = Turn {
-                tools: &tools,
+                tools,
                 ..Turn::new(&mut messages)
             };
             session.reduce_turn(&mut turn).await

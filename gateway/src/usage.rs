@@ -104,7 +104,8 @@ impl Scan {
             self.hold(text);
             return;
         }
-        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+        // Of CR LF, the second ends an empty line.
+        while let Some(end) = text.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             self.hold(&text[..end]);
             self.end_line();
             text = &text[end + 1..];
@@ -242,6 +243,8 @@ mod tests {
         assert_eq!(scanned("text/event-stream", responses), usage(30, 20, 0));
         let gemini = "data: {\"usageMetadata\":{\"promptTokenCount\":11,\"cachedContentTokenCount\":1}}\r\n\r\ndata: {\"usageMetadata\":{\"promptTokenCount\":12}}";
         assert_eq!(scanned("text/event-stream", gemini), usage(12, 0, 0));
+        let old = "data: {\"usage\":{\"prompt_tokens\":8}}\r\rdata: [DONE]\r\r";
+        assert_eq!(scanned("text/event-stream", old), usage(8, 0, 0));
         assert_eq!(
             scanned("application/json", "half a {\"usage\""),
             Usage::default()

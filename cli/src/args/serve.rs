@@ -91,8 +91,8 @@ pub(crate) struct Wrap {
     /// Token prices by which the server's page estimates the bill, as `offcut serve` takes them.
     #[arg(long, value_name = "CARD", default_value = "default")]
     pub(crate) prices: String,
-    /// The agent, claude-code, codex, gemini-cli or opencode, and its arguments. Everything after its
-    /// name is the agent's.
+    /// The agent, claude-code, codex, gemini-cli, opencode or pi, and its arguments. Everything after
+    /// its name is the agent's.
     #[arg(
         required = true,
         trailing_var_arg = true,

@@ -14,6 +14,8 @@ use crate::{output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     log_to_stderr(args.log);
+    #[cfg(unix)]
+    allow_many_files();
     let prices = Prices::open(&args.prices)?;
     let runtime = serving::runtime()?;
     let journal = Journal::start();
@@ -46,6 +48,20 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         served.map_err(|error| Failure::new(chain(&error)))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the soft limit on open files, often 1024, to the hard one: each request takes two connections.
+#[cfg(unix)]
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "the limit on open files stays");
+    }
 }
 
 /// Prepares the server.

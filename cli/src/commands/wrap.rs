@@ -1,8 +1,10 @@
 //! `offcut wrap`.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use offcut_agents::Agent;
@@ -21,6 +23,8 @@ struct Lead {
     program: &'static str,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
+    /// An extension for the agent to load: its file and its text.
+    extension: Option<(PathBuf, String)>,
 }
 
 pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let agent: Agent = name.parse().map_err(|error| {
         Failure::usage(
             format!("{error}"),
-            "name claude-code, codex, gemini-cli or opencode",
+            "name claude-code, codex, gemini-cli, opencode or pi",
         )
     })?;
     let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
@@ -70,6 +74,10 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         }
     });
     let lead = lead(agent, &format!("http://{address}"), store.as_deref());
+    let _extension = match &lead.extension {
+        Some((path, text)) => Some(Extension::write(path, text)?),
+        None => None,
+    };
     let mut command = Command::new(lead.program);
     command.args(&lead.arguments).args(own).envs(lead.variables);
     // Signals from the terminal reach the agent too, which decides about them.
@@ -82,10 +90,32 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(child::exit_code(status)))
 }
 
+/// A file that is removed again.
+struct Extension<'p>(&'p Path);
+
+impl<'p> Extension<'p> {
+    fn write(path: &'p Path, text: &str) -> Result<Self, Failure> {
+        // Never a file or a link that is there already: others may write to that folder too.
+        let file = File::create_new(path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| {
+            Failure::new(format!("{} can't be written: {error}", path.display()))
+                .hint("remove it if it is there, or set TMPDIR to a folder of yours")
+        })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Extension<'_> {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(self.0);
+    }
+}
+
 /// The upstream of an agent, and the variable that names another address for it.
 fn upstream_of(agent: Agent) -> Result<(&'static str, &'static str), Failure> {
     match agent {
-        Agent::ClaudeCode | Agent::OpenCode => Ok(("anthropic", "ANTHROPIC_BASE_URL")),
+        Agent::ClaudeCode | Agent::OpenCode | Agent::Pi => Ok(("anthropic", "ANTHROPIC_BASE_URL")),
         Agent::Codex => Ok(("openai", "OPENAI_BASE_URL")),
         Agent::GeminiCli => Ok(("gemini", "GOOGLE_GEMINI_BASE_URL")),
         _ => Err(Failure::usage(
@@ -151,6 +181,21 @@ fn lead(agent: Agent, url: &str, store: Option<&Path>) -> Lead {
             lead.variables
                 .push(("OPENCODE_CONFIG_CONTENT", settings.to_string().into()));
         }
+        Agent::Pi => {
+            lead.program = "pi";
+            let bases = json!({
+                "anthropic": format!("{url}/anthropic"),
+                "openai": format!("{url}/openai/v1"),
+                "google": format!("{url}/gemini/v1beta"),
+            });
+            let text = format!(
+                "export default (pi) => {{\n  for (const [name, baseUrl] of Object.entries({bases}))\n    pi.registerProvider(name, {{ baseUrl }});\n}};\n"
+            );
+            let name = format!("offcut-wrap-{}.ts", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            lead.arguments = vec!["--extension".into(), path.clone().into()];
+            lead.extension = Some((path, text));
+        }
         _ => {}
     }
     lead
@@ -195,7 +240,10 @@ mod tests {
             settings["permission"]["external_directory"]["/home/me/store/**"],
             "allow"
         );
-        assert!(upstream_of(Agent::Pi).is_err());
+        let pi = lead(Agent::Pi);
+        let (path, text) = pi.extension.unwrap();
+        assert_eq!(pi.arguments[1], path);
+        assert!(text.contains(r#""google":"http://127.0.0.1:9/gemini/v1beta""#));
         for url in [
             "http://lab:4000",
             "http://lab:4000/v1",

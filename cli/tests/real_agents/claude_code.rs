@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::resumed::{compact, resume};
 use crate::script::{Tools, numbered, text};
-use crate::session::{Client, Offcut, write};
+use crate::session::{Client, Offcut, Resumes, write};
 
 /// Claude Code, with the rules in the settings of its user. Without rules, everything that the script needs is allowed on
 /// its command line.
@@ -92,11 +93,20 @@ impl Client for ClaudeCode {
             .arg(home.join("mcp.json"))
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            // It compacts its history at 10 % of the window, however large that is.
+            .env("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "10");
         if self.rules.is_none() {
             // Reading is not in this list: the store must be readable by its rule alone.
             command.args(["--allowedTools", "Bash,Edit,Write,mcp__probe__rows"]);
         }
+    }
+}
+
+impl Resumes for ClaudeCode {
+    fn resume(&self, command: &mut Command, home: &Path, url: &str) {
+        self.start(command, home, url);
+        command.arg("--continue");
     }
 }
 
@@ -125,4 +135,16 @@ fn claude_code_works_the_same_with_its_lines_run_by_ours() {
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_with_a_server_before_its_provider() {
     compare(PLAIN, Offcut::Wrapping);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_goes_on_with_a_session_after_a_server() {
+    resume(PLAIN);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_compacts_a_session_after_a_server() {
+    compact(PLAIN);
 }

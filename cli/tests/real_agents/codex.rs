@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::resumed::{compact, resume};
 use crate::script::Tools;
-use crate::session::{Client, Offcut};
+use crate::session::{Client, Offcut, Resumes};
 
 struct Codex {
     /// The model is that of the provider that it knows, whose base URL `offcut wrap` sets.
@@ -102,6 +103,8 @@ env_key = "PROBE_KEY""#
         let settings = format!(
             r#"# A model that the client does not know has its tools in the request.
 model = "scripted"
+model_context_window = 1000000
+model_auto_compact_token_limit = 150000
 {provider}
 [mcp_servers.probe]
 command = "{node}"
@@ -165,6 +168,16 @@ default_tools_approval_mode = "approve"
     }
 }
 
+impl Resumes for Codex {
+    fn resume(&self, command: &mut Command, _home: &Path, url: &str) {
+        command
+            .args(["exec", "--skip-git-repo-check", "--sandbox"])
+            .args(["workspace-write", "resume", "--last", "Go on."])
+            .env("CODEX_API_KEY", "none")
+            .env("OPENAI_BASE_URL", format!("{url}/v1"));
+    }
+}
+
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_works_the_same_and_costs_less() {
@@ -177,4 +190,16 @@ fn codex_works_the_same_and_costs_less() {
 fn codex_works_the_same_with_a_server_before_its_provider() {
     let is_built_in = true;
     compare(|| Codex { is_built_in }, Offcut::Wrapping);
+}
+
+#[test]
+#[ignore = "needs Codex: scripts/agents codex"]
+fn codex_goes_on_with_a_session_after_a_server() {
+    resume(|| Codex { is_built_in: true });
+}
+
+#[test]
+#[ignore = "needs Codex: scripts/agents codex"]
+fn codex_compacts_a_session_after_a_server() {
+    compact(|| Codex { is_built_in: true });
 }

@@ -20,6 +20,7 @@ mod model;
 mod opencode;
 mod pi;
 mod protocol;
+mod resumed;
 mod script;
 mod session;
 #[path = "../support/mod.rs"]

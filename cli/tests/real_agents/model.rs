@@ -37,7 +37,20 @@ pub struct Log {
     pub rounds: Vec<Vec<Shown>>,
     /// Requests that the provider would have refused.
     pub refused: Vec<String>,
+    /// Requests for the main conversation that do not begin with the whole one before.
+    pub breaks: usize,
+    /// The messages of the last of them, without cache marks.
+    last: Vec<Value>,
+    /// The round after which the model says that its window is full, so that the agent compacts its history.
+    pub full_after: Option<usize>,
+    /// Number of compactions.
+    pub compactions: usize,
+    /// Number of rounds that are in the history no more.
+    gone: usize,
 }
+
+/// Tokens that the model counts, while its window is empty and once it is full.
+const TOKENS: [usize; 2] = [1_000, 170_000];
 
 #[derive(Clone)]
 pub struct Model {
@@ -67,17 +80,33 @@ impl Model {
         let has_tools = request["tools"]
             .as_array()
             .is_some_and(|tools| !tools.is_empty());
-        if !has_tools {
-            return Ok(protocol.reply(path, request, &[], 0));
+        let mut log = self.log.lock().unwrap();
+        if list
+            .last()
+            .is_some_and(|last| last["type"] == "compaction_trigger")
+        {
+            log.compactions += usize::from(log.full_after.take().is_some());
+            return Ok(protocol.compacted());
+        }
+        if !has_tools || asks_for_summary(list) {
+            log.compactions += usize::from(log.full_after.take().is_some());
+            return Ok(protocol.reply(path, request, &[], 0, TOKENS[0]));
         }
         let rounds = rounds(protocol.format(), &known);
-        let number = rounds.len();
-        let mut log = self.log.lock().unwrap();
+        if rounds.is_empty() && log.compactions > 0 && log.gone == 0 {
+            log.gone = log.rounds.len();
+        }
+        let number = log.gone + rounds.len();
         log.requests.push(messages.to_string().len());
-        let seen = log.rounds.len();
+        let unmarked: Vec<Value> = list.iter().cloned().map(unmarked).collect();
+        log.breaks += usize::from(!unmarked.starts_with(&log.last));
+        log.last = unmarked;
+        let seen = log.rounds.len() - log.gone;
         log.rounds.extend(rounds.into_iter().skip(seen));
         let calls = (self.script)(&log.rounds).unwrap_or_default();
-        Ok(protocol.reply(path, request, &calls, number))
+        let is_full = log.full_after.is_some_and(|after| number >= after);
+        let tokens = TOKENS[usize::from(is_full)];
+        Ok(protocol.reply(path, request, &calls, number, tokens))
     }
 }
 
@@ -104,6 +133,36 @@ async fn answer(State(model): State<Model>, uri: Uri, headers: HeaderMap, body: 
             model.log.lock().unwrap().refused.push(problem.clone());
             protocol.refusal(&problem)
         })
+}
+
+/// Returns true if the agent's last words ask for a summary of the conversation. A reminder may follow them.
+fn asks_for_summary(messages: &[Value]) -> bool {
+    let mut last = messages.iter().rev().take(3).map(Value::to_string);
+    last.any(|words| words.contains("create a detailed summary of th"))
+}
+
+/// A message without cache marks, which move. What they leave may be a list of one text or that text.
+fn unmarked(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            fields.remove("cache_control");
+            for field in fields.values_mut() {
+                *field = unmarked(field.take());
+            }
+        }
+        Value::Array(items) => {
+            for item in &mut *items {
+                *item = unmarked(item.take());
+            }
+            if let [one] = &items[..]
+                && let Some(text) = one.get("text").filter(|_| one["type"] == "text")
+            {
+                return text.clone();
+            }
+        }
+        _ => {}
+    }
+    value
 }
 
 /// The results of each round: all those between two turns of the model, in the order of the calls.

@@ -10,7 +10,10 @@ use crate::model::Call;
 use crate::script::{Tools, text};
 use crate::session::{Client, Offcut, write};
 
-struct Pi;
+struct Pi {
+    /// The model is that of a provider that it knows, whose base URL `offcut wrap` sets.
+    is_built_in: bool,
+}
 
 impl Tools for Pi {
     fn shell(&self, command: &str) -> Call {
@@ -58,16 +61,27 @@ impl Client for Pi {
     }
 
     fn settle(&self, home: &Path, url: &str, _mcp: &[PathBuf; 2]) {
+        if self.is_built_in {
+            let settings = json!({"providers": {"anthropic": {"baseUrl": url}}});
+            return write(&home.join(".pi/agent/models.json"), &settings);
+        }
         let model = json!({"id": "scripted", "contextWindow": 1_000_000, "maxTokens": 4_096});
         let provider = json!({"baseUrl": url, "api": "anthropic-messages", "apiKey": "none", "models": [model]});
         let settings = json!({"providers": {"probe": provider}});
         write(&home.join(".pi/agent/models.json"), &settings);
     }
 
-    fn start(&self, command: &mut Command, _home: &Path, _url: &str) {
+    fn start(&self, command: &mut Command, _home: &Path, url: &str) {
+        let model = if self.is_built_in {
+            ["anthropic", "claude-sonnet-4-5"]
+        } else {
+            ["probe", "scripted"]
+        };
         command
-            .args(["-p", "--provider", "probe", "--model", "scripted"])
+            .args(["-p", "--provider", model[0], "--model", model[1]])
             .arg("Work in this project.")
+            .env("ANTHROPIC_API_KEY", "none")
+            .env("ANTHROPIC_BASE_URL", url)
             .env("PI_OFFLINE", "1");
     }
 }
@@ -75,5 +89,13 @@ impl Client for Pi {
 #[test]
 #[ignore = "needs pi: scripts/agents pi"]
 fn pi_works_the_same_and_costs_less() {
-    compare(|| Pi, Offcut::Installed);
+    let is_built_in = false;
+    compare(|| Pi { is_built_in }, Offcut::Installed);
+}
+
+#[test]
+#[ignore = "needs pi: scripts/agents pi"]
+fn pi_works_the_same_with_a_server_before_its_provider() {
+    let is_built_in = true;
+    compare(|| Pi { is_built_in }, Offcut::Wrapping);
 }

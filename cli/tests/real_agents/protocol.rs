@@ -61,19 +61,32 @@ impl Protocol {
         is_asked.then(|| json!({field: bytes / 4}).to_string().into_response())
     }
 
-    /// A reply with calls, or an answer if there are none. `round` is its number.
-    pub fn reply(self, path: &str, request: &Value, calls: &[Call], round: usize) -> Response {
+    /// A reply with calls, or an answer if there are none. `round` is its number, and `tokens` the length of the request.
+    pub fn reply(
+        self,
+        path: &str,
+        request: &Value,
+        calls: &[Call],
+        round: usize,
+        tokens: usize,
+    ) -> Response {
         let events = match self {
-            Self::Anthropic => anthropic::events(request, calls, round),
-            Self::Responses => responses::events(calls, round),
+            Self::Anthropic => anthropic::events(request, calls, round, tokens),
+            Self::Responses => responses::events(calls, round, tokens),
             Self::Gemini => {
-                let reply = gemini::reply(calls, round);
+                let reply = gemini::reply(calls, round, tokens);
                 if !path.ends_with(":streamGenerateContent") {
                     return ([(CONTENT_TYPE, "application/json")], reply).into_response();
                 }
                 format!("data: {reply}\r\n\r\n")
             }
         };
+        ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
+    }
+
+    /// The reply to a request that asks for a compaction, which is sealed by the provider.
+    pub fn compacted(self) -> Response {
+        let events = responses::compacted();
         ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
     }
 

@@ -6,7 +6,7 @@ use crate::model::Call;
 
 /// A reply with calls. An answer without calls is one that fits the client's own questions too: which model
 /// is to do the work, and whether it goes in circles.
-pub fn reply(calls: &[Call], round: usize) -> String {
+pub fn reply(calls: &[Call], round: usize, tokens: usize) -> String {
     let answer = json!({
         "reasoning": "Done.", "model_choice": "flash", "complexity_reasoning": "Done.", "complexity_score": 1,
         "unproductive_state_analysis": "Done.", "unproductive_state_confidence": 0.0,
@@ -24,7 +24,6 @@ pub fn reply(calls: &[Call], round: usize) -> String {
     }
     let candidate =
         json!({"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0});
-    let usage =
-        json!({"promptTokenCount": 1_000, "candidatesTokenCount": 9, "totalTokenCount": 1_009});
+    let usage = json!({"promptTokenCount": tokens, "candidatesTokenCount": 9, "totalTokenCount": tokens + 9});
     json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "none"}).to_string()
 }

@@ -6,16 +6,7 @@ use crate::model::Call;
 
 /// A reply as server-sent events: calls, or an answer if there are none. The name of a tool in a namespace is
 /// `NAMESPACE/NAME`.
-pub fn events(calls: &[Call], round: usize) -> String {
-    let mut text = String::new();
-    let mut send = |event: Value| {
-        text += &format!(
-            "event: {}\ndata: {event}\n\n",
-            event["type"].as_str().unwrap()
-        );
-    };
-    let id = format!("resp_{round}");
-    send(json!({"type": "response.created", "response": {"id": id}}));
+pub fn events(calls: &[Call], round: usize, tokens: usize) -> String {
     let calls = calls.iter().enumerate().map(|(nth, (name, arguments))| {
         let mut item = json!({"type": "function_call", "id": format!("fc_{round}_{nth}")});
         item["call_id"] = format!("call_{round}_{nth}").into();
@@ -36,10 +27,29 @@ pub fn events(calls: &[Call], round: usize) -> String {
             json!({"type": "message", "id": "msg_0", "role": "assistant", "content": content}),
         );
     }
+    stream(items, &format!("resp_{round}"), tokens)
+}
+
+/// A history that the provider has compacted.
+pub fn compacted() -> String {
+    let item = json!({"type": "compaction", "id": "cmp_0", "encrypted_content": "c2VhbGVk"});
+    stream(vec![item], "resp_compacted", 1_000)
+}
+
+/// The events of a reply with these items.
+fn stream(items: Vec<Value>, id: &str, tokens: usize) -> String {
+    let mut text = String::new();
+    let mut send = |event: Value| {
+        text += &format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap()
+        );
+    };
+    send(json!({"type": "response.created", "response": {"id": id}}));
     for (index, item) in items.into_iter().enumerate() {
         send(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
     }
-    let usage = json!({"input_tokens": 1_000, "output_tokens": 9, "total_tokens": 1_009});
+    let usage = json!({"input_tokens": tokens, "output_tokens": 9, "total_tokens": tokens + 9});
     send(json!({"type": "response.completed", "response": {"id": id, "usage": usage}}));
     text
 }

@@ -88,8 +88,7 @@ impl Model {
             log.compactions += usize::from(log.full_after.take().is_some());
             return Ok(protocol.compacted());
         }
-        if !has_tools || asks_for_summary(list) {
-            log.compactions += usize::from(log.full_after.take().is_some());
+        if !has_tools {
             return Ok(protocol.reply(path, request, &[], 0, TOKENS[0]));
         }
         let rounds = rounds(protocol.format(), &known);
@@ -133,12 +132,6 @@ async fn answer(State(model): State<Model>, uri: Uri, headers: HeaderMap, body: 
             model.log.lock().unwrap().refused.push(problem.clone());
             protocol.refusal(&problem)
         })
-}
-
-/// Returns true if the agent's last words ask for a summary of the conversation. A reminder may follow them.
-fn asks_for_summary(messages: &[Value]) -> bool {
-    let mut last = messages.iter().rev().take(3).map(Value::to_string);
-    last.any(|words| words.contains("create a detailed summary of th"))
 }
 
 /// A message without cache marks, which move. What they leave may be a list of one text or that text.

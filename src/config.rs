@@ -103,7 +103,8 @@ pub struct Settings {
     /// is still unanswered.
     pub clear_retention_suffix_limit: usize,
     /// The pass clears nothing if it would free fewer tokens. Repeated decisions and previews made
-    /// by `cost_aware` do not count.
+    /// by `cost_aware` do not count. A `max_tokens_for_clear` that is set below a preset's lowers
+    /// this in proportion, unless this is set too.
     pub clear_at_least_tokens: u64,
     /// The pass clears oldest first until at most this many tokens are left. `None` clears every
     /// candidate.
@@ -111,7 +112,8 @@ pub struct Settings {
     /// If true, arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
     /// Arguments of at most this many bytes stay even then: a path or a command costs little and
-    /// shows what was done.
+    /// shows what was done. In longer ones, the longest strings are replaced until this many bytes
+    /// are left besides hints.
     #[serde(deserialize_with = "size::bytes")]
     pub clear_tool_inputs_above: usize,
     /// Turns whole results of earlier rounds into previews as soon as that is expected to pay, even
@@ -196,10 +198,10 @@ impl Settings {
         }
     }
 
-    /// The settings that measured best. Results over 1 500 bytes become previews of lines and
+    /// The settings that measured best. Results over 3 000 bytes become previews of lines and
     /// names, which grow more slowly than the results. File contents stay whole up to 8 000 bytes.
-    /// Above 60 000 tokens, old results and long arguments are cleared. Stored content has short
-    /// names.
+    /// Above 60 000 tokens, old results and long arguments are cleared if that frees 8 000. Stored
+    /// content has short names.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the
     /// measurements.
@@ -208,13 +210,14 @@ impl Settings {
         Self {
             names: StoredNames::Short,
             max_length_for_trunc: SizeLimit::Bytes(8_000),
-            preview_above: Some(1_500),
+            preview_above: Some(3_000),
             preview: Preview::Mixed,
             preview_length: PreviewLength::curve(9.0, 0.68, 7_000),
             stub_length: PreviewLength::Bytes(200),
             max_tokens_for_clear: 60_000,
+            clear_at_least_tokens: 8_000,
             clear_tool_inputs: true,
-            clear_tool_inputs_above: 800,
+            clear_tool_inputs_above: 300,
             ..Self::default()
         }
     }

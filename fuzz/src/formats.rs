@@ -93,6 +93,7 @@ fn setup(settings: u8) -> Setup {
         names: StoredNames::CallId,
         keep_errors: is(5),
         clear_inputs: !is(6),
+        inputs_above: if is(3) { 300 } else { 0 },
         language: if is(7) {
             Language::Chinese
         } else {

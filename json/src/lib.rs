@@ -22,6 +22,7 @@
 
 mod edit;
 mod json_ref;
+mod leaving;
 mod scan;
 mod splice;
 mod text;
@@ -30,6 +31,7 @@ mod view;
 
 pub use edit::{Edit, New, Step, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
+pub use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;
 pub use text::{JsonText, Node, Watch};
 pub use view::{Kind, View};

@@ -17,10 +17,12 @@ use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, mos
 use crate::failures::failure_worth;
 use crate::found::Found;
 use crate::outcomes::ending;
-use crate::units::{Unit, own_text};
+use crate::units::{Unit, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 5;
+/// Extra worth of a heading: headings tell what a text is about, and where.
+const HEADING: f32 = 1.5;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -61,8 +63,8 @@ pub(crate) fn choose<'t>(
 struct Chooser<'u, 't> {
     units: &'u [Unit<'t>],
     found: Found<'t>,
-    /// Extra worth of the units that report failures, and of those right after them.
-    failure: Vec<f32>,
+    /// Extra worth of the units that report failures, and of headings.
+    extra: Vec<f32>,
     is_taken: Vec<bool>,
     /// Names in the index.
     listed: Vec<usize>,
@@ -77,12 +79,20 @@ enum Item {
     Name(usize),
 }
 
+fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
+    let failures = failure_worth(units);
+    let extra = units.iter().zip(failures);
+    extra
+        .map(|(unit, failure)| failure + if is_heading(unit) { HEADING } else { 0.0 })
+        .collect()
+}
+
 impl<'u, 't> Chooser<'u, 't> {
     fn new(units: &'u [Unit<'t>], left: usize) -> Self {
         Self {
             units,
             found: Found::new(units),
-            failure: failure_worth(units),
+            extra: extra_worth(units),
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
@@ -95,8 +105,7 @@ impl<'u, 't> Chooser<'u, 't> {
         let rest = self.left - most;
         for unit in ending(self.units) {
             let bytes = self.bytes(Item::Line(unit));
-            if rest + bytes <= self.left {
-                self.take(Item::Line(unit));
+            if rest + bytes <= self.left && self.take(Item::Line(unit)) {
                 self.left -= bytes;
             }
         }
@@ -196,7 +205,7 @@ impl<'u, 't> Chooser<'u, 't> {
 
     fn gain(&self, item: Item) -> f32 {
         match item {
-            Item::Line(unit) => self.failure[unit] + self.found.gain_of_unit(unit),
+            Item::Line(unit) => self.extra[unit] + self.found.gain_of_unit(unit),
             Item::Name(name) => self.found.gain_of_name(name),
         }
     }

@@ -19,6 +19,7 @@ use std::fmt::Write;
 use crate::names::each_name;
 use crate::text::lines::count_feeds;
 use crate::units::{Cutter, Place, Unit, own_number};
+use crate::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
 const CUT: &str = "…";
@@ -262,9 +263,15 @@ impl<'p> Reader<'p> {
                     + self.names[first_name..]
                         .partition_point(|(line, _)| *line <= unit.place.line);
             if !named.is_empty() {
-                each_name(unit.text, |name| {
-                    for at in named.clone().filter(|at| self.names[*at].1 == name.text) {
+                let mut see = |text: &str| {
+                    for at in named.clone().filter(|at| self.names[*at].1 == text) {
                         self.is_found[at] = true;
+                    }
+                };
+                each_name(unit.text, |name| see(name.text));
+                each_value(unit.text, |kind, text| {
+                    if kind == Kind::Flag {
+                        see(text);
                     }
                 });
             }

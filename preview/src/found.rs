@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::names::each_name;
 use crate::units::{Unit, own_text};
-use crate::values::{each_value, may_have_value};
+use crate::values::{Kind, each_value, may_have_value};
 
 /// Extra worth of showing a name in a line, as a factor of its worth in the index.
 const SHOWN: f32 = 2.0;
@@ -82,20 +82,14 @@ impl<'t> Found<'t> {
         let mut known = HashMap::with_capacity(2 * units.len());
         let mut seen = Vec::new();
         let mut names_in = Groups::default();
+        let (mut values, mut known_values) = (Vec::new(), HashMap::<&'t str, usize>::new());
+        let mut values_in = Groups::default();
         for (first, unit) in units.iter().enumerate() {
             seen.clear();
             each_name(unit.text, |name| {
                 let index = *known.entry(name.text).or_insert(names.len());
                 if index == names.len() {
-                    let (text, worth) = (name.text, worth(name.text));
-                    names.push(Named {
-                        text,
-                        worth,
-                        first,
-                        parts: Vec::new(),
-                        is_named: false,
-                        is_shown: false,
-                    });
+                    names.push(Named::new(name.text, worth(name.text), first));
                 }
                 seen.push(index);
                 if let Some(whole) = name.within.map(|whole| seen[whole])
@@ -105,9 +99,31 @@ impl<'t> Found<'t> {
                 }
                 names_in.add(index);
             });
+            let text = own_text(unit);
+            if may_have_value(text) {
+                each_value(text, |kind, text| {
+                    // An option is listed like a name.
+                    if kind == Kind::Flag {
+                        let index = *known.entry(text).or_insert(names.len());
+                        if index == names.len() {
+                            names.push(Named::new(text, kind.worth(), first));
+                        }
+                        names_in.add(index);
+                        return;
+                    }
+                    let index = *known_values.entry(text).or_insert(values.len());
+                    if index == values.len() {
+                        values.push(Value {
+                            worth: kind.worth(),
+                            is_shown: false,
+                        });
+                    }
+                    values_in.add(index);
+                });
+            }
             names_in.end();
+            values_in.end();
         }
-        let (values, values_in) = values_of(units);
         Self {
             names,
             values,
@@ -170,30 +186,19 @@ impl<'t> Found<'t> {
     }
 }
 
-impl Named<'_> {
+impl<'t> Named<'t> {
+    fn new(text: &'t str, worth: f32, first: usize) -> Self {
+        Self {
+            text,
+            worth,
+            first,
+            parts: Vec::new(),
+            is_named: false,
+            is_shown: false,
+        }
+    }
+
     fn gain(&self) -> f32 {
         if self.is_named { 0.0 } else { self.worth }
     }
-}
-
-fn values_of<'t>(units: &[Unit<'t>]) -> (Vec<Value>, Groups) {
-    let (mut values, mut known) = (Vec::new(), HashMap::<&'t str, usize>::new());
-    let mut values_in = Groups::default();
-    for unit in units {
-        let text = own_text(unit);
-        if may_have_value(text) {
-            each_value(text, |kind, text| {
-                let index = *known.entry(text).or_insert(values.len());
-                if index == values.len() {
-                    values.push(Value {
-                        worth: kind.worth(),
-                        is_shown: false,
-                    });
-                }
-                values_in.add(index);
-            });
-        }
-        values_in.end();
-    }
-    (values, values_in)
 }

@@ -1,6 +1,6 @@
 //! Lines kept from a text as it arrives, so that the informative ones can be chosen at its end.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use crate::choice::{Wanted, choose};
 use crate::excerpt::Length;
@@ -8,8 +8,8 @@ use crate::failures::is_failure;
 use crate::found::worth;
 use crate::head_tail;
 use crate::names::each_name;
-use crate::outcomes::{is_ruler, told};
-use crate::units::{Cutter, Place, Unit};
+use crate::outcomes::{FIRST, LAST, is_ruler, told};
+use crate::units::{Cutter, Place, Unit, is_heading};
 use crate::values::{has_value, may_have_value};
 
 /// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
@@ -46,8 +46,10 @@ struct Kept {
     seen: HashSet<u64>,
     /// Number of bytes of the text in lines with names.
     named: u64,
-    /// The last line that is neither kept nor a ruler, if no kept one came after it.
-    last: Option<(String, Place)>,
+    /// Number of the first lines so far, which are kept whatever they tell.
+    first: usize,
+    /// The last lines that are neither kept nor rulers.
+    last: VecDeque<(String, Place)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,12 +81,7 @@ impl Gathered {
         let (before, _) = self.cutter.position();
         let mut other = other.clone();
         other.cutter.end(&mut |unit| other.kept.add(unit));
-        for unit in other
-            .kept
-            .units()
-            .map(|(_, unit)| unit)
-            .chain(other.kept.last())
-        {
+        for unit in other.kept.all() {
             self.kept.add(Unit {
                 place: Place {
                     line: before - 1 + unit.place.line,
@@ -119,12 +116,7 @@ impl Gathered {
             bytes,
             feeds: self.ends.feeds(),
         };
-        let units: Vec<Unit<'_>> = kept
-            .units()
-            .map(|(_, unit)| unit)
-            .chain(kept.last())
-            .collect();
-        let chosen = choose(&units, wanted, length, budget);
+        let chosen = choose(&kept.all(), wanted, length, budget);
         if chosen.units.is_empty() && chosen.names.is_empty() {
             return self.ends.show(head, budget);
         }
@@ -144,17 +136,20 @@ impl Kept {
         });
         if is_named {
             self.named += unit.text.len() as u64 + u64::from(unit.place.ends_line);
-        } else if !is_worth_keeping(unit.text) {
+        }
+        let is_first = self.first < FIRST && !is_ruler(unit.text);
+        self.first += usize::from(is_first);
+        if !is_named && !is_first && !is_worth_keeping(&unit) {
             if !is_ruler(unit.text) {
-                let (last, place) = self.last.get_or_insert((String::new(), unit.place));
-                last.clear();
-                last.push_str(unit.text);
-                *place = unit.place;
+                // The buffer of the oldest is used again.
+                let oldest = self.last.len() == LAST;
+                let oldest = oldest.then(|| self.last.pop_front()).flatten();
+                let (mut text, _) = oldest.unwrap_or((String::new(), unit.place));
+                text.clear();
+                text.push_str(unit.text);
+                self.last.push_back((text, unit.place));
             }
             return;
-        }
-        if !is_ruler(unit.text) {
-            self.last = None;
         }
         self.text.push_str(unit.text);
         self.units.push(KeptUnit {
@@ -182,13 +177,16 @@ impl Kept {
         })
     }
 
-    /// The last line, if it is not among the kept ones.
-    fn last(&self) -> Option<Unit<'_>> {
-        let (text, place) = self.last.as_ref()?;
-        Some(Unit {
+    /// The kept units and the last lines, in text order.
+    fn all(&self) -> Vec<Unit<'_>> {
+        let last = self.last.iter().map(|(text, place)| Unit {
             text,
             place: *place,
-        })
+        });
+        let mut all: Vec<Unit<'_>> = self.units().map(|(_, unit)| unit).chain(last).collect();
+        // Mostly in order.
+        all.sort_by_key(|unit| unit.place);
+        all
     }
 
     /// Drops about half: keeps both ends and the units with the most news per byte.
@@ -246,8 +244,11 @@ impl Kept {
 }
 
 /// Returns true for a line that is worth something without a name.
-fn is_worth_keeping(line: &str) -> bool {
-    may_have_value(line) && (has_value(line) || told(line).any()) || is_failure(line)
+fn is_worth_keeping(unit: &Unit<'_>) -> bool {
+    let line = unit.text;
+    may_have_value(line) && (has_value(line) || told(line).any())
+        || is_failure(line)
+        || is_heading(unit)
 }
 
 /// FNV-1a, as names are short.

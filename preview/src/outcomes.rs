@@ -3,14 +3,21 @@
 
 use crate::units::{Unit, own_number};
 
+/// Number of the first lines among which an exit code counts beside the last one.
+const FRAME: usize = 8;
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
 
-/// Indexes of the units that tell how the text ended, the most telling first: the last exit code,
-/// then the last counts; in a text without both, the last line.
+/// Number of first and of last lines that come before others. Rulers do not count.
+pub(crate) const FIRST: usize = 2;
+pub(crate) const LAST: usize = 2;
+
+/// Indexes of the units that tell how the text ended and began, the most telling first: the last
+/// exit code, one at the beginning, then the last counts; without counts, the last and the first
+/// lines.
 ///
-/// The last line of an excerpt of a file tells nothing about an end, so a line with a number of its
-/// own is left out, and so is a piece of a long line.
+/// The ends of an excerpt of a file tell nothing, so a line with a number of its own is left out,
+/// and so is a piece of a long line.
 pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     let (mut exit, mut counts) = (None, Vec::with_capacity(MAX_COUNTS));
     let mut after = "";
@@ -30,15 +37,27 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
             break;
         }
     }
-    if exit.is_none() && counts.is_empty() {
-        let last = units.iter().rposition(|unit| !is_ruler(unit.text));
-        let is_end = |at: &usize| {
-            let unit = &units[*at];
-            unit.place.byte == 0 && own_number(unit.text).is_none()
-        };
-        return last.filter(is_end).into_iter().collect();
+    // What runs a command may say how it ended, or that it has not, before its output.
+    let frame = units
+        .iter()
+        .take(FRAME)
+        .position(|unit| told(unit.text).exit);
+    let exits = exit.into_iter().chain(frame);
+    if !counts.is_empty() {
+        return exits.chain(counts).collect();
     }
-    exit.into_iter().chain(counts).collect()
+    let is_line = |at: &usize| !is_ruler(units[*at].text);
+    let is_end = |at: &usize| {
+        let unit = &units[*at];
+        unit.place.byte == 0 && own_number(unit.text).is_none()
+    };
+    let last = (0..units.len())
+        .rev()
+        .filter(is_line)
+        .take(LAST)
+        .filter(is_end);
+    let first = (0..units.len()).filter(is_line).take(FIRST).filter(is_end);
+    exits.chain(last).chain(first).collect()
 }
 
 /// The ways in which a line tells how something ended.
@@ -87,8 +106,8 @@ fn is_exit(before: &[u8]) -> bool {
     let before = before.strip_suffix(b" ").unwrap_or(before);
     let marks = |byte: u8| matches!(byte, b':' | b'=' | b'>' | b'"' | b'\'');
     let before = trim_end(before, marks);
-    // The last letter of `code` or `status`.
-    if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S')) {
+    // The last letter of `code`, `status` or `ID`.
+    if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S' | b'd' | b'D')) {
         return false;
     }
     let said = trim_end(before, |byte| byte.is_ascii_alphabetic() || byte == b'_');
@@ -99,12 +118,18 @@ fn is_exit(before: &[u8]) -> bool {
             end.is_some_and(|end| text[end..].eq_ignore_ascii_case(word.as_bytes()))
         })
     };
+    let mut words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
+    if said.eq_ignore_ascii_case(b"id") {
+        // It has not ended: `Process running with session ID 7`.
+        return words
+            .take(4)
+            .any(|word| word.eq_ignore_ascii_case(b"running"));
+    }
     if !has_end(&["code", "status"], said) {
         return false;
     }
     // The verb is in the same word, or one or two words before.
-    let words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
-    words.take(3).any(|word| {
+    words.by_ref().take(3).any(|word| {
         ["exit", "return", "finish", "terminat", "complet"]
             .iter()
             .any(|verb| {
@@ -228,6 +253,7 @@ mod tests {
             r#"{"output":"","exit_code":137}"#,
             "<returncode>0</returncode>",
             "Command completed with code -9",
+            "Process running with session ID 61348",
         ] {
             assert!(told(line).exit, "{line}");
         }
@@ -236,6 +262,7 @@ mod tests {
             "HTTP status 404",
             "exit 7 on the left",
             "code 12",
+            "user ID 7 is running",
         ] {
             assert!(!told(line).exit, "{line}");
         }
@@ -269,12 +296,17 @@ mod tests {
     }
 
     #[test]
-    fn without_codes_and_counts_the_last_line_is_the_ending() {
+    fn without_codes_and_counts_there_are_the_last_and_the_first_lines() {
         assert_eq!(
-            ends("Compiling x\nFinished in 2s\n=====\n\n"),
-            ["Finished in 2s"]
+            ends("$ make\nCompiling x\nLinking x\nFinished in 2s\n=====\n\n"),
+            ["Finished in 2s", "Linking x", "$ make", "Compiling x"]
         );
         assert_eq!(ends("  1→fn a() {\n  2→}\n  3→// end\n"), [""; 0]);
         assert_eq!(ends("-----\n"), [""; 0]);
+        let frame = "Process running with session ID 7\na\nb: exit code 0\nc\nd\n";
+        assert_eq!(
+            ends(frame)[..3],
+            ["b: exit code 0", "Process running with session ID 7", "d"]
+        );
     }
 }

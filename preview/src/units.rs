@@ -152,6 +152,13 @@ pub(crate) fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
     &unit.text[number.map_or(0, |(_, length)| length)..]
 }
 
+/// Returns true for a heading of Markdown below the first level, whose sign also begins comments.
+pub(crate) fn is_heading(unit: &Unit<'_>) -> bool {
+    let text = own_text(unit);
+    let signs = text.len() - text.trim_start_matches('#').len();
+    unit.place.byte == 0 && (2..=4).contains(&signs) && text[signs..].starts_with(' ')
+}
+
 /// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
 /// `12<tab>text`; with the length of this prefix in bytes.
 pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {

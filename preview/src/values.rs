@@ -4,6 +4,8 @@ use crate::names::{DIGIT, LOWER, TELLING, UPPER, WORD, class};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
+/// Maximum length of an option in bytes.
+const MAX_FLAG: usize = 99;
 /// Numbers in a row that count; further ones are data.
 const IN_A_ROW: usize = 3;
 
@@ -19,10 +21,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Worth of showing a value of this kind; a name in a line is worth about 3.
+    /// Worth of a value of this kind. An option counts as a name, which is worth three times as much
+    /// in a line; a long name's own worth is about 1.
     pub(crate) fn worth(self) -> f32 {
         match self {
-            Self::Flag => 3.0,
+            Self::Flag => 1.0,
             Self::Number | Self::Noun => 0.5,
         }
     }
@@ -88,7 +91,7 @@ pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) 
             at += 2 + rest.count();
             in_a_row = 0;
             let flag = text[start..at].trim_end_matches('-');
-            if flag.len() > "--n".len() {
+            if ("--nn".len()..=MAX_FLAG).contains(&flag.len()) {
                 see(Kind::Flag, flag);
             }
         } else {

@@ -14,7 +14,7 @@ use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::print::Place;
 use super::shorten::shorten;
-use super::stub::{Line, join};
+use super::stub::Line;
 use crate::content::Part;
 use crate::error::OffloadError;
 use crate::report::{Outcome, Reason, Sum};
@@ -260,7 +260,7 @@ async fn store_lines(
         texts.push(text);
         edit.decision.locations.extend(locations);
     }
-    let text = edit.put_text(join(texts.iter().map(String::as_str)));
+    let text = edit.put_text(texts.iter().map(String::as_str));
     // The hint of a failed save ("not saved") was not part of the estimate.
     let gain = edit.size_if_gain(pass.session.meter(), &text);
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use offcut_json::Frame;
+
 use super::items::Item;
 use super::ledger::{Origin, Substitute};
 use super::print::Place;
-use super::stub::Line;
+use super::stub::{Line, join};
 use crate::backend::Backend;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
@@ -23,6 +25,8 @@ pub(super) struct Edit {
     /// The slot's content before the pass.
     pub(super) origin: Origin,
     pub(super) content: Content,
+    /// The text around the strings that leave, if arguments leave string by string.
+    pub(super) frame: Option<Frame>,
     /// Reason why the plan expects this item to stay after all. Only the commit can tell for
     /// certain.
     pub(super) expected_reason: Option<Reason>,
@@ -60,6 +64,7 @@ impl Edit {
             place: item.place,
             origin: item.origin.clone(),
             content,
+            frame: None,
             expected_reason: None,
             arguments: None,
         }
@@ -108,11 +113,12 @@ impl Edit {
         })
     }
 
-    /// Converts the text of lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn put_text(&self, lines: String) -> String {
-        match self.place {
-            Place::Result { .. } => lines,
-            Place::Arguments { .. } => cleared_arguments(&lines),
+    /// Converts the texts of lines to the slot's new content: cleared arguments must be JSON.
+    pub(super) fn put_text<'l>(&self, lines: impl IntoIterator<Item = &'l str>) -> String {
+        match (self.place, &self.frame) {
+            (Place::Result { .. }, _) => join(lines),
+            (Place::Arguments { .. }, Some(frame)) => frame.filled(lines),
+            (Place::Arguments { .. }, None) => cleared_arguments(&join(lines)),
         }
     }
 

@@ -113,16 +113,9 @@ impl<'a> Planner<'a> {
         (source, failure)
     }
 
-    /// Proposes to replace an item by `lines`, if that is a gain wherever their contents end up.
-    pub(super) fn propose(
-        &mut self,
-        item: &Item<'_>,
-        outcome: Outcome,
-        lines: Vec<Line>,
-        failure: Option<Failure>,
-    ) {
+    /// Proposes to replace an item by lines, if that is a gain wherever their contents end up.
+    pub(super) fn propose(&mut self, mut edit: Edit, failure: Option<Failure>) {
         let meter = self.session.meter();
-        let mut edit = Edit::new(item, outcome, Content::Lines(lines));
         if let Some(failure) = failure {
             edit.decision.fail_first(failure);
         }
@@ -130,8 +123,8 @@ impl<'a> Planner<'a> {
             return;
         };
         let [expected, otherwise] = Case::BOTH.map(|case| edit.put_text(Line::all(lines, case)));
-        let before = item.tokens;
-        let is_shorter = |text: &str| (text.len() as u64) < item.bytes;
+        let before = edit.decision.tokens.map_or(0, |change| change.before);
+        let is_shorter = |text: &str| (text.len() as u64) < edit.decision.bytes.before;
         // Most texts that gain nothing are already short in bytes, so their hints need not be
         // counted. Neither need the second text be if tokens never exceed bytes and its bytes fit.
         let otherwise_gains = || {

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::cost::{Sent, best_rewrite};
-use super::edit::Edit;
+use super::edit::{Content, Edit};
 use super::planner::Planner;
-use super::stub::{Case, Line, Stubs};
+use super::stub::{Case, Line, Stubs, join};
 use crate::config::CostAware;
 use crate::format::PartRef;
 use crate::middleware::Turn;
@@ -137,7 +137,8 @@ impl Previews {
             if let (true, [PartRef::Text(text)]) = (self.is_taken(*candidate), &slot.parts[..]) {
                 let (of, wrong_id) = planner.source(slot, item.tool);
                 let line = planner.stubs.preview(&of, text);
-                planner.propose(item, Outcome::Previewed, vec![line], wrong_id);
+                let edit = Edit::new(item, Outcome::Previewed, Content::Lines(vec![line]));
+                planner.propose(edit, wrong_id);
             } else {
                 planner.edits.push(Edit::kept(item, Reason::DoesNotPay));
             }
@@ -178,7 +179,7 @@ impl<'a> Planner<'a> {
         }
         let (of, _) = self.source(slot, item.tool);
         let line = [stubs.preview(&of, text)];
-        let texts = Case::BOTH.map(|case| Line::all(&line, case));
+        let texts = Case::BOTH.map(|case| join(Line::all(&line, case)));
         let is_shorter = texts.iter().all(|shown| shown.len() < text.len());
         let meter = self.session.meter();
         let after = is_shorter.then(|| texts.iter().map(|text| meter.count_uncached(text)).max());

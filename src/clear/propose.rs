@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use offcut_json::{Leaving, leaving};
+
 use super::choice::Choice;
-use super::edit::Edit;
+use super::edit::{Content, Edit};
 use super::handler::decide_given;
 use super::items::Items;
 use super::planner::Planner;
@@ -86,7 +88,8 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        self.propose(item, outcome, lines, failure.or(wrong_id));
+        let edit = Edit::new(item, outcome, Content::Lines(lines));
+        self.propose(edit, failure.or(wrong_id));
     }
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
@@ -104,30 +107,35 @@ impl<'a> Planner<'a> {
             return;
         }
         let key = item.settles_as(self.session.meter());
-        let text = || Text::of_arguments(call.call.arguments).read();
-        let above = self.session.settings().clear_tool_inputs_above as u64;
+        let above = self.session.settings().clear_tool_inputs_above;
         let reason = self.ledger.final_reason(key).or_else(|| {
-            if item.bytes <= above {
-                Some(Reason::WithinLimit)
-            } else if call.call.is_signed {
-                Some(Reason::Signed)
-            } else if call.call.is_fixed {
-                Some(Reason::Ambiguous)
-            } else {
-                let is_cleared = self.session.is_cleared(policy, &text());
-                is_cleared.then_some(Reason::AlreadyHint)
-            }
+            let is_short = item.bytes <= above as u64;
+            let reason = is_short.then_some(Reason::WithinLimit);
+            let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));
+            reason.or(call.call.is_fixed.then_some(Reason::Ambiguous))
         });
         if let Some(reason) = reason {
             self.edits.push(Edit::kept(item, reason));
             return;
         }
+        let text = Text::of_arguments(call.call.arguments).read();
+        let is_hint = |text: &str| self.session.is_short_hint(policy, text);
+        let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
+            self.settled.push((key, Reason::AlreadyHint));
+            self.edits.push(Edit::kept(item, Reason::AlreadyHint));
+            return;
+        };
         let (of, wrong_id) = self.source(slot, item.tool);
-        let line = self.stubs.arguments(&of, text().into_owned().into());
+        let contents = contents.into_iter().zip(1..);
+        let lines = contents
+            .map(|(content, n)| self.stubs.argument(&of, content, n, frame.is_some()))
+            .collect();
         let outcome = match policy.backend() {
             Some(_) => Outcome::Cleared,
             None => Outcome::Lost,
         };
-        self.propose(item, outcome, vec![line], wrong_id);
+        let mut edit = Edit::new(item, outcome, Content::Lines(lines));
+        edit.frame = frame;
+        self.propose(edit, wrong_id);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use offcut_hint::Draft;
-use offcut_preview::text::lines::count_lines;
+use offcut_preview::text::lines::{count_lines, opening};
 use offcut_store::layout::Phase;
 use offcut_store::names::digest;
 
@@ -19,6 +19,9 @@ use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
 use crate::store::{Id, Name, Target};
+
+/// Maximum length in bytes of what is shown of a string in arguments: its first line.
+const MAX_FIRST_LINE: usize = 80;
 
 /// The line that replaces one part of a result.
 #[derive(Debug)]
@@ -148,10 +151,25 @@ impl<'a> Stubs<'a> {
         self.store(of, &of.id.name_of(text.as_bytes()), draft, content)
     }
 
-    /// The line for a call's arguments.
-    pub(super) fn arguments(&mut self, of: &Source<'_>, content: Bytes) -> Line {
-        let name = of.id.name_of(&content).arguments();
-        let mut draft = draft(of.tool, None, &content, String::new());
+    /// The line for a call's arguments, or for one string of them. `number` counts such strings
+    /// from 1.
+    pub(super) fn argument(
+        &mut self,
+        of: &Source<'_>,
+        content: String,
+        number: usize,
+        is_string: bool,
+    ) -> Line {
+        let of_stub = of.policy.stub_length.bytes_for(content.len() as u64);
+        let most = if is_string {
+            of_stub.min(MAX_FIRST_LINE)
+        } else {
+            0
+        };
+        let preview = opening(&content, most).to_owned();
+        let content = Bytes::from(content);
+        let name = of.id.name_of(&content).arguments().part(number);
+        let mut draft = draft(of.tool, None, &content, preview);
         draft.is_arguments = true;
         self.store(of, &name, draft, content)
     }
@@ -308,9 +326,9 @@ impl Case {
 }
 
 impl Line {
-    /// The text of `lines` in the given case.
-    pub(super) fn all(lines: &[Self], case: Case) -> String {
-        join(lines.iter().flat_map(|line| line.texts(case)))
+    /// The texts of `lines` in the given case.
+    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = &str> {
+        lines.iter().flat_map(move |line| line.texts(case))
     }
 
     fn texts(&self, case: Case) -> Vec<&str> {
@@ -327,7 +345,7 @@ impl Line {
 }
 
 /// Joins lines into one text, leaving out empty ones.
-pub(super) fn join<'l>(lines: impl Iterator<Item = &'l str>) -> String {
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+pub(super) fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
     lines.join("\n")
 }

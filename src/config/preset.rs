@@ -23,10 +23,12 @@ impl Settings {
             Some(Preset::Anthropic) => Settings::anthropic(),
         };
         let mut options = options();
+        let given_threshold = preset.max_tokens_for_clear;
         // The limit would not mean what it says if shorter results got previews (O1).
         if options.contains_key("max_length_for_trunc") {
             options.insert("preview_above".into(), IgnoredAny);
         }
+        let has_own_at_least = options.contains_key("clear_at_least_tokens");
         let mut own = serde_json::to_value(self)?;
         let mut settings = serde_json::to_value(preset)?;
         for option in options.into_keys() {
@@ -34,6 +36,18 @@ impl Settings {
                 settings[option] = value.take();
             }
         }
-        serde_json::from_value(settings)
+        let mut settings: Self = serde_json::from_value(settings)?;
+        if !has_own_at_least {
+            settings.lower_floor(given_threshold);
+        }
+        Ok(settings)
+    }
+
+    /// Lowers `clear_at_least_tokens` in proportion to a threshold lower than the one `given` (O1).
+    pub(crate) fn lower_floor(&mut self, given: u64) {
+        if self.max_tokens_for_clear < given {
+            let share = self.max_tokens_for_clear as f64 / given as f64;
+            self.clear_at_least_tokens = (self.clear_at_least_tokens as f64 * share) as u64;
+        }
     }
 }

@@ -7,8 +7,6 @@
 mod classify;
 mod compare;
 
-use serde_json::Value;
-
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
@@ -67,19 +65,10 @@ impl Session {
         hints == 1 || hints > 1 && bytes <= SEVERAL
     }
 
-    /// Returns true if arguments were cleared. Their hint shows no preview, and they are not much
-    /// longer than ours, however the JSON is spelled.
-    pub(crate) fn is_cleared(&self, policy: &Policy, arguments: &str) -> bool {
-        let value: Option<Value> = serde_json::from_str(arguments).ok();
-        let hint = value
-            .as_ref()
-            .and_then(|value| value.get("_cleared")?.as_str());
-        let hint = hint.unwrap_or_default();
-        arguments.len() <= cleared_arguments(hint).len() * 2
-            && matches!(
-                self.apparent_hints(policy, hint).as_deref(),
-                Some([own]) if own.hint.kind == Kind::Cleared && own.hint.preview.is_empty()
-            )
+    /// Returns true if a text is one hint that can't get shorter.
+    pub(crate) fn is_short_hint(&self, policy: &Policy, text: &str) -> bool {
+        let own = self.apparent_hints(policy, text);
+        matches!(own.as_deref(), Some([own]) if own.is_short(policy))
     }
 
     fn apparent_hint(

@@ -33,6 +33,8 @@ pub struct Builder {
     hooks: Hooks,
     /// `true` once `preview_above` has its own value, which setting a limit then keeps.
     has_own_preview_above: bool,
+    /// The threshold that came with `clear_at_least_tokens`; 0 once that has its own value.
+    given_threshold: u64,
     /// A store that the settings name but that could not be opened.
     not_opened: Option<NotOpened>,
     counter: Option<Arc<dyn CountTokens>>,
@@ -95,6 +97,7 @@ impl Builder {
         let mut opener = Opener::new(open);
         self.settings = settings;
         self.has_own_preview_above = false;
+        self.given_threshold = self.settings.max_tokens_for_clear;
         if let Some(url) = &self.settings.backend_url {
             self.hooks.backend = opener.open(None, url);
         }
@@ -223,6 +226,13 @@ impl Builder {
         self
     }
 
+    /// See [`Settings::clear_at_least_tokens`].
+    pub fn clear_at_least_tokens(mut self, tokens: u64) -> Self {
+        self.settings.clear_at_least_tokens = tokens;
+        self.given_threshold = 0;
+        self
+    }
+
     /// Overrides options for the tool `name`.
     pub fn tool(mut self, name: impl Into<String>, policy: ToolPolicy) -> Self {
         self.settings.tool_config.insert(name.into(), policy);
@@ -303,6 +313,7 @@ impl Builder {
             mut settings,
             hooks,
             has_own_preview_above: _,
+            given_threshold,
             not_opened,
             counter,
             gen_ids,
@@ -312,6 +323,7 @@ impl Builder {
         if let Some(NotOpened { tool, url, cause }) = not_opened {
             return Err(BuildError::Open { tool, url, cause });
         }
+        settings.lower_floor(given_threshold);
         let counter = counter.map_or_else(|| settings.token_counter.build(), Ok)?;
         let roots = roots(&settings)?;
         check_names(&settings)?;

@@ -95,6 +95,8 @@ pub(crate) enum Args {
     Empty,
     Json(Text),
     NotJson(Text),
+    /// A path, and a list of texts.
+    Strings(Vec<Text>),
     /// Placeholder for cleared arguments, as if the model had copied it.
     Cleared(usize),
 }
@@ -372,6 +374,7 @@ fn calls() -> impl Strategy<Value = CallSpec> {
         2 => Just(Args::Empty),
         4 => texts().prop_map(Args::Json),
         1 => sayings().prop_map(Args::NotJson),
+        2 => vec(texts(), 0..20).prop_map(Args::Strings),
         1 => (0_usize..6).prop_map(Args::Cleared),
     ];
     let output = option::weighted(0.93, outputs());

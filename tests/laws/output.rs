@@ -42,7 +42,7 @@ impl Known {
         for arguments in view
             .arguments
             .iter()
-            .filter(|arguments| arguments.starts_with("{\"_cleared\""))
+            .filter(|arguments| arguments.contains("[offcut/1 cleared"))
         {
             push_new(&mut self.arguments, arguments);
         }
@@ -58,6 +58,10 @@ impl Known {
         match spec {
             Args::Empty => String::new(),
             Args::Json(text) => json!({"query": text.render(), "n": 1}).to_string(),
+            Args::Strings(texts) => {
+                let texts: Vec<_> = texts.iter().map(|text| text.render()).collect();
+                json!({"path": "src/a.rs", "edits": texts}).to_string()
+            }
             Args::NotJson(text) => text.render(),
             Args::Cleared(which) => pick(&self.arguments, *which)
                 .cloned()

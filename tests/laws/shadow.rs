@@ -166,6 +166,9 @@ impl Shadow {
         }
         for (call, text) in arguments.into_iter().enumerate() {
             self.said.insert(text.clone().into_bytes());
+            let parsed = serde_json::from_str(&text).unwrap_or_default();
+            self.said
+                .extend(strings_in(&parsed).map(|string| string.as_bytes().to_vec()));
             self.arguments.insert((at, call), text);
         }
     }
@@ -257,6 +260,15 @@ impl Shadow {
     ) -> Result<bool, String> {
         let parsed: Value = serde_json::from_str(now)
             .map_err(|error| format!("arguments are no JSON ({error}): {now}"))?;
+        if let Ok(asked) = serde_json::from_str::<Value>(original)
+            && asked.is_object()
+            && parsed
+                .as_object()
+                .map(|fields| fields.keys().ne(["_cleared"]))
+                == Some(true)
+        {
+            return self.check_strings(subject, &asked, &parsed).await;
+        }
         let hint = parsed["_cleared"]
             .as_str()
             .and_then(Hint::parse)
@@ -279,6 +291,39 @@ impl Shadow {
                 original.len()
             ))
         }
+    }
+
+    /// Checks that arguments are as they were, but for strings that became hints which give them back.
+    async fn check_strings<F: Wire, S: Subject<F>>(
+        &self,
+        subject: &S,
+        original: &Value,
+        now: &Value,
+    ) -> Result<bool, String> {
+        let mut changed = Vec::new();
+        if !differ_in_strings(original, now, &mut changed) {
+            return Err(format!("other arguments than {original}: {now}"));
+        }
+        let mut is_lost = false;
+        for (asked, shown) in changed {
+            let hint = Hint::parse(shown).ok_or_else(|| format!("no hint: {shown}"))?;
+            match hint.location {
+                Some(location) => {
+                    let stored = subject.read(location.as_str()).await;
+                    if !stored.is_some_and(|stored| stored == asked.as_bytes())
+                        || hint.bytes != asked.len() as u64
+                    {
+                        return Err(format!(
+                            "{} bytes of a string are not at {location}",
+                            asked.len()
+                        ));
+                    }
+                }
+                None if subject.may_lose() => is_lost = true,
+                None => return Err(format!("a string was lost: {shown}")),
+            }
+        }
+        Ok(is_lost)
     }
 
     /// Checks that stored content never changes and that all of it was recorded.
@@ -315,6 +360,45 @@ impl Shadow {
         is_said(content)
             || notice_of_loss(content).is_some()
             || split_manifest(content).is_some_and(|texts| texts.iter().all(|text| is_said(text)))
+    }
+}
+
+/// Returns true if two values differ in nothing but strings, and collects these.
+fn differ_in_strings<'v>(
+    one: &'v Value,
+    other: &'v Value,
+    changed: &mut Vec<(&'v str, &'v str)>,
+) -> bool {
+    match (one, other) {
+        (Value::String(one), Value::String(other)) => {
+            if one != other {
+                changed.push((one, other));
+            }
+            true
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len()
+                && pairs.all(|(one, other)| differ_in_strings(one, other, changed))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len()
+                && pairs.all(|((key, one), (other_key, other))| {
+                    key == other_key && differ_in_strings(one, other, changed)
+                })
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// The strings of a value. Keys are left out.
+fn strings_in(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
+    match value {
+        Value::String(text) => Box::new(std::iter::once(text.as_str())),
+        Value::Array(items) => Box::new(items.iter().flat_map(strings_in)),
+        Value::Object(fields) => Box::new(fields.values().flat_map(strings_in)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Box::new(std::iter::empty()),
     }
 }
 

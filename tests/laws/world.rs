@@ -43,6 +43,7 @@ pub(crate) struct Setup {
     pub(crate) names: StoredNames,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
+    pub(crate) inputs_above: usize,
     pub(crate) language: Language,
     pub(crate) has_reader: bool,
     pub(crate) mode: OnStoreFailure,
@@ -210,6 +211,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         option::of(0_u64..=100),
         any::<bool>(),
         any::<bool>(),
+        prop_oneof![Just(0), 0_usize..600],
     );
     let cost_aware = (0_usize..2_000, 0_u64..500, 0.0_f64..30.0, 0.0_f64..1.0);
     let cost_aware = option::weighted(0.4, cost_aware).prop_map(|rule| {
@@ -255,7 +257,15 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     all.prop_map(
         move |(counter, lengths, previews, clear, others, tools, handlers)| {
             let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
-            let (threshold, keep, at_least, target_percent, keep_errors, clear_inputs) = clear;
+            let (
+                threshold,
+                keep,
+                at_least,
+                target_percent,
+                keep_errors,
+                clear_inputs,
+                inputs_above,
+            ) = clear;
             let (language, has_reader, mode, root, session, names, cost_aware) = others;
             Setup {
                 store,
@@ -273,6 +283,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 names,
                 keep_errors,
                 clear_inputs,
+                inputs_above,
                 language,
                 has_reader,
                 mode,
@@ -371,6 +382,7 @@ impl World {
             .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)
+            .clear_tool_inputs_above(self.setup.inputs_above)
             .language(self.setup.language)
             .read_file_tool_name(self.setup.has_reader.then_some("read_file"))
             .on_offload_error(self.setup.mode)

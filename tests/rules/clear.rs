@@ -231,6 +231,43 @@ async fn c4_every_part_has_its_own_line_and_name() {
 }
 
 #[tokio::test]
+async fn c4_long_strings_of_arguments_go_one_by_one() {
+    let store = memory();
+    let reduction = eager(&store)
+        .max_tokens_for_clear(10)
+        .clear_tool_inputs(true)
+        .clear_tool_inputs_above(120)
+        .stub_length(60)
+        .build()
+        .unwrap();
+    let (old, new) = (lines(60), lines(90).replace("line", "row"));
+    let input = json!({"path": "src/shop/price.rs", "edits": [{"old": old, "new": new}], "n": 2});
+    let edit = ToolCall::new("a", "edit", input.to_string());
+    let mut messages = vec![
+        Message::calls(vec![edit.clone()]),
+        Message::tool(&edit, vec!["ok".into()], false),
+    ];
+    messages.extend(round("b", "f", "ok"));
+    let report = clear(&reduction, &mut messages).await;
+    let Message::Assistant { calls, .. } = &messages[0] else {
+        panic!()
+    };
+    insta::assert_snapshot!(calls[0].arguments, @r#"{"path":"src/shop/price.rs","edits":[{"old":"[offcut/1 cleared 471B/60L 46+6 \"memory://t/clear/a-args\"] Old arguments of edit. Read it with read_file.\nline 1","new":"[offcut/1 cleared 621B/90L 46+5 \"memory://t/clear/a-args-2\"] Old arguments of edit. Read it with read_file.\nrow 1"}],"n":2}"#);
+    assert_eq!(
+        stored(&store).await,
+        [
+            ("memory://t/clear/a-args".to_owned(), old.into_bytes()),
+            ("memory://t/clear/a-args-2".to_owned(), new.into_bytes())
+        ]
+    );
+    assert_eq!(report.decisions[0].locations.len(), 2);
+    // A second pass finds nothing to do.
+    let before = messages.clone();
+    let again = clear(&reduction, &mut messages).await;
+    assert!(!again.is_change() && messages == before, "{again:?}");
+}
+
+#[tokio::test]
 async fn c4_arguments_go_too_when_asked() {
     let store = memory();
     let reduction = eager(&store)

@@ -181,6 +181,52 @@ fn l11_the_defaults_are_the_documented_ones() {
 }
 
 #[test]
+fn o1_a_lower_threshold_lowers_the_floor_of_a_pass() {
+    let floor = Settings::recommended().clear_at_least_tokens;
+    let recommended = || ToolReduction::recommended(Memory::new());
+    let of_file = |text: &str| {
+        let settings = Settings::from_json(text).unwrap();
+        ToolReduction::builder()
+            .settings(settings, offcut::backend::open)
+            .backend(Memory::new())
+    };
+    let file = |options: &str| of_file(&format!("{{\"preset\": \"recommended\", {options}}}"));
+    for (builder, expected) in [
+        (recommended(), floor),
+        (recommended().max_tokens_for_clear(90_000), floor),
+        (recommended().max_tokens_for_clear(6_000), floor / 10),
+        (
+            recommended()
+                .max_tokens_for_clear(6_000)
+                .max_tokens_for_clear(60_000),
+            floor,
+        ),
+        (recommended().max_tokens_for_clear(1), 0),
+        (
+            recommended()
+                .max_tokens_for_clear(6_000)
+                .clear_at_least_tokens(9_000),
+            9_000,
+        ),
+        (
+            recommended()
+                .clear_at_least_tokens(9_000)
+                .max_tokens_for_clear(6_000),
+            9_000,
+        ),
+        (file("\"max_tokens_for_clear\": 90000"), floor),
+        (file("\"max_tokens_for_clear\": 6000"), floor / 10),
+        (
+            file("\"max_tokens_for_clear\": 6000, \"clear_at_least_tokens\": 9000"),
+            9_000,
+        ),
+    ] {
+        let reduction = builder.build().unwrap();
+        assert_eq!(reduction.settings().clear_at_least_tokens, expected);
+    }
+}
+
+#[test]
 fn o3_presets_have_their_documented_values() {
     let mut expected = Settings::default();
     expected.token_counter = TokenCounter::Estimate;
@@ -193,13 +239,14 @@ fn o3_presets_have_their_documented_values() {
     let mut expected = Settings::default();
     expected.names = StoredNames::Short;
     expected.max_length_for_trunc = SizeLimit::Bytes(8_000);
-    expected.preview_above = Some(1_500);
+    expected.preview_above = Some(3_000);
     expected.preview = Preview::Mixed;
     expected.preview_length = PreviewLength::curve(9.0, 0.68, 7_000);
     expected.stub_length = PreviewLength::Bytes(200);
     expected.max_tokens_for_clear = 60_000;
+    expected.clear_at_least_tokens = 8_000;
     expected.clear_tool_inputs = true;
-    expected.clear_tool_inputs_above = 800;
+    expected.clear_tool_inputs_above = 300;
     assert_eq!(Settings::recommended(), expected);
     for settings in [
         Settings::default(),

@@ -283,7 +283,7 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
     max_length_for_trunc
         comes: p1.rs (400 lines)
     preview
-        comes: [offcut/1 truncated 3092B/400L 39+224 "memory://all/trunc/new"] Stored in full. Read it with read_file. (27 lines, shows 224 B)
+        comes: [offcut/1 truncated 3092B/400L 39+214 "memory://all/trunc/new"] Stored in full. Read it with read_file. (26 lines, shows 214 B)
     preview_above
         comes: [offcut/1 truncated 3092B/400L 39+291 "memory://all/trunc/new"] Stored in full. Read it with read_file. (39 lines, shows 291 B)
     preview_with
@@ -452,10 +452,10 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         message 6: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/last-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
     clear_tool_inputs_above, too long
     clear_tool_inputs_above, a byte less
-        message 0: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/old-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
-        message 2: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/error-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
-        message 4: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/older-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
-        message 6: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/last-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 0: {"pattern":"[offcut/1 cleared 300B/1L 46 \"memory://all/clear/old-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 2: {"pattern":"[offcut/1 cleared 300B/1L 46 \"memory://all/clear/error-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 4: {"pattern":"[offcut/1 cleared 300B/1L 46 \"memory://all/clear/older-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
+        message 6: {"pattern":"[offcut/1 cleared 300B/1L 46 \"memory://all/clear/last-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)
     on_offload_error, store fine
     language
         comes: [offcut/1 truncated 3092B/400L 44+291 "memory://all/trunc/new"] 已完整存储。可用 read_file 读取。 (39 lines, shows 291 B)

@@ -61,7 +61,12 @@ fn o1_a_file_changes_the_preset_that_it_begins_with() {
     );
     let cases = [
         // Sets one option; the preset gives the others.
-        ("max_tokens_for_clear", json!(7), "max_tokens_for_clear", 7),
+        (
+            "max_tokens_for_clear",
+            json!(70_000),
+            "max_tokens_for_clear",
+            70_000,
+        ),
         ("preview_above", json!(900), "preview_above", 900),
     ];
     for (option, value, changed, expected) in cases {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use};
+use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
@@ -149,7 +149,11 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
     let (mut said, mut known) = (HashSet::new(), HashMap::<u64, Vec<usize>>::new());
     let mut turns = Vec::new();
     for (at, (speaker, text)) in read.texts().enumerate() {
-        let own = keys(text);
+        // A reader's line numbers are places, not values.
+        let own = match speaker {
+            Speaker::Tool => keys(&unnumbered(text)),
+            _ => keys(text),
+        };
         if speaker == Speaker::Tool {
             own.iter()
                 .for_each(|key| known.entry(*key).or_default().push(at));

@@ -44,11 +44,26 @@ fn text_of(parts: &[Part]) -> String {
     texts.join("\n")
 }
 
+/// Text without the numbers that readers of files put before lines.
+fn without_places(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let trimmed = line.trim_start();
+        let sign = trimmed.find(|c: char| !c.is_ascii_digit());
+        let rest = sign.filter(|at| *at > 0).map(|at| &trimmed[at..]);
+        let mut chars = rest.unwrap_or_default().chars();
+        lines.push(match chars.next() {
+            Some('→' | ':' | '|' | '\t') => chars.as_str(),
+            _ => line,
+        });
+    }
+    lines.join("\n")
+}
+
 fn whole(message: &Message) -> String {
     match message {
-        Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
-            text_of(content)
-        }
+        Message::Tool { content, .. } => without_places(&text_of(content)),
+        Message::System { content } | Message::User { content } => text_of(content),
         Message::Assistant { content, calls } => {
             let mut text = text_of(content);
             for call in calls {
@@ -70,10 +85,10 @@ fn as_shown(message: &Message) -> String {
         match Hint::parse_all(&text) {
             Some(hints) => {
                 for hint in hints {
-                    shown += &format!("{}\n{}\n", hint.preview, hint.prose);
+                    shown += &format!("{}\n{}\n", without_places(&hint.preview), hint.prose);
                 }
             }
-            None => shown += &format!("{text}\n"),
+            None => shown += &format!("{}\n", without_places(&text)),
         }
     }
     shown

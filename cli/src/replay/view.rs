@@ -28,12 +28,13 @@ impl View {
     /// The view of a text that leads nowhere.
     pub(super) fn of_text(text: String) -> Self {
         let names = names(&text).into_keys().map(str::to_owned).collect();
+        let plain = unnumbered(&text);
         let lines = quotable(&text).into_iter().map(str::to_owned).collect();
         Self {
             names,
             lines,
-            values: measure::keys(&text),
-            plain: unnumbered(&text),
+            values: measure::keys(&plain),
+            plain,
             originals: Vec::new(),
             text,
         }

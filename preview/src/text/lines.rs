@@ -101,6 +101,14 @@ pub fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
     memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
 }
 
+/// The first line of `text` that is not blank, without blanks around it, in at most `most` bytes.
+#[must_use]
+pub fn opening(text: &str, most: usize) -> &str {
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    &line[..line.floor_char_boundary(most)]
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop_assert_eq, proptest};

@@ -200,7 +200,7 @@ impl Settings {
 
     /// The settings that measured best. Results over 3 000 bytes become previews of lines and
     /// names, which grow more slowly than the results. File contents stay whole up to 8 000 bytes.
-    /// Above 62 000 tokens, old results and long arguments are cleared if that frees 8 000. Stored
+    /// Above 61 500 tokens, old results and long arguments are cleared if that frees 8 000. Stored
     /// content has short names.
     ///
     /// [docs/previews.md](https://github.com/offcut-rs/offcut/blob/main/docs/previews.md) has the
@@ -214,10 +214,10 @@ impl Settings {
             preview: Preview::Mixed,
             preview_length: PreviewLength::curve(9.0, 0.68, 7_000),
             stub_length: PreviewLength::Bytes(200),
-            max_tokens_for_clear: 62_000,
+            max_tokens_for_clear: 61_500,
             clear_at_least_tokens: 8_000,
             clear_tool_inputs: true,
-            clear_tool_inputs_above: 300,
+            clear_tool_inputs_above: 800,
             ..Self::default()
         }
     }

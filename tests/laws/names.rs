@@ -17,7 +17,8 @@ pub(crate) fn check_key(key: &str, ids: &BTreeSet<String>) -> Result<(), Violati
         Regex::new(r"^(one|two)/(agents/a-1/)?(s1/)?(trunc|clear)/([A-Za-z0-9._-]+)$").unwrap()
     });
     let ending = ENDING.get_or_init(|| {
-        Regex::new(r"^(-[0-9]{1,4})?(-args)?(-[0-9a-f]{16})?(\.[a-z0-9]{2,4})?$").unwrap()
+        Regex::new(r"^(-[0-9]{1,4})?(-args(-[0-9]{1,2})?)?(-[0-9a-f]{16})?(\.[a-z0-9]{2,4})?$")
+            .unwrap()
     });
     let hostile = || format!("a strange name: {key:?}");
     let Some(found) = shape.captures(key) else {

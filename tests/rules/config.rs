@@ -194,11 +194,11 @@ fn o1_a_lower_threshold_lowers_the_floor_of_a_pass() {
     for (builder, expected) in [
         (recommended(), floor),
         (recommended().max_tokens_for_clear(90_000), floor),
-        (recommended().max_tokens_for_clear(6_200), floor / 10),
+        (recommended().max_tokens_for_clear(6_150), floor / 10),
         (
             recommended()
                 .max_tokens_for_clear(6_000)
-                .max_tokens_for_clear(62_000),
+                .max_tokens_for_clear(61_500),
             floor,
         ),
         (recommended().max_tokens_for_clear(1), 0),
@@ -215,7 +215,7 @@ fn o1_a_lower_threshold_lowers_the_floor_of_a_pass() {
             9_000,
         ),
         (file("\"max_tokens_for_clear\": 90000"), floor),
-        (file("\"max_tokens_for_clear\": 6200"), floor / 10),
+        (file("\"max_tokens_for_clear\": 6150"), floor / 10),
         (
             file("\"max_tokens_for_clear\": 6000, \"clear_at_least_tokens\": 9000"),
             9_000,
@@ -243,10 +243,10 @@ fn o3_presets_have_their_documented_values() {
     expected.preview = Preview::Mixed;
     expected.preview_length = PreviewLength::curve(9.0, 0.68, 7_000);
     expected.stub_length = PreviewLength::Bytes(200);
-    expected.max_tokens_for_clear = 62_000;
+    expected.max_tokens_for_clear = 61_500;
     expected.clear_at_least_tokens = 8_000;
     expected.clear_tool_inputs = true;
-    expected.clear_tool_inputs_above = 300;
+    expected.clear_tool_inputs_above = 800;
     assert_eq!(Settings::recommended(), expected);
     for settings in [
         Settings::default(),

@@ -16,7 +16,7 @@ const ENVELOPE: usize = 32;
 /// Minimum length in bytes of a string that leaves. Its hint takes about half of that.
 const MIN_STRING: usize = 256;
 
-/// What leaves an object so that it gets short.
+/// Content that leaves an object so that it gets short.
 #[derive(Debug)]
 pub struct Leaving {
     /// Its long strings in text order, or the whole text.

@@ -37,7 +37,7 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
             break;
         }
     }
-    // What runs a command may say how it ended, or that it has not, before its output.
+    // A shell may say how a command ended, or that it has not, before its output.
     let frame = units
         .iter()
         .take(FRAME)

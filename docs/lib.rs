@@ -24,6 +24,7 @@ pages! {
     mcp: "mcp.md",
     object_stores: "object-stores.md",
     options: "options.md",
+    peers: "peers.md",
     performance: "performance.md",
     previews: "previews.md",
     reports: "reports.md",

@@ -343,6 +343,10 @@ pub(crate) struct Replay {
     /// A policy to replay under. May be repeated. By default, all built-in policies.
     #[arg(long = "policy", value_name = "NAME=FILE")]
     pub(crate) policies: Vec<String>,
+    /// Requests that another policy has made of these transcripts, to be judged by the same measure: a
+    /// folder with a file of JSON Lines for each transcript. May be repeated.
+    #[arg(long = "requests", value_name = "NAME=FOLDER")]
+    pub(crate) requests: Vec<String>,
     /// Store in the stores that the policies' files name.
     #[arg(long)]
     pub(crate) use_stores: bool,

@@ -1,6 +1,6 @@
 //! Properties of a replay of any transcript.
 
-use crate::replay::{self, Card, NONE, Policy};
+use crate::replay::{self, By, Card, NONE, Policy};
 use crate::transcript::Source;
 use crate::{report, settings};
 
@@ -14,11 +14,13 @@ use crate::{report, settings};
 pub fn replay(transcript: &std::path::Path) {
     let policies = ["aggressive", "eino"].map(|name| Policy {
         name: name.to_owned(),
-        settings: settings::load(name).expect("a built-in policy"),
+        by: By::Settings(Box::new(settings::load(name).expect("a built-in policy"))),
     });
     let sources = [Source::File(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.
-    let (replayed, skipped) = replay::all(&sources, &policies, |_| ()).expect("a replay");
+    let replay::All {
+        replayed, skipped, ..
+    } = replay::all(&sources, &policies, |_| ()).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
     for one in &replayed {
         let nothing = &one.replays[0];

@@ -3,14 +3,21 @@
 
 mod agent;
 mod bounds;
+#[cfg(test)]
+mod bounds_tests;
+mod call;
 mod card;
 mod figures;
+mod follow;
 mod gone;
 mod ids;
 mod look;
 #[cfg(test)]
 mod naive;
 mod pages;
+#[cfg(test)]
+mod planted_tests;
+mod requests;
 mod script;
 mod seen;
 #[cfg(test)]
@@ -19,9 +26,11 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod view;
 mod words;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,6 +50,7 @@ pub(crate) use figures::{Figures, Summary};
 pub(crate) use look::Miss;
 use script::{Ruler, Script};
 pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
+pub(crate) use usage::{Usage, compared};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// Name of the row for doing nothing.
@@ -50,20 +60,21 @@ pub(crate) const NONE: &str = "none";
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
-    pub(crate) settings: Settings,
+    pub(crate) by: By,
 }
 
-impl Policy {
-    fn names_a_store(&self) -> bool {
-        let tools = self
-            .settings
-            .tool_config
-            .values()
-            .map(|tool| &tool.backend_url);
-        tools
-            .chain([&self.settings.backend_url])
-            .any(Option::is_some)
-    }
+/// The source of a policy's requests.
+#[derive(Clone, Debug)]
+pub(crate) enum By {
+    /// The library, with these settings.
+    Settings(Box<Settings>),
+    /// Another program, which has written them into this folder.
+    Requests(PathBuf),
+}
+
+fn names_a_store(settings: &Settings) -> bool {
+    let tools = settings.tool_config.values().map(|tool| &tool.backend_url);
+    tools.chain([&settings.backend_url]).any(Option::is_some)
 }
 
 /// One transcript under each policy, doing nothing first.
@@ -81,13 +92,22 @@ pub(crate) struct Skipped {
     pub(crate) reason: SkipReason,
 }
 
+/// The outcome for all sources.
+#[derive(Debug, Default)]
+pub(crate) struct All {
+    pub(crate) replayed: Vec<Replayed>,
+    pub(crate) skipped: Vec<Skipped>,
+    /// Usage that providers have recorded, of those sources that have it.
+    pub(crate) usage: Vec<Usage>,
+}
+
 /// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
 /// after each source.
 pub(crate) fn all(
     sources: &[Source],
     policies: &[Policy],
     progress: impl Fn(usize) + Sync,
-) -> Result<(Vec<Replayed>, Vec<Skipped>), Failure> {
+) -> Result<All, Failure> {
     let ruler = Ruler::new().map_err(|error| Failure::new(error.to_string()))?;
     // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<usize> = (0..sources.len()).collect();
@@ -98,8 +118,11 @@ pub(crate) fn all(
         while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let source = &sources[*index];
             let replayed = match source.read() {
-                Ok(transcripts) => {
-                    Ok(runtime.block_on(each(&source.name(), transcripts, policies, &ruler))?)
+                Ok((transcripts, recorded)) => {
+                    let name = source.name();
+                    let several = runtime.block_on(each(&name, transcripts, policies, &ruler))?;
+                    let usage = recorded.map(|recorded| Usage::new(name, recorded, &several));
+                    Ok((several, usage))
                 }
                 Err(reason) => Err(Skipped {
                     name: source.name(),
@@ -127,14 +150,17 @@ pub(crate) fn all(
     })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
-    let (mut replayed, mut skipped) = (Vec::new(), Vec::new());
+    let mut all = All::default();
     for (_, outcome) in done {
         match outcome {
-            Ok(several) => replayed.extend(several),
-            Err(one) => skipped.push(one),
+            Ok((several, usage)) => {
+                all.replayed.extend(several);
+                all.usage.extend(usage);
+            }
+            Err(one) => all.skipped.push(one),
         }
     }
-    Ok((replayed, skipped))
+    Ok(all)
 }
 
 /// Replays the transcripts of one source. Several transcripts get numbers.
@@ -172,10 +198,18 @@ async fn one(
     };
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
-        let reduction = settings::build(&policy.settings, &policy.name, Some(scratch()))?;
+        let settings = match &policy.by {
+            By::Settings(settings) => settings,
+            By::Requests(folder) => {
+                let requests = requests::read(folder, &name, &script)?;
+                replays.push(follow::follow(&script, &requests).await);
+                continue;
+            }
+        };
+        let reduction = settings::build(settings, &policy.name, Some(scratch()))?;
         // In a lasting store, each policy and transcript gets its own place. In our own store they
         // do not: figures must not depend on names.
-        let reduction = if policy.names_a_store() {
+        let reduction = if names_a_store(settings) {
             reduction.session(&format!("{} {name}", policy.name))
         } else {
             reduction

@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use crate::evidence::Read;
 use crate::failure::Failure;
-use crate::replay::{self, Card, Change, Figures, Miss, Prices, Replayed, Summary};
+use crate::replay::{
+    self, Bounds, Card, Change, Figures, Miss, Prices, Replayed, Summary, Ungrounded,
+};
 
 /// Maximum number of moments of a transcript under a policy, of uses in each, and of characters
 /// around each use.
@@ -26,6 +28,7 @@ struct Page<'r> {
     card: Card,
     policies: &'r [&'r str],
     totals: Vec<Summary>,
+    bounds: Vec<Bounds>,
     traces: Vec<Trace<'r>>,
 }
 
@@ -37,6 +40,8 @@ struct Trace<'r> {
     contexts: Vec<&'r [u64]>,
     changes: Vec<Vec<Row<'r>>>,
     moments: Vec<Vec<Moment<'r>>>,
+    /// The first edit or action that repeats what was not in view.
+    first: Vec<Option<&'r Ungrounded>>,
 }
 
 /// Index of the call that follows, message, outcome, tokens before and after, and tool.
@@ -81,6 +86,7 @@ pub(crate) fn html(
             .zip(totals)
             .map(|(name, total)| total.summary(name, card))
             .collect(),
+        bounds: replay::all_bounds(replayed, names.len() - 1),
         traces: replayed.iter().map(|one| trace(one, names, card)).collect(),
     };
     let data = serde_json::to_string(&page)
@@ -127,6 +133,11 @@ fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
             .replays
             .iter()
             .map(|replay| &replay.contexts[..])
+            .collect(),
+        first: replayed
+            .replays
+            .iter()
+            .map(|replay| replay.ungrounded.first())
             .collect(),
         changes: replayed
             .replays

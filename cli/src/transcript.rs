@@ -5,17 +5,19 @@ mod messages;
 mod requests;
 mod sessions;
 mod unknown;
+mod usage;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use offcut::format::Message;
+use offcut::format::{Message, WireFormat};
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::units;
 pub(crate) use unknown::READ;
+pub(crate) use usage::Recorded;
 
 /// Reason why a source holds nothing to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,9 +116,9 @@ impl Source {
         }
     }
 
-    /// Reads its transcripts: one, or several if a session was compacted or each line is a
-    /// transcript.
-    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, SkipReason> {
+    /// Reads its transcripts, one, or several if a session was compacted or each line is a
+    /// transcript, and the usage that a provider has recorded.
+    pub(crate) fn read(&self) -> Result<(Vec<Vec<Message>>, Option<Recorded>), SkipReason> {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
@@ -127,18 +129,18 @@ impl Source {
         read.map_err(|error| SkipReason::Unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes)
             .map_err(|_| SkipReason::Unreadable("it is not valid UTF-8".to_owned()))?;
-        parse(&text)
+        let documents = documents(&text).map_err(SkipReason::Unreadable)?;
+        Ok((transcripts(&documents)?, usage::of(&documents)))
     }
 }
 
 /// Reads transcripts of any kind, as a list of messages each.
-fn parse(text: &str) -> Result<Vec<Vec<Message>>, SkipReason> {
-    let documents = documents(text).map_err(SkipReason::Unreadable)?;
-    let transcripts = match sessions::read(&documents) {
+fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, SkipReason> {
+    let transcripts = match sessions::read(documents) {
         Some(transcripts) => transcripts,
-        None => match unknown::of_messages(&documents) {
+        None => match unknown::of_messages(documents) {
             Some(name) => return Err(SkipReason::Unreadable(looks_like(name))),
-            None => log::read(&documents),
+            None => log::read(documents),
         },
     };
     let called: Vec<_> = transcripts
@@ -152,7 +154,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Message>>, SkipReason> {
     if count(is_result) > 0 {
         return Ok(called);
     }
-    if let Some(name) = unknown::of_file(&documents) {
+    if let Some(name) = unknown::of_file(documents) {
         return Err(SkipReason::Unreadable(looks_like(name)));
     }
     if called.is_empty() {
@@ -179,6 +181,13 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 
 fn looks_like(name: &str) -> String {
     format!("it looks like {name}, which replay does not read")
+}
+
+/// Reads one message of chat completions.
+pub(crate) fn chat_message(message: &Value) -> Option<Message> {
+    message.get("role")?;
+    let mut read = messages::read(WireFormat::OpenAiChat, std::slice::from_ref(message));
+    read.pop().filter(|_| read.is_empty())
 }
 
 fn is_result(message: &Message) -> bool {
@@ -212,8 +221,11 @@ mod tests {
             ),
             ("7", "no assistant turn"),
         ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.text().contains(why), "{text:?}: {error:?}");
+            let error = match documents(text) {
+                Ok(documents) => transcripts(&documents).unwrap_err().text().to_owned(),
+                Err(error) => error,
+            };
+            assert!(error.contains(why), "{text:?}: {error:?}");
         }
     }
 }

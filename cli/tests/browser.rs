@@ -39,6 +39,8 @@ const LOOK: &str = r##"(() => {
         charts: document.querySelectorAll("#contexts svg polyline").length,
         reading: document.querySelector("#contexts .reading")?.textContent ?? "",
         changes: document.querySelectorAll("#changes details").length,
+        bounds: document.querySelectorAll("#bounds tbody tr").length,
+        first: document.querySelector("#bounds pre")?.textContent ?? "",
         moments: document.querySelectorAll("#moments details").length,
         marked: document.querySelector("#moments mark")?.textContent ?? "",
         smallest: Math.min(...[...document.querySelectorAll("p, td, th, text, summary")]
@@ -68,8 +70,10 @@ fn transcripts(folder: &Path) {
             messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
         }
+        let old = json!({"old_string": "needle_0 </script>"}).to_string();
+        let edit = json!({"id": "e", "type": "function", "function": {"name": "<b>edit</b>", "arguments": old}});
         messages.push(
-            json!({"role": "assistant", "content": "I saw needle_0 </script><img src=x onerror=\"hacked = true\">"}),
+            json!({"role": "assistant", "content": "I saw needle_0 </script><img src=x onerror=\"hacked = true\">", "tool_calls": [edit]}),
         );
         std::fs::write(
             folder.join(format!("{name}.json")),
@@ -149,6 +153,16 @@ fn the_report_works_in_a_browser() {
                 assert_eq!(
                     look["changes"].as_u64().unwrap() > 0,
                     !is_all && !is_none,
+                    "{at}"
+                );
+                assert_eq!(look["bounds"], 3, "{at}");
+                assert_eq!(
+                    look["first"],
+                    if is_all || is_none {
+                        ""
+                    } else {
+                        "needle_0 </script>"
+                    },
                     "{at}"
                 );
                 assert_eq!(look["moments"].as_u64().unwrap() > 0, !is_none, "{at}");

@@ -11,7 +11,8 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{
-    self, Bounds, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary, Ungrounded,
+    self, All, Bounds, By, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary, Ungrounded,
+    Usage,
 };
 use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
@@ -22,6 +23,8 @@ struct Output<'s> {
     prices: &'s Prices,
     policies: Vec<OfPolicy<'s>>,
     skipped: Vec<NotRead<'s>>,
+    /// Usage that providers have recorded in the logs, beside the tokens counted here.
+    usage: &'s [Usage],
 }
 
 /// A file that no figure includes.
@@ -49,13 +52,17 @@ struct OfTrace<'s> {
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     let prices = Prices::open(&args.prices)?;
-    let policies = policies(&args.policies, args.use_stores)?;
+    let policies = policies(args)?;
     let sources = transcript::sources(&args.traces)?;
     if let Some(file) = &args.html {
         try_out(file).map_err(|error| unwritable(file, &error))?;
     }
     let progress = Progress::new("replayed", sources.len());
-    let (replayed, skipped) = replay::all(&sources, &policies, |done| progress.at(done))?;
+    let All {
+        replayed,
+        skipped,
+        usage,
+    } = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
         output::warn(&format!(
             "skipped {}: {}",
@@ -86,9 +93,11 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     };
     // Printed even if the report could not be written.
     if json {
-        output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
+        output::write_json(&summaries(
+            &names, &totals, &replayed, &skipped, &usage, &prices,
+        ))?;
     } else {
-        output::write(&overview(&names, &totals, &replayed, &prices))?;
+        output::write(&overview(&names, &totals, &replayed, &usage, &prices))?;
     }
     written?;
     Ok(if skipped.is_empty() {
@@ -141,15 +150,20 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     .hint("name a file in an existing folder")
 }
 
-/// Loads the policies given as `NAME=FILE`, or the built-in ones if none are given. Stores that they
-/// name are ignored, unless `use_stores`.
-fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> {
+/// Loads the policies given as `NAME=FILE` and `NAME=FOLDER`, or the built-in ones if none are given.
+/// Stores that they name are ignored, unless `use_stores`.
+fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
     let ready: Vec<String> = settings::READY
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();
+    let is_none_named = args.policies.is_empty() && args.requests.is_empty();
     let mut policies: Vec<Policy> = Vec::new();
-    for named in if named.is_empty() { &ready } else { named } {
+    for named in if is_none_named {
+        &ready
+    } else {
+        &args.policies
+    } {
         // A store's URL is not a policy. Text after the `=` in its query is not a file name, and
         // must not be repeated.
         let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
@@ -168,24 +182,45 @@ fn policies(named: &[String], use_stores: bool) -> Result<Vec<Policy>, Failure> 
                 "write NAME=FILE, or only the name of a built-in policy",
             ));
         }
-        if name == NONE || policies.iter().any(|policy| policy.name == name) {
-            return Err(Failure::usage(
-                format!("there are two policies called {name}"),
-                "give each its own name",
-            ));
-        }
         let mut settings = settings::load(file)?;
-        if !use_stores {
+        if !args.use_stores {
             settings::forget_stores(&mut settings);
         }
         // Settings that don't build fail before anything is replayed.
         settings::build(&settings, file, Some(replay::scratch()))?;
-        policies.push(Policy {
-            name: name.to_owned(),
-            settings,
-        });
+        policies.push(named_once(
+            name,
+            By::Settings(Box::new(settings)),
+            &policies,
+        )?);
+    }
+    for named in &args.requests {
+        let (name, folder) = named
+            .split_once('=')
+            .filter(|(name, folder)| !name.is_empty() && Path::new(folder).is_dir())
+            .ok_or_else(|| {
+                Failure::usage(
+                    format!("--requests {named:?} does not name a folder"),
+                    "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
+                )
+            })?;
+        policies.push(named_once(name, By::Requests(folder.into()), &policies)?);
     }
     Ok(policies)
+}
+
+/// A policy whose name none of `others` has.
+fn named_once(name: &str, by: By, others: &[Policy]) -> Result<Policy, Failure> {
+    if name == NONE || others.iter().any(|policy| policy.name == name) {
+        return Err(Failure::usage(
+            format!("there are two policies called {name}"),
+            "give each its own name",
+        ));
+    }
+    Ok(Policy {
+        name: name.to_owned(),
+        by,
+    })
 }
 
 fn summaries<'s>(
@@ -193,6 +228,7 @@ fn summaries<'s>(
     totals: &[Figures],
     replayed: &'s [Replayed],
     skipped: &'s [Skipped],
+    usage: &'s [Usage],
     prices: &'s Prices,
 ) -> Output<'s> {
     let card = prices.card;
@@ -218,10 +254,17 @@ fn summaries<'s>(
                 why: one.reason.text(),
             })
             .collect(),
+        usage,
     }
 }
 
-fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &Prices) -> String {
+fn overview(
+    names: &[&str],
+    totals: &[Figures],
+    replayed: &[Replayed],
+    usage: &[Usage],
+    prices: &Prices,
+) -> String {
     let (none, card) = (totals[0], prices.card);
     let by_trace: Vec<Vec<Figures>> = replayed
         .iter()
@@ -249,6 +292,9 @@ fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &
     ];
     if let Some(money) = replay::money(names, totals, prices) {
         blocks.insert(3, replay::wrapped(&money) + "\n");
+    }
+    if let Some(compared) = replay::compared(usage, card) {
+        blocks.insert(2, replay::wrapped(&compared) + "\n");
     }
     blocks.join("\n")
 }

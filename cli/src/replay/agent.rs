@@ -11,9 +11,10 @@ use offcut::report::Outcome;
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
 use super::bounds::Ungrounded;
+use super::call::Request;
 use super::figures::Figures;
-use super::look::{Look, Miss};
-use super::pages::{Pages, Reading};
+use super::look::Miss;
+use super::pages::{Pages, Reader};
 use super::script::Script;
 use super::view::View;
 
@@ -141,40 +142,17 @@ impl<'s, 't> Agent<'s, 't> {
             self.replay.figures.pass += begin.elapsed();
             self.take_in(&report, None).await;
         }
-        let call = self.replay.contexts.len();
-        let total: u64 = self.tokens.iter().sum();
-        let cached: u64 = self.tokens[..self.untouched].iter().sum();
-        let figures = &mut self.replay.figures;
-        figures.model_calls += 1;
-        figures.tokens += total;
-        figures.fresh += total - cached;
-        figures.peak = figures.peak.max(total);
-        figures.breaks += u64::from(self.untouched < self.sent);
-        self.sent = self.messages.len();
-        self.replay.contexts.push(total);
-        self.pages
-            .pay_again(self.untouched, &mut self.replay.figures);
-        let look = Look {
+        let request = Request {
             script: self.script,
+            tokens: &self.tokens,
+            previous: self.sent,
+            untouched: self.untouched,
             views: &self.views,
-            pages: &self.pages,
-            call,
+            added: &[],
+            reader: self.reduction.map_or(Reader::None, Reader::Offcut),
         };
-        let misses = look.at_evidence(total, &mut self.replay.figures);
-        let gone = look.at_all(&misses, &mut self.replay.figures);
-        self.replay.ungrounded.extend(look.ungrounded());
-        self.replay.misses.extend(misses);
-        if let Some(reduction) = self.reduction {
-            let reading = Reading {
-                script: self.script,
-                reduction,
-                at: self.sent,
-                context: total,
-            };
-            self.pages
-                .read(&reading, gone, &mut self.replay.figures)
-                .await;
-        }
+        request.send(&mut self.replay, &mut self.pages).await;
+        self.sent = self.messages.len();
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Looks at what a turn needs, and at what of it is in view.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::figures::Figures;
 use super::gone::Gone;
@@ -26,6 +27,8 @@ pub(super) struct Look<'l, 't> {
     pub(super) script: &'l Script<'t>,
     /// By message: results and calls that are not shown whole.
     pub(super) views: &'l HashMap<usize, View>,
+    /// Messages that a policy has added, which may show anything.
+    pub(super) added: &'l [Rc<View>],
     pub(super) pages: &'l Pages,
     pub(super) call: usize,
 }
@@ -107,10 +110,13 @@ impl Look<'_, '_> {
         gone
     }
 
-    /// Returns true if one of the messages that hold `used` is whole, or its view `shows` it.
+    /// Returns true if one of the messages that hold `used` is whole, or its view or an added
+    /// message `shows` it.
     pub(super) fn any(&self, used: &Use, shows: impl Fn(&View, usize) -> bool) -> bool {
-        let view = |at: &usize| self.views.get(at).is_none_or(|view| shows(view, *at));
-        used.results.iter().any(view)
+        used.results.iter().any(|at| {
+            self.views.get(at).is_none_or(|view| shows(view, *at))
+                || self.added.iter().any(|added| shows(added, *at))
+        })
     }
 
     pub(super) fn is_stored(&self, used: &Use) -> bool {

@@ -1,6 +1,6 @@
 //! Pages that are read back, through the real reader.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use offcut::agent::Tool;
@@ -24,10 +24,19 @@ pub(super) struct Pages {
     views: Vec<View>,
 }
 
+/// The tool that reads back what a policy has stored.
+#[derive(Clone, Copy)]
+pub(super) enum Reader<'r> {
+    None,
+    Offcut(&'r ToolReduction),
+    /// Reads whole lines of a message: that number of them, or all for 0.
+    Lines(&'r HashMap<usize, usize>),
+}
+
 /// A model call that may read.
 pub(super) struct Reading<'r, 't> {
     pub(super) script: &'r Script<'t>,
-    pub(super) reduction: &'r ToolReduction,
+    pub(super) reader: Reader<'r>,
     /// Number of messages in the request, and their tokens.
     pub(super) at: usize,
     pub(super) context: u64,
@@ -83,19 +92,26 @@ impl Pages {
         for ((message, location), (original, texts)) in by_place {
             match original {
                 Some(original) => {
-                    self.read_back(reading, &location, &original, &texts, figures)
+                    let is_read = self
+                        .read_back(reading, &location, &original, &texts, figures)
                         .await;
+                    if !is_read {
+                        self.call_again(reading, message, figures);
+                    }
                 }
-                // Nothing was stored, so the tool has to be called once more.
-                None => {
-                    let tokens = reading.script.tokens[message];
-                    let text = text_of_message(&reading.script.messages[message]);
-                    self.take(reading, tokens, View::of_text(text), figures);
-                }
+                None => self.call_again(reading, message, figures),
             }
         }
     }
 
+    /// Calls the tool once more, because its result was not stored, or the reader does not return it.
+    fn call_again(&mut self, reading: &Reading<'_, '_>, message: usize, figures: &mut Figures) {
+        let tokens = reading.script.tokens[message];
+        let text = text_of_message(&reading.script.messages[message]);
+        self.take(reading, tokens, View::of_text(text), figures);
+    }
+
+    /// Reads `texts` where they are stored. Returns true if the pages hold all of them.
     async fn read_back(
         &mut self,
         reading: &Reading<'_, '_>,
@@ -103,23 +119,27 @@ impl Pages {
         original: &str,
         texts: &[String],
         figures: &mut Figures,
-    ) {
+    ) -> bool {
         let mut wanted: Vec<(usize, &str)> = texts
             .iter()
             .filter_map(|text| Some((position(original, text)?, text.as_str())))
             .collect();
         wanted.sort_unstable();
         let mut shown = Vec::<String>::new();
+        let mut is_read = true;
         for (at, text) in wanted {
             if shown.iter().any(|page| position(page, text).is_some()) {
                 continue;
             }
-            let Some((tokens, page)) = page(reading, location, &offset(original, at)).await else {
+            let Some((tokens, page)) = page(reading, location, original, at).await else {
+                is_read = false;
                 continue;
             };
+            is_read &= position(&page, text).is_some();
             shown.push(page.clone());
             self.take(reading, tokens, View::of_text(page), figures);
         }
+        is_read
     }
 
     fn take(&mut self, reading: &Reading<'_, '_>, tokens: u64, view: View, figures: &mut Figures) {
@@ -148,22 +168,49 @@ fn offset(original: &str, at: usize) -> String {
 }
 
 /// A page as the reader returns it: its tokens as a message, and the stored text in it.
-async fn page(reading: &Reading<'_, '_>, location: &str, offset: &str) -> Option<(u64, String)> {
-    let reader = reading.reduction.read_file_tool();
-    let name = reader.definition().name;
-    let arguments = json!({"path": location, "offset": offset}).to_string();
-    let call = ToolCall::new("page", name, arguments);
-    let output = reader.call(&call).await.ok()?;
-    let (parts, _) = output.into_parts().await;
-    let text = text_of(&parts);
-    let mut message = Message::tool(&call, vec![text.as_str().into()], false);
-    let shown = Hint::parse_all(&text).map_or_else(String::new, |hints| {
-        hints.into_iter().map(|hint| hint.preview).collect()
-    });
+async fn page(
+    reading: &Reading<'_, '_>,
+    location: &str,
+    original: &str,
+    at: usize,
+) -> Option<(u64, String)> {
+    let (call, text, shown) = match reading.reader {
+        Reader::None => return None,
+        Reader::Offcut(reduction) => {
+            let reader = reduction.read_file_tool();
+            let name = reader.definition().name;
+            let arguments = json!({"path": location, "offset": offset(original, at)}).to_string();
+            let call = ToolCall::new("page", name, arguments);
+            let output = reader.call(&call).await.ok()?;
+            let (parts, _) = output.into_parts().await;
+            let text = text_of(&parts);
+            let shown = Hint::parse_all(&text).map_or_else(String::new, |hints| {
+                hints.into_iter().map(|hint| hint.preview).collect()
+            });
+            (call, text, shown)
+        }
+        Reader::Lines(pages) => {
+            let lines = *pages.get(&location.parse().ok()?)?;
+            let text = lines_from(original, at, lines).to_owned();
+            (ToolCall::new("page", "", ""), text.clone(), text)
+        }
+    };
+    let mut message = Message::tool(&call, vec![text.into()], false);
     Some((reading.script.ruler.tokens(&mut message), shown))
 }
 
-fn text_of_message(message: &Message) -> String {
+/// `count` lines of `original` from the one that holds the byte `at`; all of it for 0.
+fn lines_from(original: &str, at: usize, count: usize) -> &str {
+    if count == 0 {
+        return original;
+    }
+    let start = original[..at].rfind('\n').map_or(0, |feed| feed + 1);
+    let rest = &original[start..];
+    let end = rest.match_indices('\n').nth(count - 1);
+    end.map_or(rest, |(feed, _)| &rest[..feed])
+}
+
+pub(super) fn text_of_message(message: &Message) -> String {
     match message {
         Message::Assistant { content, calls } => {
             let arguments = calls.iter().map(|call| call.arguments.as_str());

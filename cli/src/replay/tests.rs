@@ -371,7 +371,7 @@ fn a_naive_loop_gives_the_same_figures_on_real_transcripts() {
         .step_by(every)
         .collect();
     for source in &chosen {
-        for messages in source.read().unwrap() {
+        for messages in source.read().unwrap().0 {
             for (index, policy) in tight().iter().chain(&ready).enumerate() {
                 assert_agrees_with_a_naive_loop(
                     &messages,

@@ -40,23 +40,16 @@ impl View {
         }
     }
 
+    /// The view of a message in which nothing is a hint.
+    pub(super) fn of_message(message: &Message) -> Self {
+        Self::of_text(texts_of(message).join("\n"))
+    }
+
     /// Collects what is still shown of a message: the previews of its hints, and text that is not a
     /// hint.
     pub(super) async fn of(message: &Message, reduction: &ToolReduction) -> Self {
-        let mut texts = Vec::new();
-        match message {
-            Message::Tool { content, .. } => {
-                let parts = content.iter();
-                texts.extend(parts.map(|part| text_of(std::slice::from_ref(part))));
-            }
-            Message::Assistant { content, calls } => {
-                texts.push(text_of(content));
-                texts.extend(calls.iter().flat_map(|call| argued(&call.arguments)));
-            }
-            Message::System { .. } | Message::User { .. } => {}
-        }
         let (mut shown, mut said, mut originals) = (Vec::new(), Vec::new(), Vec::new());
-        for text in texts {
+        for text in texts_of(message) {
             let Some(hints) = Hint::parse_all(&text) else {
                 shown.push(text);
                 continue;
@@ -101,6 +94,23 @@ impl View {
             .iter()
             .find(|(_, original)| position(original, text).is_some())
     }
+}
+
+/// The texts that a message shows: its parts, and the strings in arguments of its calls.
+fn texts_of(message: &Message) -> Vec<String> {
+    let mut texts = Vec::new();
+    match message {
+        Message::Tool { content, .. } => {
+            let parts = content.iter();
+            texts.extend(parts.map(|part| text_of(std::slice::from_ref(part))));
+        }
+        Message::Assistant { content, calls } => {
+            texts.push(text_of(content));
+            texts.extend(calls.iter().flat_map(|call| argued(&call.arguments)));
+        }
+        Message::System { content } | Message::User { content } => texts.push(text_of(content)),
+    }
+    texts
 }
 
 /// The offset of `text` in stored content. Stored arguments spell it as JSON does.

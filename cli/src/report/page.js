@@ -192,6 +192,26 @@ function drawChanges() {
   byId("changes").replaceChildren(...shown);
 }
 
+function drawBounds() {
+  const share = (part, whole) => (whole ? percent(part / whole) : "-");
+  const rows = data.bounds.map((bounds, policy) => {
+    const tools = Object.entries(bounds.first_to_fail).sort(([, one], [, two]) => two - one);
+    return [data.policies[policy], share(bounds.at_least, bounds.transcripts), share(bounds.at_most, bounds.transcripts),
+      tools.map(([tool, count]) => `${tool} ${count}`).join(", ") || "-"];
+  });
+  const shown = [table(["policy", "at least", "at most", "first to fail, in transcripts"], rows)];
+  if (chosen.trace >= 0) {
+    const first = data.traces[chosen.trace].first[chosen.policy];
+    shown.push(first
+      ? element("div", { class: "use" },
+        element("p", {}, `The first under ${data.policies[chosen.policy]}: ${first.tool || "a call"} at call ${first.call + 1} repeats this`
+          + (first.is_readable ? "; a hint leads to it." : "; nothing leads to it.")),
+        element("pre", {}, first.text))
+      : element("p", { class: "lead" }, `None in this transcript, under ${data.policies[chosen.policy]}.`));
+  }
+  byId("bounds").replaceChildren(...shown);
+}
+
 function excerpt([before, after], text) {
   return element("pre", {}, before, element("mark", {}, text), after);
 }
@@ -229,6 +249,7 @@ function draw() {
   drawPlane();
   byId("policies").replaceChildren(...policyTable(chosen.trace < 0 ? data.totals : data.traces[chosen.trace].rows));
   drawContexts();
+  drawBounds();
   drawChanges();
   drawMoments();
 }

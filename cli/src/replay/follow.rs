@@ -1,0 +1,135 @@
+//! Replays of requests that another policy has made, under the measure of our own.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use offcut::backend::Location;
+use offcut::format::Message;
+use offcut::report::Outcome;
+
+use super::agent::{Change, Replay};
+use super::call::Request;
+use super::pages::{Pages, Reader, text_of_message};
+use super::requests::{Entry, Recorded, Said};
+use super::script::Script;
+use super::view::View;
+
+/// Replays `requests`, of which the transcript has one for each of its model calls.
+pub(super) async fn follow(script: &Script<'_>, requests: &[Recorded]) -> Replay {
+    let mut follower = Follower {
+        script,
+        standing: HashMap::new(),
+        views: HashMap::new(),
+        added: HashMap::new(),
+        stored: HashMap::new(),
+        pages: Pages::default(),
+        replay: Replay::default(),
+    };
+    let turns = (0..script.messages.len())
+        .filter(|at| matches!(script.messages[*at], Message::Assistant { .. }));
+    let mut previous: &[Rc<Entry>] = &[];
+    for (turn, request) in turns.zip(requests) {
+        follower.call(turn, request, previous).await;
+        previous = &request.entries;
+    }
+    follower.replay.figures.stored_objects = follower.stored.len() as u64;
+    follower.replay
+}
+
+struct Follower<'s, 't> {
+    script: &'s Script<'t>,
+    /// By message: what stands in its place, or nothing if it was removed. Whole ones are not here.
+    standing: HashMap<usize, Option<Rc<Entry>>>,
+    views: HashMap<usize, View>,
+    /// By address: messages that the policy has added.
+    added: HashMap<*const Entry, Rc<View>>,
+    stored: HashMap<usize, usize>,
+    pages: Pages,
+    replay: Replay,
+}
+
+impl Follower<'_, '_> {
+    async fn call(&mut self, turn: usize, request: &Recorded, previous: &[Rc<Entry>]) {
+        self.stored.extend(&request.stored);
+        let figures = &mut self.replay.figures;
+        figures.tokens += request.own_tokens;
+        figures.fresh += request.own_tokens;
+        let mut places: Vec<Option<Option<&Rc<Entry>>>> = vec![Some(None); turn];
+        let mut added = Vec::new();
+        for entry in &request.entries {
+            match &entry.said {
+                Said::Same(at) => places[*at] = None,
+                Said::InsteadOf(at, _) => places[*at] = Some(Some(entry)),
+                Said::Added(message) => added.push(Rc::clone(
+                    self.added
+                        .entry(Rc::as_ptr(entry))
+                        .or_insert_with(|| Rc::new(View::of_message(message))),
+                )),
+            }
+        }
+        for (at, place) in places.into_iter().enumerate() {
+            self.place(at, place);
+        }
+        let tokens: Vec<u64> = request.entries.iter().map(|entry| entry.tokens).collect();
+        let untouched = request
+            .entries
+            .iter()
+            .zip(previous)
+            .take_while(|(one, other)| Rc::ptr_eq(one, other))
+            .count();
+        let request = Request {
+            script: self.script,
+            tokens: &tokens,
+            previous: previous.len(),
+            untouched,
+            views: &self.views,
+            added: &added,
+            reader: Reader::Lines(&self.stored),
+        };
+        request.send(&mut self.replay, &mut self.pages).await;
+    }
+
+    /// Notes what a request has in place of a message: itself, another one, or nothing.
+    fn place(&mut self, at: usize, place: Option<Option<&Rc<Entry>>>) {
+        let Some(place) = place else {
+            self.standing.remove(&at);
+            self.views.remove(&at);
+            return;
+        };
+        let known = self.standing.get(&at);
+        let is_known = known.is_some_and(|known| match (known, place) {
+            (Some(known), Some(entry)) => Rc::ptr_eq(known, entry),
+            (known, entry) => known.is_none() && entry.is_none(),
+        });
+        if is_known {
+            return;
+        }
+        let before = match known {
+            Some(known) => known.as_ref().map_or(0, |entry| entry.tokens),
+            None => self.script.tokens[at],
+        };
+        let mut view = match place.map(|entry| &entry.said) {
+            Some(Said::InsteadOf(_, message)) => View::of_message(message),
+            _ => View::of_text(String::new()),
+        };
+        let is_stored = self.stored.contains_key(&at);
+        if is_stored {
+            let original = text_of_message(&self.script.messages[at]);
+            view.originals = vec![(Location::new(at.to_string()), Arc::from(original))];
+        }
+        self.replay.changes.push(Change {
+            call: self.replay.contexts.len(),
+            message: at,
+            outcome: if is_stored {
+                Outcome::Cleared
+            } else {
+                Outcome::Lost
+            },
+            before,
+            after: place.map_or(0, |entry| entry.tokens),
+        });
+        self.standing.insert(at, place.map(Rc::clone));
+        self.views.insert(at, view);
+    }
+}

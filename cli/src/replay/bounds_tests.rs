@@ -64,7 +64,7 @@ fn strings(value: &Value, field: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// What a message says: its content, and the strings in arguments of its calls.
+/// The texts of a message: its content, and the strings in arguments of its calls.
 fn said(message: &Message) -> String {
     match message {
         Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
@@ -92,7 +92,7 @@ fn said(message: &Message) -> String {
     }
 }
 
-/// What calls of a turn repeat, with the name of the tool.
+/// The texts that calls of a turn repeat, with the name of the tool.
 fn repeated(calls: &[ToolCall]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for call in calls {
@@ -183,7 +183,7 @@ async fn naive(messages: &[Message]) -> Vec<(usize, String, bool)> {
     found
 }
 
-/// What a message shows, and what is stored where its hints lead.
+/// The text that a message shows, and the content that is stored where its hints lead.
 async fn shown(message: &Message, reduction: &ToolReduction) -> (String, String) {
     let text = said(message);
     let (mut shown, mut stored) = (String::new(), String::new());

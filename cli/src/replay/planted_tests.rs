@@ -21,7 +21,7 @@ use crate::settings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     None,
-    /// What was stored is gone.
+    /// Stored content is gone.
     Gone,
     /// Hints lead to another text.
     Elsewhere,
@@ -129,7 +129,7 @@ fn with(loss: Loss) -> Replay {
     runtime.block_on(replay(&script, Some(&reduction))).unwrap()
 }
 
-/// What a loss must change: what hints lead to, and what reading back costs.
+/// The claims that a loss must change: where hints lead, and the price of reading back.
 fn claims(replay: &Replay) -> (bool, bool, bool, bool, u64) {
     let seen = replay.figures.seen;
     let all = [Kind::Number, Kind::Flag, Kind::Edit];

@@ -10,18 +10,19 @@ mod changes;
 mod common;
 #[path = "histories/kills.rs"]
 mod kills;
+#[path = "histories/records.rs"]
+mod records;
 #[cfg(feature = "toml")]
 #[path = "histories/traces.rs"]
 mod traces;
 
 use common::{call, content, lines, memory, round, text};
-use offcut::backend::ErrorKind;
 use offcut::backend::{Backend, Key, Memory};
 use offcut::format::{Message, Messages, Plain, RequestBody};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};
 use offcut::{Builder, Report, ToolReduction};
-use offcut_testkit::{Fault, Faulty};
+use offcut_testkit::Faulty;
 
 /// Cuts results over 1 500 bytes, and clears all old ones over 2 000 tokens.
 fn small(store: impl Backend) -> Builder {
@@ -200,90 +201,6 @@ async fn hints_that_are_over_a_smaller_limit_stay() {
     let imitation = text(content(&sent[2])).replace("line 1\n", "line 9\n");
     let (shown, _) = reduce(&smaller, &round("call_7", "cat", &*imitation)).await;
     assert_ne!(text(content(&shown[1])), imitation);
-}
-
-#[tokio::test]
-async fn without_records_nothing_new_is_done() {
-    let store = Faulty::new(memory());
-    let reduction = small(store.clone()).build().unwrap();
-    let (sent, _) = reduce(&reduction, &history(1)).await;
-    let more = history(4);
-    // The content is stored, and then its record fails.
-    store.fault_on_write(store.writes() + 2, Fault::Fail(ErrorKind::Full));
-    let (same, report) = reduce(&reduction, &more).await;
-    assert_eq!(same[..3], sent[..]);
-    assert_eq!(same[3..], more[3..]);
-    assert!(
-        report
-            .records_error
-            .unwrap()
-            .contains("nothing new was done")
-    );
-    let failed = report
-        .decisions
-        .iter()
-        .filter(|decision| decision.error.is_some());
-    assert!(
-        failed
-            .map(|decision| decision.outcome)
-            .eq([Outcome::Kept(Reason::StoreFailed)])
-    );
-    let (done, report) = reduce(&reduction, &more).await;
-    assert_ne!(done, same);
-    assert_eq!(report.records_error, None);
-    let strict = small(store.clone())
-        .on_offload_error(offcut::OnStoreFailure::Fail)
-        .build()
-        .unwrap();
-    store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
-    let mut messages = more.clone();
-    assert!(strict.reduce(&Plain, &mut messages).await.is_err());
-    assert_eq!(messages, more);
-}
-
-#[tokio::test]
-async fn a_store_that_is_down_repeats_what_is_known() {
-    let store = Faulty::new(memory());
-    let reduction = small(store.clone()).build().unwrap();
-    let (sent, _) = reduce(&reduction, &history(1)).await;
-    store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-    let more = history(2);
-    let (same, report) = reduce(&reduction, &more).await;
-    assert_eq!(same[..3], sent[..]);
-    assert_eq!(same[3..], more[3..]);
-    assert!(report.records_error.is_some());
-}
-
-#[tokio::test]
-async fn hostile_records_are_ignored_and_reported() {
-    let store = memory();
-    let messages = history(4);
-    let (sent, _) = reduce(&new_process(&store), &messages).await;
-    let [record] = &keys(&store, "decided-")[..] else {
-        panic!("one record for one call")
-    };
-    let key = Key::new(record.clone()).unwrap();
-    let written = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
-    let written = String::from_utf8(written.to_vec()).unwrap();
-    let longer = written.replace(
-        "[offcut/1",
-        &format!("{}[offcut/1", "Do as I say. ".repeat(500)),
-    );
-    let lost = written.replace("{\"new\":", "{\"kept\":7},{\"new\":");
-    for hostile in ["{", &longer, &lost, "[]"] {
-        let store = memory();
-        store.put(&key, hostile.to_owned().into()).await.unwrap();
-        let (again, report) = reduce(&new_process(&store), &messages).await;
-        assert_eq!(again, sent, "{hostile:.60}");
-        assert!(report.records_error.unwrap().contains("were ignored"));
-        assert_eq!(
-            keys(&store, "decided-").len(),
-            2,
-            "the row goes on after it"
-        );
-        let (again, _) = reduce(&new_process(&store), &messages).await;
-        assert_eq!(again, sent, "{hostile:.60}");
-    }
 }
 
 #[tokio::test]
@@ -474,14 +391,7 @@ mod over_transcripts {
     #[test]
     fn l4_transcripts_have_the_same_bytes_from_any_process() {
         let store = || Memory::named("t").unwrap();
-        let compared = compare(&runtime(), || [store(), store(), store()]);
-        let Some([calls, alone, reminded]) = compared else {
-            return;
-        };
-        assert!(
-            reminded <= alone + calls / 100,
-            "{reminded} breaks, without reminders {alone}, in {calls} calls"
-        );
+        compare(&runtime(), "memory", || [store(), store(), store()]);
     }
 
     #[test]
@@ -489,7 +399,7 @@ mod over_transcripts {
         let folders: [tempfile::TempDir; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
         let mut number = 0;
         // Each conversation has a folder of its own, shown under one name.
-        compare(&runtime(), || {
+        compare(&runtime(), "files", || {
             number += 1;
             folders.each_ref().map(|folder| {
                 let root = folder.path().join(number.to_string());

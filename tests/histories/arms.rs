@@ -39,6 +39,9 @@ pub(crate) enum Arm {
     Replicas(Vec<ToolReduction>, Dice),
 }
 
+/// The names of all ways, in the order of [`Arm::all`].
+pub(crate) const NAMES: [&str; 3] = ["one process", "new processes", "replicas"];
+
 impl Arm {
     /// All ways, each with a store of its own, which `make` opens.
     pub(crate) fn all<B: Backend + Clone>(

@@ -120,6 +120,32 @@ async fn l8_costs_are_estimated_within_two_visits() {
 }
 
 #[tokio::test]
+async fn l8_visits_to_a_whole_history_are_linear_in_it() {
+    let mut shares = Vec::new();
+    for count in [25, 400] {
+        let store = Memory::new();
+        let make = || {
+            let builder = eager().backend(store.clone()).max_length_for_trunc(1_000);
+            builder.preview_length(200).build().unwrap()
+        };
+        let originals = rounds(count, 1);
+        // A process that decides, one that reads the decisions, and the same one again.
+        let deciding = make();
+        let reading = make();
+        for (nth, reduction) in [&deciding, &reading, &reading].into_iter().enumerate() {
+            let watched = Watched::default();
+            let mut messages = originals.clone();
+            let report = reduction.reduce(&watched, &mut messages).await.unwrap();
+            assert!(report.decisions.len() >= count, "{nth}");
+            assert_ne!(messages, originals);
+            shares.push(watched.visits.into_inner().div_ceil(messages.len()));
+        }
+    }
+    assert_eq!(shares[..3], shares[3..], "visits to each message");
+    assert!(shares.iter().all(|visits| *visits <= 12), "{shares:?}");
+}
+
+#[tokio::test]
 async fn l8_visits_are_linear_in_the_results_of_a_message() {
     let mut seen = Vec::new();
     for calls in [50, 400] {

@@ -39,7 +39,7 @@ fn l4_transcripts_have_the_same_bytes_from_any_process_over_s3() {
     let _inside = runtime.enter();
     // Each arm has its own server, so that the stores have the same URLs.
     let mut servers = Vec::new();
-    traces::compare(&runtime, || {
+    traces::compare(&runtime, "S3's protocol", || {
         servers = (0..3).map(|_| start()).collect();
         [0, 1, 2].map(|arm: usize| Arc::new(servers[arm].open("agents")))
     });

@@ -10,7 +10,8 @@ use std::process::Output;
 
 use offcut::format::WireFormat;
 use offcut::hint::{Hint, Kind};
-use provider::{KEY, MODEL, Provider, Shown, Step};
+use offcut_testkit::ShownResult;
+use provider::{KEY, MODEL, Provider, Step};
 use serde_json::json;
 
 const QUESTION: &str = "What does step_1234 return?";
@@ -57,7 +58,7 @@ async fn run(name: &str, url: &str, home: &Path) -> Output {
 
 /// Searches twice at once; then reads a part that the long result left out, next to a failing
 /// search; then answers.
-fn script(rounds: &[Vec<Shown>]) -> Result<Step, String> {
+fn script(rounds: &[Vec<ShownResult>]) -> Result<Step, String> {
     let said = || "Let me see.".to_owned();
     match rounds {
         [] => {
@@ -91,7 +92,7 @@ fn script(rounds: &[Vec<Shown>]) -> Result<Step, String> {
     }
 }
 
-fn location_of_the_long_one(results: &[Shown]) -> Result<String, String> {
+fn location_of_the_long_one(results: &[ShownResult]) -> Result<String, String> {
     let [long, short] = results else {
         return Err(format!("{} results for two calls", results.len()));
     };
@@ -106,7 +107,7 @@ fn location_of_the_long_one(results: &[Shown]) -> Result<String, String> {
     Ok(location.to_string())
 }
 
-fn is_cleared(results: &[Shown]) -> Result<(), String> {
+fn is_cleared(results: &[ShownResult]) -> Result<(), String> {
     let hint = results.first().and_then(|long| Hint::parse(&long.text));
     let hint = hint.ok_or("the long result has no hint any more")?;
     let is_cleared = matches!(hint.kind, Kind::Cleared | Kind::Link) && hint.location.is_some();
@@ -151,7 +152,7 @@ async fn gemini() {
 
 #[tokio::test]
 async fn a_refusal_is_shown() {
-    let refuse = |_: &[Vec<Shown>]| Err("no credit left".to_owned());
+    let refuse = |_: &[Vec<ShownResult>]| Err("no credit left".to_owned());
     let (_provider, url) = Provider::start(WireFormat::Anthropic, refuse).await;
     let home = directory();
     let output = run("anthropic", &url, home.path()).await;

@@ -7,6 +7,7 @@
 //!   [`Format`](offcut::format::Format).
 //! - **A store that fails, hangs, or applies and then fails:** [`Faulty`].
 //! - **Messages that a provider must accept:** [`validate`].
+//! - **A scripted model:** [`rounds`] tells what it has been shown.
 //!
 //! The suites panic if a test should fail; `validate` returns an error. Add this crate to your
 //! dev-dependencies.
@@ -18,9 +19,11 @@
 pub mod backend;
 mod faulty;
 pub mod format;
+mod rounds;
 mod validate;
 
 pub use faulty::{Fault, Faulty};
+pub use rounds::{ShownResult, rounds};
 pub use validate::{InvalidMessage, validate};
 
 /// Compiles and runs the README's examples.

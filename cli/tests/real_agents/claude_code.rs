@@ -1,7 +1,6 @@
 //! Claude Code.
 
 mod gateway;
-mod permissions;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::permissions::{ALLOWED, ASKED, DENIED, compare_permissions};
 use crate::resumed::resume;
 use crate::script::{Tools, numbered, text};
 use crate::session::{Client, Offcut, Resumes, write};
@@ -139,4 +139,30 @@ fn claude_code_works_the_same_with_a_server_before_its_provider() {
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_goes_on_with_a_session_after_a_server() {
     resume(PLAIN);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_asks_for_the_same_permissions() {
+    claude_code_permissions(false);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_asks_for_the_same_permissions_with_its_lines_run_by_ours() {
+    claude_code_permissions(true);
+}
+
+fn claude_code_permissions(shell_lines: bool) {
+    let rules = |starts: &[&str]| {
+        let rules = starts.iter().map(|start| format!("Bash({start}:*)"));
+        rules.collect::<Vec<_>>()
+    };
+    let rules = json!({"allow": rules(&ALLOWED), "ask": rules(&ASKED), "deny": rules(&DENIED)});
+    let client = ClaudeCode {
+        rules: Some(rules),
+        shell_lines,
+    };
+    let run = compare_permissions(&client, |shown| shown.is_error);
+    assert_eq!(run, ["cat small.txt"]);
 }

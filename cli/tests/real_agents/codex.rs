@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::permissions::{ALLOWED, ASKED, DENIED, READING, compare_permissions};
 use crate::resumed::{compact, resume};
 use crate::script::Tools;
 use crate::session::{Client, Offcut, Resumes};
@@ -15,7 +16,15 @@ use crate::session::{Client, Offcut, Resumes};
 struct Codex {
     /// The model is that of the provider that it knows, whose base URL `offcut wrap` sets.
     is_built_in: bool,
+    /// The user has rules for the shell.
+    has_rules: bool,
 }
+
+/// The client with a provider of its own.
+const PLAIN: Codex = Codex {
+    is_built_in: false,
+    has_rules: false,
+};
 
 /// Number of bytes that are read of a file at once.
 const LONGEST: usize = 8_000;
@@ -115,6 +124,23 @@ default_tools_approval_mode = "approve"
         let path = home.join(".codex/config.toml");
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, settings).unwrap();
+        if self.has_rules {
+            let allowed = [&ALLOWED[..], &READING].concat();
+            let rules = [
+                (&allowed[..], "allow"),
+                (&ASKED, "prompt"),
+                (&DENIED, "forbidden"),
+            ];
+            let rules = rules.into_iter().flat_map(|(starts, decision)| {
+                starts.iter().map(move |start| {
+                    let words: Vec<_> = start.split(' ').collect();
+                    format!("prefix_rule(pattern={words:?}, decision=\"{decision}\")\n")
+                })
+            });
+            let path = home.join(".codex/rules/default.rules");
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, rules.collect::<String>()).unwrap();
+        }
     }
 
     fn trust(&self, mut command: Command, home: &Path) {
@@ -181,25 +207,46 @@ impl Resumes for Codex {
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_works_the_same_and_costs_less() {
-    let is_built_in = false;
-    compare(|| Codex { is_built_in }, Offcut::Installed);
+    compare(|| PLAIN, Offcut::Installed);
 }
 
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_works_the_same_with_a_server_before_its_provider() {
-    let is_built_in = true;
-    compare(|| Codex { is_built_in }, Offcut::Wrapping);
+    let make = || Codex {
+        is_built_in: true,
+        ..PLAIN
+    };
+    compare(make, Offcut::Wrapping);
+}
+
+#[test]
+#[ignore = "needs Codex: scripts/agents codex"]
+fn codex_asks_for_the_same_permissions() {
+    let client = Codex {
+        has_rules: true,
+        ..PLAIN
+    };
+    let run = compare_permissions(&client, |shown| shown.text.contains("ejected"));
+    // What no rule knows runs in its sandbox.
+    println!("{run:?}");
+    assert!(run.contains(&"cat small.txt"));
 }
 
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_goes_on_with_a_session_after_a_server() {
-    resume(|| Codex { is_built_in: true });
+    resume(|| Codex {
+        is_built_in: true,
+        ..PLAIN
+    });
 }
 
 #[test]
 #[ignore = "needs Codex: scripts/agents codex"]
 fn codex_compacts_a_session_after_a_server() {
-    compact(|| Codex { is_built_in: true });
+    compact(|| Codex {
+        is_built_in: true,
+        ..PLAIN
+    });
 }

@@ -1,8 +1,8 @@
 //! The comparison of an agent's sessions without and with Offcut.
 
-use crate::model::Shown;
 use crate::script::{self, Trail};
 use crate::session::{Client, Offcut, Session, run};
+use offcut_testkit::ShownResult;
 
 /// Runs the same session without Offcut, with it in the way of `offcut`, and with a model that also follows
 /// each hint, and compares what they leave.
@@ -72,7 +72,7 @@ pub fn compare_results(client: &impl Client, with: &Session, without: &Session) 
         .count()
 }
 
-fn is_shortened(client: &impl Client, shown: &Shown, own: &Shown) -> bool {
+fn is_shortened(client: &impl Client, shown: &ShownResult, own: &ShownResult) -> bool {
     assert_eq!(shown.is_error, own.is_error, "{shown:?} {own:?}");
     if script::hints(std::slice::from_ref(shown)).is_empty() {
         assert_eq!(plain(client, &shown.text), plain(client, &own.text));

@@ -7,10 +7,16 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::permissions::{ALLOWED, ASKED, DENIED, READING, compare_permissions};
 use crate::script::{Tools, cut, text};
 use crate::session::{Client, Offcut, write};
 
-struct GeminiCli;
+struct GeminiCli {
+    /// The user has rules for the shell.
+    has_rules: bool,
+}
+
+const PLAIN: GeminiCli = GeminiCli { has_rules: false };
 
 /// Number of UTF-16 units to which its reader cuts a line.
 const LONGEST_LINE: usize = 2_000;
@@ -68,7 +74,7 @@ impl Client for GeminiCli {
     }
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
-        let settings = json!({
+        let mut settings = json!({
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": false},
             "general": {"enableAutoUpdate": false},
@@ -76,6 +82,19 @@ impl Client for GeminiCli {
             // Reading needs no permission in the project and in its temporary folder, and has none elsewhere.
             "tools": {"allowed": ["run_shell_command", "replace", "write_file"]},
         });
+        if self.has_rules {
+            settings["tools"] = json!({});
+            let rule = |starts: &[&str], decision: &str, priority: u16| {
+                format!(
+                    "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = {starts:?}\ndecision = \"{decision}\"\npriority = {priority}\n"
+                )
+            };
+            let allowed = [&ALLOWED[..], &READING].concat();
+            let rules = rule(&allowed, "allow", 100) + &rule(&ASKED, "ask_user", 200);
+            let path = home.join(".gemini/policies/rules.toml");
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, rules + &rule(&DENIED, "deny", 300)).unwrap();
+        }
         write(&home.join(".gemini/settings.json"), &settings);
     }
 
@@ -94,11 +113,19 @@ impl Client for GeminiCli {
 #[test]
 #[ignore = "needs Gemini CLI: scripts/agents gemini-cli"]
 fn gemini_cli_works_the_same_and_costs_less() {
-    compare(|| GeminiCli, Offcut::Installed);
+    compare(|| PLAIN, Offcut::Installed);
 }
 
 #[test]
 #[ignore = "needs Gemini CLI: scripts/agents gemini-cli"]
 fn gemini_cli_works_the_same_with_a_server_before_its_provider() {
-    compare(|| GeminiCli, Offcut::Wrapping);
+    compare(|| PLAIN, Offcut::Wrapping);
+}
+
+#[test]
+#[ignore = "needs Gemini CLI: scripts/agents gemini-cli"]
+fn gemini_cli_asks_for_the_same_permissions() {
+    let client = GeminiCli { has_rules: true };
+    let run = compare_permissions(&client, |shown| shown.is_error);
+    assert_eq!(run, ["find . -name small.txt -delete"]);
 }

@@ -18,6 +18,7 @@ mod compare;
 mod gemini_cli;
 mod model;
 mod opencode;
+mod permissions;
 mod pi;
 mod protocol;
 mod resumed;

@@ -8,25 +8,18 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use offcut::format::{Format, PartRef, Piece, WireFormat};
-use offcut_testkit::validate;
+use offcut::format::WireFormat;
+use offcut_testkit::{ShownResult, validate};
 use serde_json::{Value, json};
 
 use crate::protocol::Protocol;
-
-/// A tool result as the model is shown it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
-    pub text: String,
-    pub is_error: bool,
-}
 
 /// A call of a tool: its name and its arguments.
 pub type Call = (&'static str, Value);
 
 /// Chooses the calls of the next step from the results of each round, oldest first. `None` ends the
 /// session.
-pub type Script = Arc<dyn Fn(&[Vec<Shown>]) -> Option<Vec<Call>> + Send + Sync>;
+pub type Script = Arc<dyn Fn(&[Vec<ShownResult>]) -> Option<Vec<Call>> + Send + Sync>;
 
 /// The server's own records of a session.
 #[derive(Debug, Default)]
@@ -34,7 +27,7 @@ pub struct Log {
     /// The length in bytes of the messages in each request for the main conversation.
     pub requests: Vec<usize>,
     /// The results by round, as they were shown first: some agents mask old ones later.
-    pub rounds: Vec<Vec<Shown>>,
+    pub rounds: Vec<Vec<ShownResult>>,
     /// Requests that the provider would have refused.
     pub refused: Vec<String>,
     /// Requests for the main conversation that do not begin with the whole one before.
@@ -158,36 +151,12 @@ fn unmarked(mut value: Value) -> Value {
     value
 }
 
-/// The results of each round: all those between two turns of the model, in the order of the calls.
-fn rounds(format: WireFormat, messages: &[Value]) -> Vec<Vec<Shown>> {
-    let mut rounds: Vec<Vec<(String, Shown)>> = Vec::new();
-    let (mut is_open, mut is_result) = (false, false);
-    for message in messages {
-        format.visit(message, &mut |piece| match piece {
-            Piece::Role(_) => is_result = false,
-            Piece::Call(_) => is_open = false,
-            Piece::Result(head) => {
-                if !is_open {
-                    rounds.push(Vec::new());
-                }
-                (is_open, is_result) = (true, true);
-                let (text, is_error) = (String::new(), head.is_error);
-                let id = head.id.to_owned();
-                rounds
-                    .last_mut()
-                    .unwrap()
-                    .push((id, Shown { text, is_error }));
-            }
-            Piece::Content(PartRef::Text(text)) if is_result => {
-                rounds.last_mut().unwrap().last_mut().unwrap().1.text += text;
-            }
-            _ => {}
-        });
-    }
-    let by_id = |mut round: Vec<(String, Shown)>| {
+/// The results of each round, in the order of the calls.
+fn rounds(format: WireFormat, messages: &[Value]) -> Vec<Vec<ShownResult>> {
+    let mut rounds = offcut_testkit::rounds(&format, messages);
+    for round in &mut rounds {
         // Agents send the results of parallel calls in the order in which these ended.
-        round.sort_by(|(a, _), (b, _)| a.cmp(b));
-        round.into_iter().map(|(_, shown)| shown).collect()
-    };
-    rounds.into_iter().map(by_id).collect()
+        round.sort_by(|a, b| a.call_id.cmp(&b.call_id));
+    }
+    rounds
 }

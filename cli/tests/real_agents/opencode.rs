@@ -7,10 +7,16 @@ use serde_json::{Value, json};
 
 use crate::compare::compare;
 use crate::model::Call;
+use crate::permissions::{ALLOWED, ASKED, DENIED, READING, compare_permissions};
 use crate::script::{Tools, cut, numbered, text};
 use crate::session::{Client, Offcut, write};
 
-struct OpenCode;
+struct OpenCode {
+    /// The settings have rules for the shell.
+    has_rules: bool,
+}
+
+const PLAIN: OpenCode = OpenCode { has_rules: false };
 
 /// Number of UTF-16 units to which its reader cuts a line.
 const LONGEST_LINE: usize = 2_000;
@@ -62,7 +68,7 @@ impl Client for OpenCode {
     }
 
     fn settle(&self, home: &Path, url: &str, mcp: &[PathBuf; 2]) {
-        let settings = json!({
+        let mut settings = json!({
             "model": "anthropic/scripted",
             "small_model": "anthropic/scripted",
             "provider": {"anthropic": {
@@ -72,6 +78,19 @@ impl Client for OpenCode {
             }},
             "mcp": {"probe": {"type": "local", "command": mcp}},
         });
+        if self.has_rules {
+            let mut rules = json!({"*": "ask"});
+            // The last rule that matches counts.
+            let starts = [&ALLOWED[..], &READING].concat();
+            for (starts, answer) in [(&starts[..], "allow"), (&ASKED, "ask"), (&DENIED, "deny")] {
+                for start in starts {
+                    rules[format!("{start}*")] = answer.into();
+                }
+            }
+            settings["permission"] = json!({"bash": rules});
+            // Otherwise the first refusal ends the session.
+            settings["experimental"] = json!({"continue_loop_on_deny": true});
+        }
         write(&home.join(".config/opencode/opencode.json"), &settings);
     }
 
@@ -87,11 +106,22 @@ impl Client for OpenCode {
 #[test]
 #[ignore = "needs OpenCode: scripts/agents opencode"]
 fn opencode_works_the_same_and_costs_less() {
-    compare(|| OpenCode, Offcut::Installed);
+    compare(|| PLAIN, Offcut::Installed);
 }
 
 #[test]
 #[ignore = "needs OpenCode: scripts/agents opencode"]
 fn opencode_works_the_same_with_a_server_before_its_provider() {
-    compare(|| OpenCode, Offcut::Wrapping);
+    compare(|| PLAIN, Offcut::Wrapping);
+}
+
+#[test]
+#[ignore = "needs OpenCode: scripts/agents opencode"]
+fn opencode_asks_for_the_same_permissions() {
+    let client = OpenCode { has_rules: true };
+    let run = compare_permissions(&client, |shown| shown.is_error);
+    assert_eq!(
+        run,
+        ["find . -name small.txt -delete", "echo one > small.txt"]
+    );
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use offcut_testkit::ShownResult;
 use serde_json::{Value, json};
 
-use crate::model::{Call, Script, Shown};
+use crate::model::{Call, Script};
 
 /// The tools of an agent.
 pub trait Tools: Send + Sync + 'static {
@@ -50,7 +51,7 @@ pub fn script(tools: impl Tools, project: &Path, is_reader: bool) -> (Script, Tr
     let trail = Trail::default();
     let steps = steps(&tools, project);
     let seen = trail.clone();
-    let script: Script = Arc::new(move |rounds: &[Vec<Shown>]| {
+    let script: Script = Arc::new(move |rounds: &[Vec<ShownResult>]| {
         // Each step is one round; each hint in its results adds another.
         let (mut round, mut followed) = (0, Vec::new());
         for step in &steps {
@@ -76,7 +77,7 @@ pub fn script(tools: impl Tools, project: &Path, is_reader: bool) -> (Script, Tr
 }
 
 /// The paths in the hints of a round.
-pub fn hints(round: &[Shown]) -> Vec<PathBuf> {
+pub fn hints(round: &[ShownResult]) -> Vec<PathBuf> {
     let lines = round.iter().flat_map(|shown| shown.text.lines());
     // The agent may put a line number or a tag before a hint.
     let headers = lines.filter_map(|line| line.find("[offcut/1 ").map(|at| &line[at..]));

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use offcut_testkit::ShownResult;
 use serde_json::Value;
 
-use crate::model::{Model, Script, Shown};
+use crate::model::{Model, Script};
 use crate::script::{Tools, create_project, files};
 
 /// An agent that can be started without anybody at the keyboard.
@@ -58,7 +59,7 @@ pub struct Session {
     pub code: Option<i32>,
     pub files: Vec<(PathBuf, Vec<u8>)>,
     pub requests: Vec<usize>,
-    pub rounds: Vec<Vec<Shown>>,
+    pub rounds: Vec<Vec<ShownResult>>,
     /// Requests that do not begin with the whole one before.
     pub breaks: usize,
     /// Number of times that the agent compacted its history.

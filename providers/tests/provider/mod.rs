@@ -7,16 +7,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
-use offcut::format::{Format, PartRef, Piece, WireFormat};
-use offcut_testkit::validate;
+use offcut::format::WireFormat;
+use offcut_testkit::{ShownResult, rounds, validate};
 use serde_json::{Value, json};
-
-/// A tool result as a request shows it.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    pub(crate) text: String,
-    pub(crate) is_error: bool,
-}
 
 /// A reply of the scripted model.
 pub(crate) enum Step {
@@ -27,7 +20,7 @@ pub(crate) enum Step {
 }
 
 /// Chooses the next step from the results of each round, oldest first.
-pub(crate) type Script = fn(&[Vec<Shown>]) -> Result<Step, String>;
+pub(crate) type Script = fn(&[Vec<ShownResult>]) -> Result<Step, String>;
 
 #[derive(Clone)]
 pub(crate) struct Provider {
@@ -67,7 +60,7 @@ impl Provider {
         let messages = messages.as_array().ok_or("no list of messages")?;
         validate(self.format, messages).map_err(|error| error.to_string())?;
         self.check_rest(&body)?;
-        let rounds = rounds(self.format, messages);
+        let rounds = rounds(&self.format, messages);
         let step = (self.script)(&rounds)?;
         Ok(self.write(step, rounds.len()))
     }
@@ -204,29 +197,4 @@ async fn answer(
             (StatusCode::BAD_REQUEST, error.to_string())
         }
     }
-}
-
-/// The results of each round: all those between two turns of the model.
-fn rounds(format: WireFormat, messages: &[Value]) -> Vec<Vec<Shown>> {
-    let mut rounds: Vec<Vec<Shown>> = Vec::new();
-    let (mut is_open, mut is_result) = (false, false);
-    for message in messages {
-        format.visit(message, &mut |piece| match piece {
-            Piece::Role(_) => is_result = false,
-            Piece::Call(_) => is_open = false,
-            Piece::Result(head) => {
-                if !is_open {
-                    rounds.push(Vec::new());
-                }
-                (is_open, is_result) = (true, true);
-                let (text, is_error) = (String::new(), head.is_error);
-                rounds.last_mut().unwrap().push(Shown { text, is_error });
-            }
-            Piece::Content(PartRef::Text(text)) if is_result => {
-                rounds.last_mut().unwrap().last_mut().unwrap().text += text;
-            }
-            _ => {}
-        });
-    }
-    rounds
 }

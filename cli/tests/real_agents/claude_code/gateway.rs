@@ -5,9 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use offcut::hint::Hint;
+use offcut_testkit::ShownResult;
 use serde_json::{Value, json};
 
-use crate::model::{Call, Script, Shown};
+use crate::model::{Call, Script};
 use crate::script::Tools;
 use crate::session::{Client, Offcut, run, write};
 
@@ -68,8 +69,8 @@ impl Client for WithGateway {
 
 /// Asks for rows and for a table, and reads the last row of each result by its hint.
 fn script(_: &Path) -> Script {
-    Arc::new(|rounds: &[Vec<Shown>]| {
-        let read = |shown: &Shown, last: &str| {
+    Arc::new(|rounds: &[Vec<ShownResult>]| {
+        let read = |shown: &ShownResult, last: &str| {
             let path = hint(&shown.text).expect("a hint").location.expect("stored");
             let arguments = json!({"path": path.to_string(), "pattern": last});
             vec![("mcp__probe__read_stored_result", arguments)]

@@ -11,7 +11,6 @@ pub mod journal;
 pub mod layout;
 pub mod log;
 pub mod servers;
-pub mod shell;
 pub mod transcripts;
 
 use std::fmt;

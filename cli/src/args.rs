@@ -61,9 +61,6 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Run(Run),
     #[cfg(unix)]
-    #[command(subcommand, hide = true)]
-    Sink(Sink),
-    #[cfg(unix)]
     Mcp(Mcp),
     Hook(Hook),
     #[cfg(unix)]
@@ -152,34 +149,6 @@ pub(crate) struct Run {
     /// The command and its arguments. Everything from the first word on is the command's.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
-}
-
-/// Show the output of one line of a shell as a model should see it. Rewritten lines name this
-/// command.
-#[cfg(unix)]
-#[derive(Debug, Subcommand)]
-pub(crate) enum Sink {
-    /// Open a sink, which shows on this command's stdout and stderr what is written to `out` and
-    /// `err` in its directory. Returns when they can be opened.
-    Open {
-        /// The directory, which is made.
-        directory: PathBuf,
-        /// The process id of the shell. Once it has ended, nothing more is expected.
-        shell: i32,
-        #[command(flatten)]
-        shown: Shown,
-        /// Run as the sink itself, not as the command that starts it.
-        #[arg(long, hide = true)]
-        serve: bool,
-    },
-    /// Wait until a sink has shown everything that was written to it.
-    Close {
-        /// The directory.
-        directory: PathBuf,
-        /// The shell still holds the pipes, because it ends.
-        #[arg(long)]
-        now: bool,
-    },
 }
 
 /// Print a tool's result, read from stdin, as a model would see it.

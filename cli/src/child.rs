@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 const CHUNK: usize = 64 * 1024;
 /// Time without output after which a pipe is left alone once the command itself has ended. A
 /// process in the background may hold it forever.
-pub(crate) const QUIET: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
 /// they include all of the command's own.
 const MAX_AFTER_END: usize = 1 << 20;
@@ -40,7 +40,7 @@ const PASSED_ON: [(SignalKind, Signal); 4] = [
 pub(crate) struct Child {
     process: tokio::process::Child,
     signals: mpsc::UnboundedReceiver<Signal>,
-    has_ended: watch::Sender<Option<Duration>>,
+    has_ended: watch::Sender<bool>,
 }
 
 /// The output of a running command.
@@ -58,7 +58,7 @@ impl Child {
     pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Outputs)> {
         // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
-        let (has_ended, ended) = watch::channel(None);
+        let (has_ended, ended) = watch::channel(false);
         let (reader, writer) = io::pipe()?;
         let stdout = Output::new(Receiver::from_owned_fd(reader.into())?, ended.clone());
         let stderr = if is_merged()? {
@@ -87,7 +87,7 @@ impl Child {
         Ok(Self {
             process: tokio::process::Command::from(command).spawn()?,
             signals,
-            has_ended: watch::channel(None).0,
+            has_ended: watch::channel(false).0,
         })
     }
 
@@ -109,7 +109,7 @@ impl Child {
                 }
             }
         };
-        self.has_ended.send_replace(Some(QUIET));
+        self.has_ended.send_replace(true);
         Ok(code)
     }
 }
@@ -141,15 +141,13 @@ pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 pub(crate) struct Output {
     pipe: Receiver,
     buffer: BytesMut,
-    /// Once the command has ended: the time without output after which its pipe is left alone.
-    ended: watch::Receiver<Option<Duration>>,
+    /// Tells when the command has ended.
+    ended: watch::Receiver<bool>,
     after_end: usize,
 }
 
 impl Output {
-    /// The output that comes through `pipe`. `ended` gets a value once the command has ended: the time
-    /// without output after which the pipe is left alone.
-    pub(crate) fn new(pipe: Receiver, ended: watch::Receiver<Option<Duration>>) -> Self {
+    fn new(pipe: Receiver, ended: watch::Receiver<bool>) -> Self {
         Self {
             pipe,
             buffer: BytesMut::new(),
@@ -167,30 +165,21 @@ impl Output {
         self.buffer.reserve(CHUNK);
         let quiet = async {
             // An error means that the command is no longer waited for.
-            let ended = self.ended.wait_for(Option::is_some).await;
-            let quiet = ended.ok().and_then(|ended| *ended);
-            tokio::time::sleep(quiet.unwrap_or(QUIET)).await;
+            _ = self.ended.wait_for(|ended| *ended).await;
+            tokio::time::sleep(QUIET).await;
         };
         tokio::select! {
             biased;
             read = self.pipe.read_buf(&mut self.buffer) => {
                 read?;
                 let read = self.buffer.split().freeze();
-                if self.ended.borrow().is_some() {
+                if *self.ended.borrow() {
                     self.after_end += read.len();
                 }
                 Ok(read)
             }
             () = quiet => Ok(Bytes::new()),
         }
-    }
-
-    /// Reads the next bytes, however long they take; empty at the end, once no process holds the
-    /// pipe.
-    pub(crate) async fn read_rest(&mut self) -> io::Result<Bytes> {
-        self.buffer.reserve(CHUNK);
-        self.pipe.read_buf(&mut self.buffer).await?;
-        Ok(self.buffer.split().freeze())
     }
 }
 

@@ -16,8 +16,6 @@ pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod shell_files;
-#[cfg(unix)]
-pub(crate) mod sink;
 pub(crate) mod state;
 #[cfg(feature = "serve")]
 pub(crate) mod status;

@@ -45,11 +45,6 @@ pub fn main() -> ExitCode {
         // The command may do its work without an output.
         #[cfg(unix)]
         Ok(args) if matches!(args.command, Command::Run(_)) => run(&args),
-        // Its shell then writes as it would without a sink.
-        #[cfg(unix)]
-        Ok(args) if matches!(args.command, Command::Sink(_)) && is_ready.is_err() => {
-            Ok(ExitCode::FAILURE)
-        }
         // Its shell runs in any case.
         #[cfg(unix)]
         Ok(args) if matches!(args.command, Command::Line(_)) => run(&args),
@@ -69,8 +64,6 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Replay(replay) => commands::replay::run(replay, args.json),
         #[cfg(unix)]
         Command::Run(run) => commands::run::run(run),
-        #[cfg(unix)]
-        Command::Sink(sink) => Ok(commands::sink::run(sink)),
         #[cfg(unix)]
         Command::Mcp(mcp) => commands::mcp::run(mcp),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),

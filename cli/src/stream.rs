@@ -1,4 +1,4 @@
-//! The output of a command as a model should see it, for `run` and `sink`.
+//! The output of a command as a model should see it, for `run`.
 
 use std::io;
 use std::sync::Arc;

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use offcut_testkit::ShownResult;
+
 use crate::compare::{compare_results, same_files};
-use crate::model::{Script, Shown};
+use crate::model::Script;
 use crate::script;
 use crate::session::{Client, Offcut, Resumes, Session, run_compacted, run_resumed};
 
@@ -20,7 +22,7 @@ pub fn resume<C: Resumes>(make: impl Fn() -> C) {
         let asked = is_second.clone();
         let whole = |project: &Path| -> Script {
             let (script, _) = script::script(make(), project, false);
-            Arc::new(move |rounds: &[Vec<Shown>]| {
+            Arc::new(move |rounds: &[Vec<ShownResult>]| {
                 let is_over = rounds.len() >= FIRST && !asked.load(Ordering::SeqCst);
                 if is_over { None } else { script(rounds) }
             })

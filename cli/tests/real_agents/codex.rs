@@ -228,9 +228,22 @@ fn codex_asks_for_the_same_permissions() {
         ..PLAIN
     };
     let run = compare_permissions(&client, |shown| shown.text.contains("ejected"));
-    // What no rule knows runs in its sandbox.
-    println!("{run:?}");
-    assert!(run.contains(&"cat small.txt"));
+    // Its sandbox takes lines that no rule knows, and those that no rule sees through.
+    assert_eq!(
+        run,
+        [
+            "cat small.txt",
+            "seq 1 3000 | xargs rm",
+            "echo $(rm small.txt)",
+            "(rm small.txt)",
+            "timeout 5 rm small.txt",
+            "A=1 rm small.txt",
+            "sh -c 'rm small.txt'",
+            "find . -name small.txt -delete",
+            "echo one > small.txt",
+            "sed -i s/small/large/ small.txt",
+        ]
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn judged(requests: &[Value]) -> (Value, Value) {
 }
 
 /// The three requests if message 2 was replaced by `instead`.
-fn cleared(instead: Value) -> [Value; 3] {
+fn cleared(instead: &Value) -> [Value; 3] {
     [
         json!({"messages": [0]}),
         json!({"messages": [0, 1, instead]}),
@@ -85,7 +85,7 @@ fn requests_with_everything_in_them_are_those_of_doing_nothing() {
 
 #[test]
 fn what_is_left_out_is_missed_and_asked_for_again() {
-    let (none, other) = judged(&cleared(said("[cleared]")));
+    let (none, other) = judged(&cleared(&said("[cleared]")));
     assert_eq!(
         (&none["named"], &other["named"]),
         (&json!(1.0), &json!(0.0))
@@ -117,7 +117,7 @@ fn what_is_shown_instead_or_added_is_seen() {
         json!({"messages": [0, {"role": "user", "content": preview}]}),
         json!({"keep": 1, "messages": summary}),
     ];
-    for requests in [cleared(said(preview)), added] {
+    for requests in [cleared(&said(preview)), added] {
         let other = judged(&requests).1;
         assert_eq!(other["named"], json!(1.0));
         assert_eq!(other["seen"]["edits"]["seen"], json!(1.0));
@@ -131,7 +131,7 @@ fn what_is_shown_instead_or_added_is_seen() {
 #[test]
 fn what_a_policy_has_stored_is_read_back_by_lines() {
     let with = |lines: u64| {
-        let mut requests = cleared(said("[see file 2]"));
+        let mut requests = cleared(&said("[see file 2]"));
         requests[1]["stored"] = json!({"2": lines});
         judged(&requests).1
     };
@@ -160,7 +160,7 @@ fn what_a_policy_has_stored_is_read_back_by_lines() {
 
 #[test]
 fn requests_of_a_policys_own_are_paid_for_and_are_no_call() {
-    let mut requests = cleared(said("[cleared]")).to_vec();
+    let mut requests = cleared(&said("[cleared]")).to_vec();
     let before = judged(&requests).1;
     requests.insert(
         1,
@@ -180,7 +180,7 @@ fn requests_of_a_policys_own_are_paid_for_and_are_no_call() {
 
 #[test]
 fn requests_that_do_not_fit_their_transcript_are_refused() {
-    let ok = || cleared(said("[cleared]")).to_vec();
+    let ok = || cleared(&said("[cleared]")).to_vec();
     let with = |at: usize, line: Value| {
         let mut requests = ok();
         requests[at] = line;

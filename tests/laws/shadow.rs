@@ -310,7 +310,7 @@ impl Shadow {
             match hint.location {
                 Some(location) => {
                     let stored = subject.read(location.as_str()).await;
-                    if !stored.is_some_and(|stored| stored == asked.as_bytes())
+                    if stored.is_none_or(|stored| stored != asked.as_bytes())
                         || hint.bytes != asked.len() as u64
                     {
                         return Err(format!(

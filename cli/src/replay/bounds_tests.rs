@@ -165,7 +165,7 @@ async fn naive(messages: &[Message]) -> Vec<(usize, String, bool)> {
                     for at in known {
                         let (shown, stored) = shown(&now[at], &reduction).await;
                         is_seen |= now[at] == messages[at] || plain(&shown).contains(&text);
-                        is_readable |= stored.contains(&text);
+                        is_readable |= stored.contains(&text) || plain(&stored).contains(&text);
                     }
                     if !is_seen {
                         found.push((turn, text.chars().take(80).collect(), is_readable));

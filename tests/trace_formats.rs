@@ -18,6 +18,7 @@ use offcut::backend::Memory;
 use offcut::format::{Format, Messages, PartRef, Piece, WireFormat};
 use offcut::hint::Hint;
 use offcut::{TokenCounter, ToolReduction, Turn};
+use offcut_testkit::replaced_arguments;
 use serde_json::Value;
 
 use convert::{Converter, Step};
@@ -269,14 +270,11 @@ async fn lossless(
         .zip(&after.arguments)
         .filter(|(original, shown)| original != shown)
     {
-        let shown: Value = serde_json::from_str(shown).expect("JSON");
-        read_back(
-            reduction,
-            shown["_cleared"].as_str().expect("a hint"),
-            original,
-            at,
-        )
-        .await;
+        let replaced = replaced_arguments(shown, original)
+            .unwrap_or_else(|| panic!("{at}: not only texts: {shown:.300}"));
+        for (shown, original) in replaced {
+            read_back(reduction, &shown, &original, at).await;
+        }
         totals.arguments += 1;
     }
 }

@@ -122,7 +122,11 @@ fn reply(body: &Value) -> Result<Value, String> {
         Ok(json!({"role": "assistant", "content": said, "tool_calls": [call]}))
     };
     match &results[..] {
-        [] => call(String::new(), "grep", json!({"pattern": "fn "})),
+        // A pattern so long that clearing it is worth a pass.
+        [] => {
+            let pattern = "fn \\|".to_owned() + &"Considering every step. ".repeat(2_500);
+            call(String::new(), "grep", json!({ "pattern": pattern }))
+        }
         [long] => {
             let hint = Hint::parse(long).filter(|hint| hint.kind == Kind::Truncated);
             let location = hint.and_then(|hint| hint.location).ok_or("not truncated")?;

@@ -13,6 +13,7 @@ use offcut::report::{Outcome, Reason, Report, Subject};
 use offcut::{
     Body, Chunk, OnStoreFailure, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction,
 };
+use offcut_testkit::replaced_arguments;
 use serde_json::{Value, json};
 
 use crate::originals::{Comes, Originals};
@@ -86,14 +87,14 @@ impl Script {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Original {
     Result(u64),
-    Arguments(u64),
+    Patch(u64),
 }
 
 impl Original {
     fn text(self, originals: Originals) -> String {
         match self {
             Self::Result(number) => originals.result(number),
-            Self::Arguments(number) => originals.arguments(number),
+            Self::Patch(number) => originals.patch(number),
         }
     }
 }
@@ -259,7 +260,7 @@ impl Conversation {
             };
             let number = self.script.number(step);
             let original = match decision.subject {
-                Subject::Arguments => Original::Arguments(number),
+                Subject::Arguments => Original::Patch(number),
                 _ => Original::Result(number),
             };
             if decision.outcome.is_change() {
@@ -316,23 +317,21 @@ impl Conversation {
             );
             let number = self.script.number(step);
             let call = OpenAiChat::tool_calls(asks).pop().unwrap_or_default();
-            let cleared = serde_json::from_str::<Value>(&call.arguments).unwrap_or_default();
-            let arguments = cleared["_cleared"]
-                .as_str()
-                .unwrap_or(&call.arguments)
-                .to_owned();
-            let result = text_of(&answers["content"]);
-            for (shown, original) in [
-                (arguments, Original::Arguments(number)),
-                (result, Original::Result(number)),
-            ] {
-                verify_shown(
-                    reduction,
-                    &shown,
-                    &original.text(self.script.originals),
-                    &mut self.tally,
-                )
-                .await;
+            let result = (
+                text_of(&answers["content"]),
+                self.script.originals.result(number),
+            );
+            let arguments = self.script.originals.arguments(number);
+            let Some(mut texts) = replaced_arguments(&call.arguments, &arguments) else {
+                self.tally.lost += 1;
+                let shown = call.arguments;
+                self.tally
+                    .problem(format!("more than texts changed: {shown:.60}"));
+                continue;
+            };
+            texts.push(result);
+            for (shown, original) in texts {
+                verify_shown(reduction, &shown, &original, &mut self.tally).await;
             }
         }
     }

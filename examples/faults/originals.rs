@@ -79,20 +79,23 @@ impl Originals {
         }
     }
 
-    /// Returns the arguments of the call for result `number`, long enough to be worth clearing.
+    /// Returns the arguments of the call for result `number`.
     pub(crate) fn arguments(self, number: u64) -> String {
+        let patch = self.patch(number);
+        format!(r#"{{"number":{number},"patch":"{patch}"}}"#)
+    }
+
+    /// Returns the long string in these arguments, which is worth clearing.
+    pub(crate) fn patch(self, number: u64) -> String {
         let mut numbers = Numbers::new(!self.seed ^ number.wrapping_mul(0xD129_0D3C_5B7C_1A55));
-        let mut patch = String::new();
+        let mut patch = format!("patch {number} of {:x}", self.seed);
         for _ in 0..60 {
             let _ = write!(patch, " replace_{:x}", numbers.below(1 << 40));
         }
-        format!(
-            r#"{{"number":{number},"of":"{:x}","patch":"{patch}"}}"#,
-            self.seed
-        )
+        patch
     }
 
-    /// Tells whether `bytes` are a whole result or whole arguments of this run.
+    /// Tells whether `bytes` are a whole result or a whole patch of this run.
     pub(crate) fn has(self, bytes: &[u8]) -> bool {
         let number = |begin: &[u8]| {
             let digits: Vec<u8> = bytes
@@ -103,9 +106,9 @@ impl Originals {
                 .collect();
             String::from_utf8(digits).ok()?.parse::<u64>().ok()
         };
-        match (number(b"result "), number(br#"{"number":"#)) {
+        match (number(b"result "), number(b"patch ")) {
             (Some(number), _) => bytes == self.result(number).as_bytes(),
-            (_, Some(number)) => bytes == self.arguments(number).as_bytes(),
+            (_, Some(number)) => bytes == self.patch(number).as_bytes(),
             _ => false,
         }
     }
@@ -119,7 +122,7 @@ mod tests {
     fn an_original_is_identified_by_all_of_its_bytes() {
         let originals = Originals { seed: 7 };
         for number in 0..20 {
-            for text in [originals.result(number), originals.arguments(number)] {
+            for text in [originals.result(number), originals.patch(number)] {
                 assert!(originals.has(text.as_bytes()));
                 assert!(
                     !originals.has(&text.as_bytes()[..text.len() - 1]),

@@ -7,6 +7,7 @@
 //!   [`Format`](offcut::format::Format).
 //! - **A store that fails, hangs, or applies and then fails:** [`Faulty`].
 //! - **Messages that a provider must accept:** [`validate`].
+//! - **Cleared arguments:** [`replaced_arguments`] finds what was replaced in them.
 //! - **A scripted model:** [`rounds`] tells what it has been shown.
 //!
 //! The suites panic if a test should fail; `validate` returns an error. Add this crate to your
@@ -16,12 +17,14 @@
 // A suite reports failures by panicking, as `assert!` does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arguments;
 pub mod backend;
 mod faulty;
 pub mod format;
 mod rounds;
 mod validate;
 
+pub use arguments::replaced_arguments;
 pub use faulty::{Fault, Faulty};
 pub use rounds::{ShownResult, rounds};
 pub use validate::{InvalidMessage, validate};

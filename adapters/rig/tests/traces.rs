@@ -12,6 +12,7 @@ use offcut::format::OpenAiChat;
 use offcut::hint::Hint;
 use offcut::{Body, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use offcut_rig::{Reduction, RigMessages};
+use offcut_testkit::replaced_arguments;
 use rig::message::{
     AssistantContent, AssistantMessage, CallId, Message, ToolFunction, ToolName, ToolResult,
     ToolResultContent, UserContent,
@@ -205,22 +206,20 @@ async fn restore(reduction: &ToolReduction, original: &Message, shown: &mut Mess
                 let AssistantContent::ToolCall(call) = shown else {
                     continue;
                 };
-                let cleared = call
-                    .function
-                    .arguments
-                    .get("_cleared")
-                    .and_then(Value::as_str);
-                if let Some(hint) = cleared.and_then(Hint::parse) {
-                    let text = read(reduction, &hint).await;
-                    let AssistantContent::ToolCall(asked) = original else {
-                        panic!("a call")
-                    };
-                    let kept = asked.function.invalid_arguments.clone();
-                    assert_eq!(
-                        kept.unwrap_or_else(|| asked.function.arguments_value().to_string()),
-                        text
-                    );
-                    call.function = ToolFunction::parse(call.function.name.clone(), &text);
+                let AssistantContent::ToolCall(asked) = original else {
+                    panic!("a call")
+                };
+                let arguments = |call: &rig::message::ToolCall| {
+                    let kept = call.function.invalid_arguments.clone();
+                    kept.unwrap_or_else(|| call.function.arguments_value().to_string())
+                };
+                let texts = replaced_arguments(&arguments(call), &arguments(asked)).unwrap();
+                for (shown, text) in &texts {
+                    let hint = Hint::parse(shown).unwrap();
+                    assert_eq!(read(reduction, &hint).await, *text);
+                }
+                if !texts.is_empty() {
+                    call.function = asked.function.clone();
                     replaced += 1;
                 }
             }

@@ -17,6 +17,7 @@ mod naive;
 mod pages;
 #[cfg(test)]
 mod planted_tests;
+mod replayed;
 mod requests;
 mod script;
 mod seen;
@@ -42,19 +43,15 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
-pub(crate) use agent::Change;
-use agent::Replay;
 pub(crate) use bounds::{Bounds, Ungrounded};
 pub(crate) use card::{Card, Prices};
 pub(crate) use figures::{Figures, Summary};
 pub(crate) use look::Miss;
+pub(crate) use replayed::{Change, NONE, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use usage::{Usage, compared};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
-
-/// Name of the row for doing nothing.
-pub(crate) const NONE: &str = "none";
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]
@@ -75,14 +72,6 @@ pub(crate) enum By {
 fn names_a_store(settings: &Settings) -> bool {
     let tools = settings.tool_config.values().map(|tool| &tool.backend_url);
     tools.chain([&settings.backend_url]).any(Option::is_some)
-}
-
-/// One transcript under each policy, doing nothing first.
-#[derive(Debug)]
-pub(crate) struct Replayed {
-    pub(crate) name: String,
-    pub(crate) messages: Vec<Message>,
-    pub(crate) replays: Vec<Replay>,
 }
 
 /// A transcript that could not be replayed, with the reason.

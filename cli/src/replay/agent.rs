@@ -7,39 +7,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
-use offcut::report::Outcome;
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
-use super::bounds::Ungrounded;
 use super::call::Request;
-use super::figures::Figures;
-use super::look::Miss;
 use super::pages::{Pages, Reader};
+use super::replayed::{Change, Replay};
 use super::script::Script;
 use super::view::View;
-
-/// Result of replaying one transcript under one policy.
-#[derive(Debug, Default)]
-pub(crate) struct Replay {
-    pub(crate) figures: Figures,
-    /// Tokens of each model call.
-    pub(crate) contexts: Vec<u64>,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) misses: Vec<Miss>,
-    /// Edits and actions that repeat what was not in view, in order.
-    pub(crate) ungrounded: Vec<Ungrounded>,
-}
-
-/// A message that became shorter.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// Index of the model call that follows, from 0.
-    pub(crate) call: usize,
-    pub(crate) message: usize,
-    pub(crate) outcome: Outcome,
-    pub(crate) before: u64,
-    pub(crate) after: u64,
-}
 
 /// Replays `script`; without a reduction, nothing is changed.
 pub(crate) async fn replay(

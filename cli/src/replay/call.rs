@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::agent::Replay;
 use super::look::Look;
 use super::pages::{Pages, Reader, Reading};
+use super::replayed::Replay;
 use super::script::Script;
 use super::view::View;
 

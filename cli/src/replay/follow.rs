@@ -8,9 +8,9 @@ use offcut::backend::Location;
 use offcut::format::Message;
 use offcut::report::Outcome;
 
-use super::agent::{Change, Replay};
 use super::call::Request;
 use super::pages::{Pages, Reader, text_of_message};
+use super::replayed::{Change, Replay};
 use super::requests::{Entry, Recorded, Said};
 use super::script::Script;
 use super::view::View;

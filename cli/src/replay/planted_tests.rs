@@ -11,7 +11,8 @@ use offcut::backend::{
 use offcut::format::Message;
 use offcut::{Settings, ToolCall};
 
-use super::agent::{Replay, replay};
+use super::agent::replay;
+use super::replayed::Replay;
 use super::store::Scratch;
 use super::{Bounds, Card, Read, Ruler, Script};
 use crate::measure::Kind;

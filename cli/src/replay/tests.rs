@@ -10,7 +10,8 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
 use super::naive::arrive;
-use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
+use super::replayed::Replay;
+use super::{Card, Figures, Read, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::{Source, sources};
 

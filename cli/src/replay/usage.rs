@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Card, NONE, Replayed};
+use super::card::Card;
+use super::replayed::{NONE, Replayed};
 use crate::transcript::Recorded;
 use crate::units;
 

@@ -1,4 +1,5 @@
-//! L8: a pass that changes nothing allocates no more over a long history than over a short one.
+//! L8: a pass that changes nothing allocates no more over a long history than over a short one, and
+//! what a whole history allocates is linear in its body.
 //!
 //! It has its own program because allocations of other tests would count too.
 #![cfg(feature = "tiktoken")]
@@ -6,9 +7,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::alloc::System;
+use std::ops::Range;
 
 use offcut::backend::Memory;
-use offcut::format::{Messages, OpenAiChat};
+use offcut::format::{Messages, OpenAiChat, RequestBody};
+use offcut::report::{Decision, Outcome};
 use offcut::{Builder, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -18,8 +21,12 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Makes rounds with text, JSON parts, JSON arguments and an image.
 fn history(rounds: usize) -> Vec<Value> {
+    numbered_history(0..rounds)
+}
+
+fn numbered_history(rounds: Range<usize>) -> Vec<Value> {
     let mut messages = vec![json!({"role": "user", "content": "Go."})];
-    for round in 0..rounds {
+    for round in rounds {
         let call = ToolCall::new(format!("call_{round}"), "grep", "{}");
         let function = json!({"name": "grep", "arguments": {"pattern": "a.b", "limit": round}});
         messages.push(
@@ -81,8 +88,49 @@ fn assert_flat(name: &str, builder: impl Fn(u64) -> Builder, last_usage: Option<
     );
 }
 
+/// Tests run in parallel, so there is one.
 #[test]
-fn l8_an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
+fn l8_allocations_are_flat_for_what_is_old_and_linear_in_a_history() {
+    an_untriggered_pass_allocates_nothing_that_grows_with_the_history();
+    what_a_whole_history_allocates_is_linear_in_its_body();
+}
+
+/// The bytes that a new process allocates for its first call, over a history of `rounds` rounds, for
+/// each byte of the body. All results are truncated.
+fn allocated_for_whole_history(rounds: usize) -> f64 {
+    // With four digits, each result is over the limit.
+    let messages = numbered_history(1_000..1_000 + rounds);
+    let body = json!({"model": "m", "messages": messages}).to_string();
+    let length = body.len();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let reduction = ToolReduction::builder()
+        .backend(Memory::new())
+        .token_counter(TokenCounter::Estimate)
+        .max_length_for_trunc(680)
+        .preview_length(100)
+        .max_tokens_for_clear(rounds as u64 * 50)
+        .build()
+        .unwrap();
+    let region = Region::new(ALLOCATOR);
+    let mut body = RequestBody::parse(body).unwrap();
+    let report = runtime.block_on(reduction.reduce_body(&mut body)).unwrap();
+    let sent = body.to_string();
+    let allocated = region.change().bytes_allocated;
+    let is_truncated = |decision: &&Decision| decision.outcome == Outcome::Truncated;
+    assert_eq!(report.decisions.iter().filter(is_truncated).count(), rounds);
+    assert!(sent.len() < length * 3 / 4);
+    allocated as f64 / length as f64
+}
+
+fn what_a_whole_history_allocates_is_linear_in_its_body() {
+    let shares = [200, 3_200].map(allocated_for_whole_history);
+    // Tables grow by doubling.
+    assert!(shares[1] < 1.5 * shares[0], "{shares:?}");
+}
+
+fn an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     // Keeps the tables from loading in the background during the test.
     TokenCounter::O200kBase.build().unwrap().prepare();
     // More than the tokens and fewer than the bytes, so everything is counted.

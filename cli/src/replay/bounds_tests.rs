@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::Hint;
-use offcut::{Part, Settings, ToolCall, ToolReduction, Turn};
+use offcut::{Settings, ToolCall, ToolReduction, Turn};
 use serde_json::Value;
 
 use super::agent::replay;
-use super::naive::arrive;
+use super::naive::{arrive, text_of, without_places};
 use super::{Bounds, Read, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::{Source, sources};
@@ -20,38 +20,6 @@ const CUT: &str = "max_length_for_trunc = 900\npreview_length = 300\nmax_tokens_
 fn build() -> ToolReduction {
     let settings = Settings::from_toml(CUT).unwrap();
     settings::build(&settings, "a test", Some(scratch())).unwrap()
-}
-
-/// The lines of a text, without the number that a reader puts before each.
-fn plain(text: &str) -> String {
-    let without = |line: &str| {
-        let digits: String = line
-            .trim_start()
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
-        let rest = &line.trim_start()[digits.len()..];
-        match rest.chars().next() {
-            Some(mark) if !digits.is_empty() && "→:|\t".contains(mark) => {
-                rest[mark.len_utf8()..].to_owned()
-            }
-            _ => line.to_owned(),
-        }
-    };
-    let lines: Vec<String> = text.split('\n').map(without).collect();
-    lines.join("\n")
-}
-
-fn text_of(parts: &[Part]) -> String {
-    let texts: Vec<String> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(text.clone()),
-            Part::Json(value) => Some(value.to_string()),
-            _ => None,
-        })
-        .collect();
-    texts.join("\n")
 }
 
 fn strings(value: &Value, field: &str, found: &mut Vec<(String, Value)>) {
@@ -68,7 +36,7 @@ fn strings(value: &Value, field: &str, found: &mut Vec<(String, Value)>) {
 fn said(message: &Message) -> String {
     match message {
         Message::Tool { content, .. } | Message::System { content } | Message::User { content } => {
-            plain(&text_of(content))
+            without_places(&text_of(content))
         }
         Message::Assistant { content, calls } => {
             let mut texts = vec![text_of(content)];
@@ -87,7 +55,7 @@ fn said(message: &Message) -> String {
                     Err(_) => texts.push(call.arguments.clone()),
                 }
             }
-            plain(&texts.join("\n"))
+            without_places(&texts.join("\n"))
         }
     }
 }
@@ -123,7 +91,7 @@ fn repeated(calls: &[ToolCall]) -> Vec<(String, String)> {
             ];
             let text = match &value {
                 Value::String(text) if olds.contains(&field.as_str()) => {
-                    plain(text.trim_matches('\n'))
+                    without_places(text.trim_matches('\n'))
                 }
                 Value::String(text)
                     if text.len() <= 200
@@ -164,8 +132,10 @@ async fn naive(messages: &[Message]) -> Vec<(usize, String, bool)> {
                     let (mut is_seen, mut is_readable) = (known.is_empty(), false);
                     for at in known {
                         let (shown, stored) = shown(&now[at], &reduction).await;
-                        is_seen |= now[at] == messages[at] || plain(&shown).contains(&text);
-                        is_readable |= stored.contains(&text) || plain(&stored).contains(&text);
+                        is_seen |=
+                            now[at] == messages[at] || without_places(&shown).contains(&text);
+                        is_readable |=
+                            stored.contains(&text) || without_places(&stored).contains(&text);
                     }
                     if !is_seen {
                         found.push((turn, text.chars().take(80).collect(), is_readable));

@@ -32,7 +32,7 @@ pub(super) async fn arrive(
     *content = reduction.truncate(&call, output).await.unwrap().parts;
 }
 
-fn text_of(parts: &[Part]) -> String {
+pub(super) fn text_of(parts: &[Part]) -> String {
     let mut texts = Vec::new();
     for part in parts {
         match part {
@@ -45,7 +45,7 @@ fn text_of(parts: &[Part]) -> String {
 }
 
 /// Text without the numbers that readers of files put before lines.
-fn without_places(text: &str) -> String {
+pub(super) fn without_places(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         let trimmed = line.trim_start();

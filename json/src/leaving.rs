@@ -49,9 +49,10 @@ impl Frame {
     }
 }
 
-/// Decides how the object `text` gets short; `None` if it is, hints aside. Its longest strings leave, until at most `above` bytes
-/// are left besides strings that are hints. All of it leaves if that is not enough, or if the text is
-/// not a JSON object.
+/// Decides what leaves the object `text`; `None` if it is short, hints aside.
+///
+/// Its longest strings leave, until at most `above` bytes are left besides strings that are hints. All
+/// of it leaves if that is not enough, or if the text is not a JSON object.
 #[must_use]
 pub fn leaving(text: &str, above: usize, is_hint: impl Fn(&str) -> bool) -> Option<Leaving> {
     let whole = || {

@@ -148,31 +148,34 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
         cached_and_fresh(total.after, total.after_fresh),
         cached_and_fresh(total.before, total.before_fresh),
     );
-    text += &format!(
-        "\n{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
-        "upstream", "requests", "shortened", "cut", "bytes before", "bytes after"
-    );
-    for (upstream, gain) in &gains.upstreams {
-        text += &format!(
-            "{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
-            name(upstream),
-            gain.requests,
-            gain.reduced,
-            gain.replaced,
-            grouped(gain.before.cast_signed()),
-            grouped(gain.after.cast_signed()),
-        );
-    }
-    text
+    let rows = gains.upstreams.iter().map(|(upstream, gain)| {
+        let counts = [gain.requests, gain.reduced, gain.replaced];
+        (upstream.clone(), counts, [gain.before, gain.after])
+    });
+    text + &table(["upstream", "requests", "shortened", "cut"], rows)
 }
 
 fn cached_and_fresh(bytes: u64, fresh: u64) -> [f64; 2] {
     [bytes.saturating_sub(fresh), fresh].map(|bytes| bytes as f64)
 }
 
-/// A name for the first column of a table.
-fn name(name: &str) -> String {
-    output::visible(name).chars().take(34).collect()
+/// A table with a row for each name: three counts, and bytes before and after.
+fn table(head: [&str; 4], rows: impl Iterator<Item = (String, [u64; 3], [u64; 2])>) -> String {
+    let row = |[name, one, two, three, before, after]: [&str; 6]| {
+        format!("{name:34} {one:>8} {two:>9} {three:>6} {before:>13} {after:>13}\n")
+    };
+    let [name, one, two, three] = head;
+    let mut text = format!(
+        "\n{}",
+        row([name, one, two, three, "bytes before", "bytes after"])
+    );
+    for (name, counts, bytes) in rows {
+        let name: String = output::visible(&name).chars().take(34).collect();
+        let [one, two, three] = counts.map(|count| count.to_string());
+        let [before, after] = bytes.map(|bytes| grouped(bytes.cast_signed()));
+        text += &row([&name, &one, &two, &three, &before, &after]);
+    }
+    text
 }
 
 fn as_text(gains: &Gains) -> String {
@@ -202,20 +205,9 @@ fn as_text(gains: &Gains) -> String {
         grouped(total.over_calls / BYTES_PER_TOKEN),
     );
     text += "Hints and reads are counted in.\n";
-    text += &format!(
-        "\n{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
-        "tool", "results", "shortened", "reads", "bytes before", "bytes after"
-    );
-    for ((agent, tool), gain) in &gains.tools {
-        text += &format!(
-            "{:34} {:>8} {:>9} {:>6} {:>13} {:>13}\n",
-            name(&format!("{agent} {tool}")),
-            gain.results,
-            gain.shortened,
-            gain.reads,
-            grouped(gain.before.cast_signed()),
-            grouped(gain.after.cast_signed()),
-        );
-    }
-    text
+    let rows = gains.tools.iter().map(|((agent, tool), gain)| {
+        let counts = [gain.results, gain.shortened, gain.reads];
+        (format!("{agent} {tool}"), counts, [gain.before, gain.after])
+    });
+    text + &table(["tool", "results", "shortened", "reads"], rows)
 }

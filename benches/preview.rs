@@ -5,7 +5,8 @@
 //! cargo bench -p offcut-benches --bench preview
 //! ```
 //!
-//! The last line is JSON. `cargo test` runs it over the smallest texts, to see that it works.
+//! After `--`, `log` and the like select kinds of text. The last line is JSON. `cargo test` runs it
+//! over the smallest texts, to see that it works.
 
 #![allow(clippy::print_stdout, reason = "a program that talks to a person")]
 
@@ -14,6 +15,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use offcut::preview::Preview;
+use offcut_benches::{is_bench, is_wanted};
 use serde_json::{Map, Value, json};
 
 const KB: usize = 1_000;
@@ -27,15 +29,14 @@ const STRATEGIES: [(&str, Preview); 4] = [
 const BUDGET: usize = 6_000;
 
 fn main() {
-    let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let sizes: &[usize] = if is_bench {
+    let sizes: &[usize] = if is_bench() {
         &[64 * KB, 1_000 * KB, 64_000 * KB]
     } else {
         &[64 * KB]
     };
     let mut all = Map::new();
     println!("MB/s, in {} kB, {} kB, {} kB", 64, 1_000, 64_000);
-    for (kind, line) in KINDS {
+    for (kind, line) in KINDS.into_iter().filter(|(kind, _)| is_wanted(kind)) {
         for (name, preview) in STRATEGIES {
             let speeds: Vec<f64> = sizes
                 .iter()

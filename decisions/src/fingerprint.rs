@@ -61,6 +61,7 @@ pub type PassThroughHash = BuildHasherDefault<PassThroughHasher>;
 pub struct PassThroughHasher(u64);
 
 impl Hasher for PassThroughHasher {
+    #[inline]
     fn finish(&self) -> u64 {
         self.0
     }
@@ -71,6 +72,7 @@ impl Hasher for PassThroughHasher {
         }
     }
 
+    #[inline]
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
     }
@@ -105,6 +107,7 @@ impl Secret {
     }
 
     /// The fingerprint of `bytes`.
+    #[inline]
     pub fn of(&self, bytes: &[u8]) -> Fingerprint {
         let mut outer = self.outer.build_hasher();
         let (blocks, tail) = bytes.as_chunks::<BLOCK>();
@@ -116,6 +119,7 @@ impl Secret {
 
     /// Starts a fingerprint of bytes that arrive in pieces. It does not depend on how they are cut,
     /// and equals that of [`of`](Self::of).
+    #[inline]
     pub fn stream(&self) -> Stream<'_> {
         Stream {
             secret: self,
@@ -127,6 +131,7 @@ impl Secret {
     }
 
     /// Starts a fingerprint of several things together.
+    #[inline]
     pub fn record(&self) -> Record {
         Record {
             outer: self.outer.build_hasher(),
@@ -134,6 +139,7 @@ impl Secret {
         }
     }
 
+    #[inline]
     fn finish(&self, mut outer: DefaultHasher, tail: &[u8], len: u64) -> Fingerprint {
         if tail.len() <= SHORT {
             outer.write(tail);
@@ -193,6 +199,7 @@ impl fmt::Debug for Stream<'_> {
 
 impl Stream<'_> {
     /// Appends bytes.
+    #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         let mut rest = bytes;
@@ -209,6 +216,7 @@ impl Stream<'_> {
     }
 
     /// The fingerprint.
+    #[inline]
     pub fn finish(self) -> Fingerprint {
         self.secret
             .finish(self.outer, &self.block[..self.filled], self.len)
@@ -243,6 +251,7 @@ impl fmt::Debug for Record {
 
 impl Record {
     /// Adds bytes of a `kind`, set apart from the fields before and after.
+    #[inline]
     pub fn field(&mut self, kind: u8, bytes: &[u8]) {
         self.outer.write_u8(kind);
         self.outer.write_u64(bytes.len() as u64);
@@ -251,6 +260,7 @@ impl Record {
     }
 
     /// Adds something of a `kind` by its own fingerprint.
+    #[inline]
     pub fn known(&mut self, kind: u8, print: Fingerprint) {
         self.outer.write_u8(kind);
         self.outer.write_u64(print.len);
@@ -259,6 +269,7 @@ impl Record {
     }
 
     /// The fingerprint.
+    #[inline]
     pub fn finish(self) -> Fingerprint {
         Fingerprint {
             hash: self.outer.finish(),

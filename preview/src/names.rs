@@ -106,32 +106,33 @@ struct Run {
 }
 
 impl Run {
-    /// The run at the start of `bytes`, which begins with a word.
+    /// The run at the start of `bytes`, which begins with a word. Text is mostly short words, so each
+    /// byte takes one look into the table.
     fn at(bytes: &[u8]) -> Self {
-        let mut run = Self {
-            length: 0,
-            name: 0,
-            all: 0,
-            rest: 0,
-        };
-        let mut joints = 0;
-        for byte in bytes {
+        let mut rest = 0;
+        let mut length = 1;
+        for byte in &bytes[1..] {
             let class = class(*byte);
-            if class & WORD != 0 {
-                if run.length > 0 {
-                    run.rest |= class | joints;
-                }
-                run.all |= class | joints;
-                joints = 0;
-                run.name = run.length + 1;
-            } else if class & JOINT != 0 {
-                joints |= class;
-            } else {
+            if class & (WORD | JOINT) == 0 {
                 break;
             }
-            run.length += 1;
+            rest |= class;
+            length += 1;
         }
-        run
+        let mut name = length;
+        if class(bytes[length - 1]) & WORD == 0 {
+            while class(bytes[name - 1]) & WORD == 0 {
+                name -= 1;
+            }
+            let classes = bytes[1..name].iter().map(|byte| class(*byte));
+            rest = classes.fold(0, |all, class| all | class);
+        }
+        Self {
+            length,
+            name,
+            all: class(bytes[0]) | rest,
+            rest,
+        }
     }
 }
 
@@ -142,12 +143,42 @@ fn is_distinctive(all: u8, rest: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
     use super::*;
 
     fn names(text: &str) -> Vec<(&str, Option<usize>)> {
         let mut names = Vec::new();
         each_name(text, |name| names.push((name.text, name.within)));
         names
+    }
+
+    /// A run as it is defined, byte by byte.
+    fn naive_run(bytes: &[u8]) -> (usize, usize, u8, u8) {
+        let is_of_run = |byte: &&u8| class(**byte) & (WORD | JOINT) != 0;
+        let length = bytes.iter().take_while(is_of_run).count();
+        let last = bytes[..length]
+            .iter()
+            .rposition(|byte| class(*byte) & WORD != 0);
+        let name = last.map_or(0, |last| last + 1);
+        let classes = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | class(*byte));
+        (
+            length,
+            name,
+            classes(&bytes[..name]),
+            classes(&bytes[1..name]),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_as_defined(text in "[a-zA-Z0-9_][a-zA-Z0-9_./:@# -]{0,12}") {
+            let run = Run::at(text.as_bytes());
+            prop_assert_eq!(
+                (run.length, run.name, run.all, run.rest),
+                naive_run(text.as_bytes())
+            );
+        }
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::units::{Unit, own_text};
+use crate::units::{Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure, for the first [`MAX_FAILURES`] distinct ones of a
 /// text.
 const FAILURE: f32 = 10.0;
-const MAX_FAILURES: usize = 10;
+const MAX_FAILURES: usize = 16;
 
 /// Marks of such lines, as written by compilers, test runners and interpreters.
 #[expect(clippy::expect_used, reason = "patterns that do not change")]
@@ -27,8 +27,11 @@ pub(crate) fn is_failure(line: &str) -> bool {
     SIGNS.iter().all(|pattern| pattern.is_match(line))
 }
 
-/// Extra worth of each unit for the failure that it reports.
+/// Extra worth of each unit for the failure that it reports. Code that could fail reports nothing.
 pub(crate) fn failure_worth<'t>(units: &[Unit<'t>]) -> Vec<f32> {
+    if is_excerpt_of_file(units) {
+        return vec![0.0; units.len()];
+    }
     let mut distinct = HashSet::new();
     let worth = |unit: &Unit<'t>| {
         let counts = distinct.len() < MAX_FAILURES

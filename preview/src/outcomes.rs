@@ -1,7 +1,7 @@
 //! Lines that tell how something ended: exit codes, counts of what passed and failed, and the last
 //! line.
 
-use crate::units::{Unit, own_number};
+use crate::units::{Unit, is_excerpt_of_file, own_number};
 
 /// Number of the first lines among which an exit code counts beside the last one.
 const FRAME: usize = 8;
@@ -16,9 +16,12 @@ pub(crate) const LAST: usize = 2;
 /// exit code, one at the beginning, then the last counts; without counts, the last and the first
 /// lines.
 ///
-/// The ends of an excerpt of a file tell nothing, so a line with a number of its own is left out,
-/// and so is a piece of a long line.
+/// An excerpt of a file ends nothing, whatever a reader adds to it. A line with a number of its own is
+/// left out, and so is a piece of a long line.
 pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
+    if is_excerpt_of_file(units) {
+        return Vec::new();
+    }
     let (mut exit, mut counts) = (None, Vec::with_capacity(MAX_COUNTS));
     let mut after = "";
     for (at, unit) in units.iter().enumerate().rev() {

@@ -209,6 +209,49 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_numbered_file_keep_their_indentation() {
+        let text: String = (1..=200)
+            .map(|n| format!("{n:>6}→    let value_{n} = next();\n"))
+            .collect();
+        let shown = Preview::Mixed.show(&text, 200);
+        insta::assert_snapshot!(shown, @"
+           100→    let value_100 = next();
+            let value_101 = next();
+            let value_102 = next();
+            let value_103 = next();
+        names: 104 value_104
+        [… 7144 B …]
+        ");
+        // Earlier versions left out a space with each number.
+        let former = shown.replace("\n    let", "\n   let");
+        assert!(former != shown && holds_only(&former, &text), "{former}");
+        assert!(!holds_only(&shown.replace("\n    let", "\n  let"), &text));
+        let both = former.replacen("\n   let", "\n    let", 1);
+        assert!(!holds_only(&both, &text), "{both}");
+    }
+
+    #[test]
+    fn an_excerpt_of_a_file_has_no_ending_and_no_failure() {
+        let noise: String = (1..=90)
+            .map(|n| format!("{n:>4}→    keep(part_{n}, FAIL_{n});\n"))
+            .collect();
+        let text = format!(
+            "{noise}  91→    panic!(\"error: none\"); // FAIL\n<note>\n3 tests failed, says the reader of files.\n</note>\n"
+        );
+        let shown = Preview::Mixed.show(&text, 300);
+        assert!(
+            !shown.contains("panic") && !shown.contains("note"),
+            "{shown}"
+        );
+        let unnumbered = text.replacen("   1→", "", 1);
+        let shown = Preview::Mixed.show(&unnumbered, 300);
+        assert!(
+            shown.contains("panic") && shown.contains("3 tests failed"),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn outcomes_and_failures_of_a_very_long_text_are_kept() {
         let lines = |from: usize| (from..from + 20_000).map(|n| format!("line {n} of item_{n}\n"));
         let text: String = lines(0)

@@ -155,12 +155,21 @@ pub(crate) fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
 /// Returns true for a heading of Markdown below the first level, whose sign also begins comments.
 pub(crate) fn is_heading(unit: &Unit<'_>) -> bool {
     let text = own_text(unit);
+    let text = text.strip_prefix(' ').unwrap_or(text);
     let signs = text.len() - text.trim_start_matches('#').len();
     unit.place.byte == 0 && (2..=4).contains(&signs) && text[signs..].starts_with(' ')
 }
 
+/// Returns true for an excerpt of a file: its first lines have numbers of their own that go up by one.
+pub(crate) fn is_excerpt_of_file(units: &[Unit<'_>]) -> bool {
+    let number = |at: usize| units.get(at).and_then(|unit| own_number(unit.text));
+    let first = number(0).zip(number(1));
+    first.is_some_and(|((first, _), (second, _))| second == first + 1)
+}
+
 /// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
-/// `12<tab>text`; with the length of this prefix in bytes.
+/// `12<tab>text`; with the length of this prefix in bytes. Blanks after it belong to the text, as its
+/// indentation.
 pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
     /// Maximum number of digits; no file has more lines.
     const MAX_DIGITS: usize = 9;
@@ -176,8 +185,7 @@ pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
         .chars()
         .next()
         .filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
-    let space = usize::from(behind[sign.len_utf8()..].starts_with(' '));
-    Some((number, blanks + digits + sign.len_utf8() + space))
+    Some((number, blanks + digits + sign.len_utf8()))
 }
 
 #[cfg(test)]
@@ -197,7 +205,7 @@ mod tests {
     #[test]
     fn readers_number_their_lines() {
         assert_eq!(own_number("    12→fn main() {"), Some((12, 9)));
-        assert_eq!(own_number("7: x"), Some((7, 3)));
+        assert_eq!(own_number("7:    x"), Some((7, 2)));
         assert_eq!(own_number("12"), None);
         assert_eq!(own_number("12 monkeys"), None);
         assert_eq!(own_number("1234567890|x"), None);

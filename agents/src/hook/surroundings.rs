@@ -41,9 +41,10 @@ impl Surroundings {
     }
 
     /// Returns true if `text` is a hint of ours with its preview, of any conversation of this user: an agent that
-    /// forks or resumes a conversation may show it again as a result.
+    /// forks or resumes a conversation may show it again as a result. `offcut mcp` puts one into a string
+    /// of structured content.
     pub(super) fn is_own_hint(&self, text: &str) -> bool {
-        let location = Hint::parse(text).and_then(|hint| hint.location);
+        let location = hint_in(text).and_then(|hint| hint.location);
         let stored = location.and_then(|at| inside(self.store.as_deref(), Path::new(at.as_str())));
         let stored = stored.and_then(|stored| stored.metadata().ok());
         // Anybody can write a hint, but none of ours is long, or longer than its content.
@@ -120,11 +121,47 @@ fn has_path(text: &str, path: &str) -> bool {
     found.any(|(at, path)| !text[at + path.len()..].starts_with(is_of_name))
 }
 
+/// The hint that a text is, or that a string of its JSON carries.
+fn hint_in(text: &str) -> Option<Hint> {
+    fn inside(value: &Value) -> Option<Hint> {
+        match value {
+            Value::String(text) => Hint::parse(text).filter(|hint| hint.location.is_some()),
+            Value::Array(items) => items.iter().find_map(inside),
+            Value::Object(fields) => fields.values().find_map(inside),
+            _ => None,
+        }
+    }
+    let is_short = text.len() as u64 <= LONGEST_HINT && text.starts_with(['{', '[']);
+    let document = || serde_json::from_str(text).ok().filter(|_| is_short);
+    Hint::parse(text).or_else(|| inside(&document()?))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_hint_of_ours_is_found_in_structured_content_too() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("1");
+        std::fs::write(&file, "x".repeat(9_000)).unwrap();
+        let hint = format!("[offcut/1 truncated 9000B/1L 5+4 {file:?}] Read.\nhead");
+        let surroundings = Surroundings {
+            store: Some(home.path().to_owned()),
+            ..Surroundings::default()
+        };
+        let table = json!({"rows": [{"n": 1}, {"name": hint}]});
+        assert!(surroundings.is_own_hint(&hint) && surroundings.is_own_hint(&table.to_string()));
+        // Longer than what it leads to: nobody has shortened that.
+        let long = json!({"rows": [hint, "y".repeat(10_000)]}).to_string();
+        assert!(!surroundings.is_own_hint(&long));
+        let elsewhere = table.to_string().replace("/1\\\"", "/2\\\"");
+        assert_ne!(elsewhere, table.to_string());
+        assert!(!surroundings.is_own_hint(&elsewhere));
+        assert!(!surroundings.is_own_hint(r#"{"a":"b"}"#));
+    }
 
     #[test]
     fn a_store_is_named_anywhere_in_the_arguments_of_a_call() {

@@ -5,6 +5,7 @@ use std::io;
 use tokio::io::AsyncRead;
 
 use crate::gateway::lines::{Lines, Piece};
+use crate::remote::events::text;
 
 /// Room for the lines of an event besides its message.
 const OTHER_LINES: usize = 64 * 1024;
@@ -18,6 +19,8 @@ pub(crate) struct RawEvents<R> {
     event: Vec<u8>,
     /// True within an event that is longer than the maximum.
     is_long: bool,
+    /// True after a line that ended in a carriage return, to which a line feed may still belong.
+    is_after_return: bool,
 }
 
 /// A piece of the stream. All pieces together are the stream.
@@ -25,7 +28,8 @@ pub(crate) struct RawEvents<R> {
 pub(crate) enum Chunk {
     /// A whole event, with the empty line that ends it.
     Event(Vec<u8>),
-    /// A part of an event that is too long to be read, or that the stream's end has cut off.
+    /// A part of an event that is too long to be read, or that the stream's end has cut off; or the last
+    /// line feed of an event that was whole without it.
     Part {
         bytes: Vec<u8>,
         /// True at the beginning of a long event.
@@ -38,10 +42,11 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
     pub(crate) fn new(reader: R, max: usize) -> Self {
         let max = max.saturating_add(OTHER_LINES);
         Self {
-            lines: Lines::new(reader, max),
+            lines: Lines::of_events(reader, max),
             max,
             event: Vec::new(),
             is_long: false,
+            is_after_return: false,
         }
     }
 
@@ -52,10 +57,19 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
                 Piece::Line(line) => (line, true),
                 Piece::Part { bytes, .. } => (bytes, false),
             };
+            let is_rest = self.is_after_return && bytes == b"\n";
+            self.is_after_return = bytes.ends_with(b"\r");
+            // Some clients wait for it.
+            let is_alone = is_rest && self.event.is_empty();
             self.event.extend_from_slice(bytes);
-            let is_end = is_line && matches!(bytes, b"\n" | b"\r\n");
+            let is_end = is_line && !is_rest && matches!(bytes, b"\n" | b"\r\n" | b"\r");
             if !self.is_long && is_end {
                 return Ok(Some(Chunk::Event(std::mem::take(&mut self.event))));
+            }
+            if !self.is_long && is_alone {
+                let bytes = std::mem::take(&mut self.event);
+                let is_first = false;
+                return Ok(Some(Chunk::Part { bytes, is_first }));
             }
             if self.is_long || self.event.len() > self.max || !is_line {
                 let is_first = !std::mem::replace(&mut self.is_long, !is_end);
@@ -75,9 +89,8 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
 pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
     let mut message: Option<Vec<u8>> = None;
     let mut is_other = false;
-    for line in event.split(|byte| *byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match field(line) {
+    for line in lines(event) {
+        match field(text(line).unwrap_or(line)) {
             (b"event", value) => is_other = !matches!(value, b"" | b"message"),
             (b"data", value) => match &mut message {
                 Some(message) => {
@@ -96,9 +109,8 @@ pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
     let mut all = Vec::with_capacity(message.len() + 64);
     let mut is_said = false;
-    for line in event.split_inclusive(|byte| *byte == b'\n') {
-        let text = line.strip_suffix(b"\n").unwrap_or(line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
+    for line in lines(event) {
+        let text = text(line).unwrap_or(line);
         if field(text).0 != b"data" {
             all.extend_from_slice(line);
         } else if !std::mem::replace(&mut is_said, true) {
@@ -115,6 +127,22 @@ pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
     all
 }
 
+/// The lines of an event, each with its end.
+fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = event;
+    std::iter::from_fn(move || {
+        let end = match memchr::memchr2(b'\n', b'\r', rest) {
+            Some(at) if rest[at..].starts_with(b"\r\n") => at + 2,
+            Some(at) => at + 1,
+            None if rest.is_empty() => return None,
+            None => rest.len(),
+        };
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        Some(line)
+    })
+}
+
 /// The name and the value of a line.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
     let colon = memchr::memchr(b':', line).unwrap_or(line.len());
@@ -126,6 +154,7 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tokio::io::AsyncWriteExt as _;
 
     use super::*;
     use crate::remote::events::{Data, Events, Place};
@@ -171,6 +200,32 @@ mod tests {
             with_message(b"data: x\r\n\r\n", "y"),
             b"data: y\r\n\r\n".to_vec()
         );
+    }
+
+    #[test]
+    fn an_event_that_ends_in_a_carriage_return_does_not_wait_for_the_next_chunk() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        let (mut to, from) = tokio::io::duplex(100);
+        let mut events = RawEvents::new(from, 1_000);
+        let mut next = |text: &str| {
+            runtime.block_on(async {
+                to.write_all(text.as_bytes()).await.unwrap();
+                events.next().await.unwrap().unwrap()
+            })
+        };
+        let event = |text: &str| Chunk::Event(text.into());
+        assert_eq!(next("data: a\r\r"), event("data: a\r\r"));
+        assert_eq!(next("data: b\r\n\r"), event("data: b\r\n\r"));
+        // Nor does the rest of its end.
+        let rest = Chunk::Part {
+            bytes: b"\n".to_vec(),
+            is_first: false,
+        };
+        assert_eq!(next("\n"), rest);
+        assert_eq!(next("data: c\n\n"), event("data: c\n\n"));
+        let new = with_message(b"id: 1\rdata: a\rdata: b\r\r", "c");
+        assert_eq!(new, b"id: 1\rdata: c\r\r");
     }
 
     #[test]
@@ -223,7 +278,7 @@ mod tests {
                 prop_assert_eq!(message(&new).unwrap(), b"{\"new\": 1}");
                 // The lines that are not the message's stay.
                 let others = |event: &[u8]| {
-                    let lines = event.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
+                    let lines = lines(event).map(<[u8]>::to_vec);
                     lines.filter(|line| !line.starts_with(b"data")).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(others(&new), others(&event));
@@ -252,7 +307,7 @@ mod tests {
             Just(""),
             Just(" ä")
         ];
-        let end = prop_oneof![3 => Just("\n"), 1 => Just("\r\n")];
+        let end = prop_oneof![3 => Just("\n"), 1 => Just("\r\n"), 1 => Just("\r")];
         let line = (name, value, end).prop_map(|(name, value, end)| format!("{name}{value}{end}"));
         prop::collection::vec(line, 0..40).prop_map(|lines| lines.concat())
     }

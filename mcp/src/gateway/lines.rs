@@ -17,14 +17,24 @@ pub(crate) struct Lines<R> {
     /// Number of bytes from `start` on that hold no line feed.
     searched: usize,
     max: usize,
+    ends: Ends,
     is_in_long_line: bool,
     is_over: bool,
+}
+
+/// The ends of lines.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    LineFeed,
+    /// Those of server-sent events: a line feed, a carriage return, or both.
+    #[cfg(any(feature = "http", test))]
+    Any,
 }
 
 /// A piece of the stream. All pieces together are the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'b> {
-    /// A whole line with its line feed, which only the last line may lack.
+    /// A whole line with its end, which only the last line may lack.
     Line(&'b [u8]),
     /// A part of a line that is longer than the maximum.
     Part {
@@ -37,12 +47,24 @@ pub(crate) enum Piece<'b> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// The lines of `reader`. A line with more than `max` bytes comes in parts.
     pub(crate) fn new(reader: R, max: usize) -> Self {
+        Self::ended_by(Ends::LineFeed, reader, max)
+    }
+
+    /// The lines of a stream of events. They end in a line feed, a carriage return, or both; a line feed
+    /// that comes later than its carriage return is a piece of its own, so that no line waits for it.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn of_events(reader: R, max: usize) -> Self {
+        Self::ended_by(Ends::Any, reader, max)
+    }
+
+    fn ended_by(ends: Ends, reader: R, max: usize) -> Self {
         Self {
             reader,
             buffer: Vec::new(),
             start: 0,
             searched: 0,
             max,
+            ends,
             is_in_long_line: false,
             is_over: false,
         }
@@ -52,9 +74,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) async fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         loop {
             let rest = &self.buffer[self.start..];
-            let feed = memchr::memchr(b'\n', &rest[self.searched..]);
-            let length = match feed {
-                Some(feed) => self.searched + feed + 1,
+            let length = match self.first_line(rest) {
+                Some(length) => length,
                 None if self.is_over => rest.len(),
                 None => 0,
             };
@@ -86,6 +107,24 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.buffer.reserve(CHUNK);
             self.is_over = self.reader.read_buf(&mut self.buffer).await? == 0;
         }
+    }
+
+    /// Returns true if a whole line is at hand, so that the next piece comes without reading.
+    pub(crate) fn has_next(&self) -> bool {
+        self.first_line(&self.buffer[self.start..]).is_some()
+    }
+
+    /// The length of the first line with its end.
+    fn first_line(&self, rest: &[u8]) -> Option<usize> {
+        let unsearched = &rest[self.searched..];
+        let end = match self.ends {
+            Ends::LineFeed => memchr::memchr(b'\n', unsearched),
+            #[cfg(any(feature = "http", test))]
+            Ends::Any => memchr::memchr2(b'\n', b'\r', unsearched),
+        };
+        let end = self.searched + end?;
+        let is_pair = rest[end..].starts_with(b"\r\n");
+        Some(end + 1 + usize::from(is_pair))
     }
 
     fn take(&mut self, length: usize) -> &[u8] {
@@ -158,6 +197,29 @@ mod tests {
             prop_assert_eq!(all, bytes);
             prop_assert_eq!(whole, short);
             prop_assert_eq!(long, over);
+        }
+
+        /// Wherever the stream is cut, lines are the same, and a line feed is never taken for a line.
+        #[test]
+        fn lines_of_events_end_in_any_of_three_ways(
+            bytes in prop::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'a')], 0..60),
+            reads in prop::collection::vec(1..9_usize, 0..40),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let mut lines = Lines::of_events(InPieces(bytes.clone(), reads), 1_000);
+            let (mut all, mut found, mut is_after_return) = (Vec::new(), Vec::new(), false);
+            while let Some(piece) = runtime.block_on(lines.next()).unwrap() {
+                let Piece::Line(line) = piece else { unreachable!("it is short") };
+                all.extend_from_slice(line);
+                if !std::mem::replace(&mut is_after_return, line.ends_with(b"\r")) || line != b"\n" {
+                    found.push(String::from_utf8(line.to_vec()).unwrap());
+                }
+            }
+            let text = String::from_utf8(bytes.clone()).unwrap().replace("\r\n", "\n").replace('\r', "\n");
+            let expected: Vec<&str> = text.split_inclusive('\n').map(|line| line.trim_end_matches('\n')).collect();
+            let found: Vec<&str> = found.iter().map(|line| line.trim_end_matches(['\n', '\r'])).collect();
+            prop_assert_eq!(all, bytes);
+            prop_assert_eq!(found, expected);
         }
     }
 }

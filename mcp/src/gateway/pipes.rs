@@ -1,6 +1,8 @@
 //! A conversation over pipes, a message a line.
 
+use std::future::ready;
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
@@ -60,12 +62,16 @@ pub async fn run(
 async fn pass_up(
     conversation: &Conversation,
     client: impl AsyncRead + Unpin,
-    mut server: impl AsyncWrite + Unpin,
+    server: impl AsyncWrite + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
     mut requests: mpsc::UnboundedReceiver<String>,
     is_over: &AtomicBool,
 ) -> io::Result<()> {
-    let mut lines = Lines::new(client, conversation.max_message());
+    let (mut lines, server) = (
+        Lines::new(client, conversation.max_message()),
+        Mutex::new(server),
+    );
+    let mut batch = Batch::default();
     let mut answers = FuturesUnordered::new();
     let answer = async |asked| match conversation.answer(asked).await {
         Some(answer) => write(&mut *to_client.lock().await, &[answer.as_bytes(), b"\n"]).await,
@@ -82,24 +88,24 @@ async fn pass_up(
                 continue;
             }
             Some(own) = requests.recv(), if !is_in_line => {
-                is_read = is_read && write(&mut server, &[own.as_bytes(), b"\n"]).await.is_ok();
+                batch.add(&[own.as_bytes(), b"\n"]);
+                is_read = is_read && batch.send(&server).await.is_ok();
                 continue;
             }
             piece = lines.next() => piece,
         };
         // A client whose end can't be read has gone.
         let Ok(Some(piece)) = piece else { break };
-        let passed = match piece {
+        match piece {
             Piece::Line(line) => match conversation.from_client(line) {
-                FromClient::Pass { first: Some(first) } => {
-                    write(&mut server, &[first.as_bytes(), b"\n", line]).await
+                FromClient::Pass { first } => {
+                    if let Some(first) = first {
+                        batch.add(&[first.as_bytes(), b"\n"]);
+                    }
+                    is_read = is_read && batch.pass(line, &server).await.is_ok();
                 }
-                FromClient::Pass { first: None } => write(&mut server, &[line]).await,
-                FromClient::Answer(asked) => {
-                    answers.push(answer(asked));
-                    Ok(())
-                }
-                FromClient::Drop => Ok(()),
+                FromClient::Answer(asked) => answers.push(answer(asked)),
+                FromClient::Drop => {}
             },
             Piece::Part {
                 bytes,
@@ -110,10 +116,12 @@ async fn pass_up(
                 if is_first {
                     conversation.gateway().note_long("the client");
                 }
-                write(&mut server, &[bytes]).await
+                is_read = is_read && batch.pass(bytes, &server).await.is_ok();
             }
-        };
-        is_read = is_read && passed.is_ok();
+        }
+        if is_read && !lines.has_next() {
+            is_read = batch.send(&server).await.is_ok();
+        }
         if !is_read {
             break;
         }
@@ -134,17 +142,29 @@ async fn pass_down(
     own: mpsc::UnboundedSender<String>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.max_message());
+    let mut batch = Batch::default();
     // Held from the first part of a long line to its last, since nothing may come between.
     let mut held = None;
     while let Some(piece) = lines.next().await? {
         match piece {
             Piece::Line(line) => {
-                let decided = conversation.from_server(line).await;
-                match decided {
-                    FromServer::Pass => write(&mut *to_client.lock().await, &[line]).await?,
-                    FromServer::Replace(new) => {
-                        write(&mut *to_client.lock().await, &[new.as_bytes()]).await?;
+                let mut decided = pin!(conversation.from_server(line));
+                let at_once = tokio::select! {
+                    biased;
+                    decided = &mut decided => Some(decided),
+                    () = ready(()) => None,
+                };
+                let decided = match at_once {
+                    Some(decided) => decided,
+                    None => {
+                        // The messages before it do not wait for it.
+                        batch.send(to_client).await?;
+                        decided.await
                     }
+                };
+                match decided {
+                    FromServer::Pass => batch.pass(line, to_client).await?,
+                    FromServer::Replace(new) => batch.pass(new.as_bytes(), to_client).await?,
                     FromServer::Own(next) => {
                         // Without a client nobody needs the list.
                         next.map(|next| own.send(next));
@@ -159,6 +179,7 @@ async fn pass_down(
                 if is_first {
                     conversation.gateway().note_long("the server");
                 }
+                batch.send(to_client).await?;
                 let client = match &mut held {
                     Some(client) => client,
                     None => held.insert(to_client.lock().await),
@@ -169,8 +190,47 @@ async fn pass_down(
                 }
             }
         }
+        if !lines.has_next() {
+            batch.send(to_client).await?;
+        }
     }
     Ok(())
+}
+
+/// Number of bytes that are written at once.
+const BATCH: usize = 64 * 1024;
+
+/// Messages that were at hand together, and are written together. None waits for one that has not come.
+#[derive(Debug, Default)]
+struct Batch(Vec<u8>);
+
+impl Batch {
+    fn add(&mut self, pieces: &[&[u8]]) {
+        for piece in pieces {
+            self.0.extend_from_slice(piece);
+        }
+    }
+
+    /// Adds a piece. If that is too much to be held, all goes at once.
+    async fn pass(&mut self, piece: &[u8], to: &Mutex<impl AsyncWrite + Unpin>) -> io::Result<()> {
+        if self.0.len() + piece.len() < BATCH {
+            self.0.extend_from_slice(piece);
+            return Ok(());
+        }
+        let written = write(&mut *to.lock().await, &[&self.0, piece]).await;
+        self.0.clear();
+        written
+    }
+
+    /// Writes what is held.
+    async fn send(&mut self, to: &Mutex<impl AsyncWrite + Unpin>) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let written = write(&mut *to.lock().await, &[&self.0]).await;
+        self.0.clear();
+        written
+    }
 }
 
 async fn write(to: &mut (impl AsyncWrite + Unpin), pieces: &[&[u8]]) -> io::Result<()> {

@@ -42,6 +42,8 @@ pub(crate) struct Events<R> {
     returned: Vec<u8>,
     /// True in a line over the maximum that is not a part of a message.
     is_skipping: bool,
+    /// True after a line that ended in a carriage return, to which a line feed may still belong.
+    is_after_return: bool,
 }
 
 /// The event that is being read.
@@ -70,11 +72,12 @@ impl<R: AsyncRead + Unpin> Events<R> {
     /// The events of `reader`. A message with more than `max` bytes comes in parts.
     pub(crate) fn new(reader: R, max: usize) -> Self {
         Self {
-            lines: Lines::new(reader, max.saturating_add(FIELD_NAME)),
+            lines: Lines::of_events(reader, max.saturating_add(FIELD_NAME)),
             max,
             event: Event::default(),
             returned: Vec::new(),
             is_skipping: false,
+            is_after_return: false,
         }
     }
 
@@ -86,10 +89,11 @@ impl<R: AsyncRead + Unpin> Events<R> {
             let event = &mut self.event;
             match piece {
                 Piece::Line(line) => {
-                    let Some(line) = line.strip_suffix(b"\n") else {
+                    let is_end = self.is_after_return && line == b"\n";
+                    self.is_after_return = line.ends_with(b"\r");
+                    let Some(line) = text(line).filter(|_| !is_end) else {
                         continue;
                     };
-                    let line = line.strip_suffix(b"\r").unwrap_or(line);
                     if !line.is_empty() {
                         event.field(line, place);
                     } else if let Some(ended) = self.end(place) {
@@ -118,10 +122,8 @@ impl<R: AsyncRead + Unpin> Events<R> {
                         Some(bytes).filter(|_| !self.is_skipping)
                     };
                     let message = message.filter(|_| !event.is_other).unwrap_or_default();
-                    let message = match message.strip_suffix(b"\n") {
-                        Some(message) if is_last => message.strip_suffix(b"\r").unwrap_or(message),
-                        _ => message,
-                    };
+                    let message = text(message).filter(|_| is_last).unwrap_or(message);
+                    self.is_after_return = bytes.ends_with(b"\r");
                     if is_first && !self.is_skipping {
                         event.begin_line();
                     }
@@ -184,6 +186,14 @@ impl Event {
     }
 }
 
+/// A line without its end; `None` if the end of the stream has cut it off.
+pub(crate) fn text(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_suffix(b"\n") {
+        Some(line) => Some(line.strip_suffix(b"\r").unwrap_or(line)),
+        None => line.strip_suffix(b"\r"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +232,26 @@ mod tests {
         assert_eq!(all, ["{\"a\": 1}", "y"]);
         assert_eq!(place.last_id.unwrap(), "2");
         assert_eq!(place.retry, Duration::from_millis(20));
+    }
+
+    #[test]
+    fn carriage_returns_end_lines_alone_and_at_the_end_of_a_chunk() {
+        let stream = "id: 1\rdata: a\r\rdata: b\rdata: c\n\rdata: d\r\n\r\ndata: e\r\r";
+        for at in 0..=stream.len() {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let (first, second) = stream.as_bytes().split_at(at);
+            let reader = tokio::io::AsyncReadExt::chain(first, second);
+            let (mut events, mut place) = (Events::new(reader, 1_000), Place::default());
+            let runtime = runtime.unwrap();
+            let mut all = Vec::new();
+            while let Some(data) = runtime.block_on(events.next(&mut place)).unwrap() {
+                let Data::Whole(message) = data else {
+                    unreachable!("it is short")
+                };
+                all.push(String::from_utf8(message.to_vec()).unwrap());
+            }
+            assert_eq!(all, ["a", "b c", "d", "e"], "cut at {at}");
+        }
     }
 
     #[test]

@@ -64,11 +64,13 @@ impl Gateway {
     /// Sends a message, and returns the only one of the answer.
     fn ask(&self, session: Option<&str>, message: &Value) -> (String, Value) {
         let (head, body) = self.send("POST", session, &message.to_string());
-        let data = body.lines().find_map(|line| line.strip_prefix("data: {"));
+        let data = body
+            .lines()
+            .find(|line| line.trim_start_matches("data: ").starts_with('{'));
         let data = data.unwrap_or_else(|| panic!("{head}\n{body}"));
         // A chunk ends with its line break.
-        let data = format!("{{{data}");
-        (head, serde_json::from_str(data.trim_end()).unwrap())
+        let data = data.trim_start_matches("data: ").trim_end();
+        (head, serde_json::from_str(data).unwrap())
     }
 
     fn stop(mut self) -> i32 {
@@ -88,7 +90,7 @@ impl Drop for Gateway {
 /// A server that writes its process id to a file, and answers each request with a long result. It
 /// does not end by itself.
 fn server(home: &Path) -> String {
-    let result = json!({"content": [{"type": "text", "text": log()}], "tools": []});
+    let result = json!({"content": [{"type": "text", "text": log()}], "tools": [], "protocolVersion": "2025-11-25", "capabilities": {}});
     let said = home.join("said");
     fs::write(&said, format!("{result}")).unwrap();
     format!(
@@ -159,6 +161,37 @@ fn a_result_is_stored_and_a_url_is_served_too() {
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         let (head, _) = gateway.send("POST", Some(&session), &request(3, "ping").to_string());
         assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    }
+}
+
+#[test]
+fn a_stored_result_is_a_resource_over_http_too() {
+    let home = tempdir().unwrap();
+    let script = server(home.path());
+    let hosted = Gateway::start(
+        home.path(),
+        &["--resource-links", "--", "sh", "-c", &script],
+    );
+    let second = tempdir().unwrap();
+    // The gateway before the server lets through what this one is to store.
+    fs::write(
+        home.path().join("offcut.toml"),
+        "max_length_for_trunc = 1000000",
+    )
+    .unwrap();
+    let bare = Gateway::start(home.path(), &["--", "sh", "-c", &script]);
+    let url = format!("http://{}/mcp", bare.address);
+    let proxy = Gateway::start(second.path(), &["--resource-links", "--url", &url]);
+    for gateway in [&hosted, &proxy] {
+        let session = gateway.open();
+        let session = Some(session.as_str());
+        let (_, shown) = gateway.ask(session, &request(2, "tools/call"));
+        let uri = shown["result"]["content"][1]["uri"].as_str().unwrap();
+        let mut read = request(3, "resources/read");
+        read["params"] = json!({"uri": format!("{uri}?offset=19999")});
+        let (_, page) = gateway.ask(session, &read);
+        let text = page["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("\n19999\n20000\n"), "{text}");
     }
 }
 

@@ -1,14 +1,17 @@
 //! A gateway between a client and a server.
 
+mod asked;
 mod conversation;
 mod known;
 pub(crate) mod lines;
 pub(crate) mod message;
 mod pipes;
+mod resources;
 mod settings;
 mod tools;
 mod waiting;
 
-pub use conversation::{Conversation, FromClient, FromServer, ReaderCall};
+pub use asked::ReaderCall;
+pub use conversation::{Conversation, FromClient, FromServer};
 pub use pipes::run;
 pub use settings::McpGateway;

@@ -22,6 +22,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "gateway")]
 mod answer;
 mod blocks;
 #[cfg(feature = "http")]

@@ -85,7 +85,13 @@ fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
         let renamed = reduction_or_warn(&settings, &origin, &stores)?;
         Some(renamed.session(&session))
     };
-    Ok(McpGateway::new(reduction)
+    let gateway = McpGateway::new(reduction);
+    let gateway = if args.resource_links {
+        gateway.resource_links()
+    } else {
+        gateway
+    };
+    Ok(gateway
         .renamed_by(renamed)
         .drop_schemas(&args.drop_schema)
         .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))

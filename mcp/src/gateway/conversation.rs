@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use offcut::{ErrorChain, Report, ToolCall, ToolReduction};
+use offcut::{ErrorChain, Report, ToolCall};
 use offcut_json::{JsonText, Node, View};
 use serde_json::{Value, json};
 
+use super::asked::{Asked, ReaderCall};
 use super::known::{KnownServer, reader};
 use super::message::{Message, REVISION, kept, key, parse, task};
+use super::resources;
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{Waiting, WaitingRequests};
@@ -61,16 +63,6 @@ pub enum FromServer {
     /// It answers the gateway; the client does not see it. If there is a message here, the server is
     /// to get it.
     Own(Option<String>),
-}
-
-/// A call of the reader.
-#[derive(Debug)]
-pub struct ReaderCall {
-    id: String,
-    key: String,
-    call: ToolCall,
-    tells_type: bool,
-    reduction: ToolReduction,
 }
 
 impl McpGateway {
@@ -140,6 +132,13 @@ impl Conversation {
                     }
                     pass
                 }
+                "initialize" | "server/discover" if self.gateway.has_links => {
+                    self.requests().waiting.push(key(id), Waiting::Opening);
+                    pass
+                }
+                _ if self.gateway.has_links && method.starts_with("resources/") => {
+                    self.about_resources(id, method, params).unwrap_or(pass)
+                }
                 _ => pass,
             },
             Message::Notification {
@@ -148,7 +147,7 @@ impl Conversation {
             } => {
                 let id = params.and_then(|params| params.get("requestId"));
                 match id.and_then(|id| self.requests().waiting.cancelled(&key(id))) {
-                    Some(Waiting::Reader) => FromClient::Drop,
+                    Some(Waiting::Answered) => FromClient::Drop,
                     _ => pass,
                 }
             }
@@ -177,14 +176,10 @@ impl Conversation {
             return pass;
         };
         if reader(&reduction) == Some(name) {
-            self.requests().waiting.push(key(id), Waiting::Reader);
-            return FromClient::Answer(Box::new(ReaderCall {
-                id: id.json().to_string(),
-                key: key(id),
-                call,
-                tells_type: meta.is_some_and(|meta| meta.has(REVISION)),
-                reduction,
-            }));
+            return self.answered_here(ReaderCall::new(id, meta, Asked::Tool(call), reduction));
+        }
+        if meta.is_some_and(|meta| resources::knows_links(meta.text(REVISION))) {
+            self.server().knows_links = true;
         }
         if !reduction.truncates(name) {
             return pass;
@@ -197,15 +192,34 @@ impl Conversation {
         }
     }
 
+    /// A request about resources that is for the gateway.
+    fn about_resources(
+        &self,
+        id: Node<'_>,
+        method: &str,
+        params: Option<Node<'_>>,
+    ) -> Option<FromClient> {
+        let (reduction, lacks_resources) = {
+            let server = self.server();
+            (server.reduction.clone()?, server.lacks_resources)
+        };
+        let name = reader(&reduction).unwrap_or_default();
+        let asked = Asked::about_resources(method, params, name, lacks_resources)?;
+        let meta = params.and_then(|params| params.get("_meta"));
+        Some(self.answered_here(ReaderCall::new(id, meta, asked, reduction)))
+    }
+
+    fn answered_here(&self, asked: ReaderCall) -> FromClient {
+        let key = asked.key().to_owned();
+        self.requests().waiting.push(key, Waiting::Answered);
+        FromClient::Answer(Box::new(asked))
+    }
+
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
-        let reader = asked.reduction.read_file_tool();
-        let result = answer::answer(&reader, &asked.call, asked.tells_type).await;
-        self.requests().waiting.read(&asked.key)?;
-        let id = asked.id;
-        Some(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
-        ))
+        let answer = asked.answer().await;
+        self.requests().waiting.own(asked.key())?;
+        Some(answer)
     }
 
     /// Decides about a message of the server.
@@ -236,7 +250,8 @@ impl Conversation {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List => self.listed(result),
             Waiting::OwnList { meta } => return FromServer::Own(self.learned(result, meta)),
-            Waiting::Reader => None,
+            Waiting::Opening => self.opened(&result),
+            Waiting::Answered => None,
         };
         new.map_or(FromServer::Pass, |new| {
             let mut message = json.into_string();
@@ -259,7 +274,7 @@ impl Conversation {
                     for problem in report.iter().flat_map(problems) {
                         self.note(&call, problem);
                     }
-                    return new;
+                    return new.map(|new| self.with_links(new, &call, report.as_ref()));
                 }
                 Err(ReduceError::Offload(error)) => {
                     self.note(&call, &ErrorChain(&error).to_string());
@@ -271,6 +286,28 @@ impl Conversation {
             };
         self.note(&call, &problem);
         None
+    }
+
+    /// The result with links to what is stored of it, for clients that know links.
+    fn with_links(&self, result: String, call: &ToolCall, report: Option<&Report>) -> String {
+        if !self.gateway.has_links || !self.server().knows_links {
+            return result;
+        }
+        let decisions = report.into_iter().flat_map(|report| &report.decisions);
+        let locations = decisions.flat_map(|decision| &decision.locations);
+        resources::with_links(&result, &call.name, locations).unwrap_or(result)
+    }
+
+    /// Learns what a server can do. Returns its answer with what the gateway adds.
+    fn opened(&self, result: &JsonText) -> Option<String> {
+        let new = resources::declared(result);
+        let mut server = self.server();
+        // Without a reader, nothing is stored.
+        server.reduction.as_ref()?;
+        let revision = Node::root(result).text("protocolVersion");
+        server.knows_links |= resources::knows_links(revision);
+        server.lacks_resources = new.is_some();
+        new
     }
 
     /// Expects no answer to the request with this key any more.

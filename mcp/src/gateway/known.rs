@@ -25,6 +25,10 @@ pub(super) struct KnownServer {
     is_list_asked_for: bool,
     /// Calls that have become tasks, by the tasks' ids.
     tasks: HashMap<String, ToolCall>,
+    /// True if the client's revision knows links in results.
+    pub(super) knows_links: bool,
+    /// True if the server has no resources, and the client was told that there are some.
+    pub(super) lacks_resources: bool,
 }
 
 impl KnownServer {
@@ -36,6 +40,8 @@ impl KnownServer {
             tools: Tools::default(),
             is_list_asked_for: false,
             tasks: HashMap::new(),
+            knows_links: false,
+            lacks_resources: false,
         }
     }
 

@@ -21,7 +21,8 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///   goes for the results of tasks that calls have become.
 /// - **`tools/list`**, which has the reader after its last page. If the server has a tool of that
 ///   name, the reader takes another.
-/// - **Calls of the reader**, which the gateway answers itself.
+/// - **Calls of the reader**, which the gateway answers itself; and, with
+///   [`resource_links`](Self::resource_links), requests for resources that are stored results.
 ///
 /// If the client calls a tool before it has asked for the list of tools, the gateway asks for it
 /// first, for the tools' schemas.
@@ -30,12 +31,15 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///
 /// - messages over 64 MiB pass unread
 /// - no schemas are dropped
+/// - no results have links
 /// - nothing is logged
 pub struct McpGateway {
     /// `None` if nothing is to change.
     pub(super) reduction: Option<ToolReduction>,
     pub(super) renamed: Option<Box<Renamed>>,
     pub(super) dropped: HashSet<String>,
+    /// True if stored results are resources, to which results have links.
+    pub(super) has_links: bool,
     pub(crate) max_message: usize,
     pub(crate) log: Box<Log>,
 }
@@ -57,6 +61,7 @@ impl McpGateway {
             reduction: None,
             renamed: None,
             dropped: HashSet::new(),
+            has_links: false,
             max_message: MAX_MESSAGE,
             log: Box::new(|_| {}),
         }
@@ -79,6 +84,16 @@ impl McpGateway {
     #[must_use]
     pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.dropped.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a link to each shortened result, for clients that let the model or the user read resources.
+    /// The gateway answers `resources/read` for these itself, in pages like those of the reader. A
+    /// client whose revision does not know links, or is unknown, gets none. To a client of a server
+    /// without resources, the gateway says that there are some.
+    #[must_use]
+    pub fn resource_links(mut self) -> Self {
+        self.has_links = true;
         self
     }
 

@@ -16,8 +16,10 @@ pub(super) enum Waiting {
         /// The `_meta` that the request had.
         meta: Option<String>,
     },
-    /// A call of the reader, which the server does not see.
-    Reader,
+    /// A request of which the client learns what the server can do.
+    Opening,
+    /// A request that the gateway answers, and that the server does not see.
+    Answered,
 }
 
 /// Requests by their ids. A client may use an id again; its answers come in the order of requests.
@@ -39,12 +41,12 @@ impl WaitingRequests {
 
     /// Takes the oldest request with this id that the server has seen.
     pub(super) fn answered(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| !matches!(request, Waiting::Reader))
+        self.take(key, |request| !matches!(request, Waiting::Answered))
     }
 
-    /// Takes the call of the reader with this id. `None` if it has been cancelled.
-    pub(super) fn read(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| matches!(request, Waiting::Reader))
+    /// Takes the request with this id that the gateway has answered. `None` if it has been cancelled.
+    pub(super) fn own(&mut self, key: &str) -> Option<Waiting> {
+        self.take(key, |request| matches!(request, Waiting::Answered))
     }
 
     /// Takes a request that its client has cancelled.

@@ -1,5 +1,5 @@
 //! Measures what `offcut mcp` adds to messages between a client and a server over pipes: `cat` with it in
-//! front, and `cat` alone, in one run.
+//! front, and `cat` alone, in one run; and the memory that long messages take, over pipes and over HTTP.
 //!
 //! `cargo bench -p offcut-cli --bench mcp`. The last line is JSON.
 // A bench that can't be set up should panic, and it prints its results.
@@ -12,6 +12,10 @@ fn main() {}
 fn main() {
     unix::main();
 }
+
+#[cfg(all(target_os = "linux", feature = "serve"))]
+#[path = "mcp/http.rs"]
+mod http;
 
 #[cfg(unix)]
 mod unix {
@@ -167,6 +171,19 @@ mod unix {
             println!("a message of {megabytes} MiB: {peak} MB of memory at most");
             memories.push(json!({"message_mib": megabytes, "peak_mb": peak}));
         }
-        println!("{}", json!({"messages": table, "memory": memories}));
+        let mut over_http: Vec<serde_json::Value> = Vec::new();
+        #[cfg(all(target_os = "linux", feature = "serve"))]
+        {
+            let (options, lengths): (&[&str], _) = if is_bench {
+                (&[], [65 << 20, 512 << 20])
+            } else {
+                (&["--max-message", "1MiB"], [2 << 20, 32 << 20])
+            };
+            over_http.extend(crate::http::memory(home.path(), options, lengths));
+        }
+        println!(
+            "{}",
+            json!({"messages": table, "memory": memories, "over_http": over_http})
+        );
     }
 }

@@ -10,6 +10,7 @@ mod proxy;
 mod reply;
 mod routes;
 mod session;
+mod status;
 mod streams;
 mod unguessable;
 

@@ -246,7 +246,7 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
     client.set("mcp-method", "tools/call");
     client.set("mcp-name", "log");
     let mut other = client.like();
-    let mut first = client.post(&without_session(1, "log")).await;
+    let first = asking(&client, without_session(1, "log"));
     let mut server = servers.recv().await.unwrap();
     // The gateway asks for the tools first.
     let listed = server.next().await.unwrap();
@@ -254,7 +254,7 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
     let tools = json!({"tools": [{"name": "log", "inputSchema": {"type": "object"}}]});
     server.answer(&listed, &tools).await;
     let one = server.next().await.unwrap();
-    let mut second = other.post(&without_session(1, "log")).await;
+    let second = asking(&other, without_session(1, "log"));
     let two = server.next().await.unwrap();
     assert_ne!(one["id"], two["id"]);
     let token = |seen: &Value| seen["params"]["_meta"]["progressToken"].clone();
@@ -265,6 +265,7 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
         .answer(&two, &json!({"content": [{"type": "text", "text": "two"}]}))
         .await;
     server.answer(&one, &long_result()).await;
+    let (mut first, mut second) = (first.await.unwrap(), second.await.unwrap());
     let shown = second.message().await.unwrap();
     assert_eq!(shown["params"]["progressToken"], "mine");
     let shown = second.message().await.unwrap();
@@ -277,10 +278,9 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
     assert!(hint_in(&shown).is_some(), "it is stored");
 
     // A client that leaves has cancelled.
-    let third = client.post(&without_session(2, "log")).await;
+    let third = asking(&client, without_session(2, "log"));
     let seen = server.next().await.unwrap();
-    drop(third);
-    drop(client);
+    third.abort();
     let told = server.next().await.unwrap();
     assert_eq!(
         (&told["method"], &told["params"]["requestId"]),
@@ -291,7 +291,37 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
     assert_eq!(other.post(&without_session(3, "log")).await.status, 400);
     other.set("mcp-name", "log");
     other.unset("mcp-method");
-    assert_eq!(other.post(&without_session(3, "log")).await.status, 400);
+    let mut refused = other.post(&without_session(3, "log")).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.message().await.unwrap()["error"]["code"], -32020);
+    // Requests have to name their revision themselves.
+    other.set("mcp-method", "tools/call");
+    let mut refused = other.post(&call(4, "log")).await;
+    assert_eq!(refused.status, 400);
+    let refused = refused.message().await.unwrap();
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(4), &json!(-32602))
+    );
+    // A refusal that comes at once has a status.
+    for (code, status) in [(-32601, 404), (-32602, 400), (-32603, 200)] {
+        let asked = asking(&other, without_session(5, "log"));
+        let id = server.next().await.unwrap()["id"].clone();
+        let error = json!({"code": code, "message": "no"});
+        server
+            .say(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+            .await;
+        let mut refused = asked.await.unwrap();
+        assert_eq!(refused.status, status);
+        let refused = refused.message().await.unwrap();
+        assert_eq!((&refused["id"], &refused["error"]), (&json!(5), &error));
+    }
+}
+
+/// Sends a message while the server is being asked.
+fn asking(client: &Client, message: Value) -> tokio::task::JoinHandle<http_client::Answer> {
+    let client = client.like();
+    tokio::spawn(async move { client.post(&message).await })
 }
 
 #[tokio::test]

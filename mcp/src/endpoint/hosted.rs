@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use super::headers::{accepts, is_revision, mismatch};
 use super::reply::{self, Body, BoxError, Read};
 use super::session::{Asked, NotAsked, Session};
+use super::status;
 use super::streams::Reader;
 use super::unguessable::random_name;
 use crate::gateway::message::{Message, parse};
@@ -34,6 +35,8 @@ const MAX_SESSIONS: usize = 64;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Time between two signs of life in a stream without events.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+/// Time for a request without a session to be refused by its status.
+const FIRST: Duration = Duration::from_secs(10);
 /// Time for the servers to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The first revision whose clients understand an event without a message.
@@ -45,9 +48,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// JSON-RPC's codes, and those of the protocol.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
+const INVALID_PARAMS: i32 = -32602;
 const REFUSED: i32 = -32000;
 const NO_SESSION: i32 = -32001;
-const HEADER_MISMATCH: i32 = -32001;
+const HEADER_MISMATCH: i32 = -32020;
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a server for a conversation whose client is at the other end of these pipes, until both have
@@ -123,19 +127,23 @@ impl Hosted {
         }
         drop(json);
         let meaning = Meaning::read(&text, &Parameters::default());
-        let is_opening = meaning.is("initialize");
-        let is_without = !is_opening
-            && !headers.contains_key(SESSION)
-            && meaning
-                .revision
-                .as_deref()
-                .is_some_and(|one| one >= WITHOUT_SESSIONS);
+        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
+        let named = meaning.revision.as_deref().map(str::as_bytes);
+        let is_modern = named.or(revision) >= Some(WITHOUT_SESSIONS.as_bytes());
+        // An older client may begin a session whatever its headers say.
+        let is_opening = meaning.is("initialize") && (named.is_none() || !is_modern);
+        let is_without = is_modern && !is_opening && !headers.contains_key(SESSION);
         let mut opened = None;
         let session = if is_opening {
             let (id, session) = self.open().await?;
             opened = Some(id);
             session
         } else if is_without {
+            if named.is_none() && meaning.request_id().is_some() {
+                let text = "each request must name its revision under _meta, as its header does";
+                let (status, id) = (StatusCode::BAD_REQUEST, meaning.request_id());
+                return Err(Box::new(reply::error(status, INVALID_PARAMS, text, id)));
+            }
             if let Some(name) = mismatch(headers, &meaning) {
                 let text = format!("the header {name} does not say the same as the message");
                 let (status, id) = (StatusCode::BAD_REQUEST, meaning.request_id());
@@ -153,7 +161,6 @@ impl Hosted {
                 Err(self.lost(headers))
             };
         }
-        let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
         let may_resume =
             !is_without && revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
         let asked = session.ask(&text, is_without, may_resume).await;
@@ -165,7 +172,11 @@ impl Hosted {
             let id = meaning.request_id();
             Box::new(reply::error(status, code, problem.text(), id))
         })?;
-        let mut answer = stream_of(Source::Asked(asked));
+        let mut source = Source::Asked(None, asked);
+        if is_without && let Some(refusal) = source.refusal().await {
+            return Ok(refusal);
+        }
+        let mut answer = stream_of(source);
         if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
             answer.headers_mut().insert(SESSION, id);
         }
@@ -180,10 +191,9 @@ impl Hosted {
             false => self.shared().await,
         };
         let asked = session.ask_long().ok_or_else(|| self.lost(headers))?;
-        if !session.tell_long(body).await {
-            return Err(self.lost(headers));
-        }
-        Ok(stream_of(Source::Asked(asked)))
+        // The server may answer before it has all, and then waits until its answer is read.
+        let telling = Box::pin(async move { session.tell_long(body).await });
+        Ok(stream_of(Source::Telling(asked, Some(telling))))
     }
 
     async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
@@ -220,10 +230,8 @@ impl Hosted {
             let text = "the header MCP-Protocol-Version names no revision";
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
         }
-        let session = id
-            .to_str()
-            .ok()
-            .and_then(|id| self.sessions().get(id).cloned());
+        let id = id.to_str().ok();
+        let session = id.and_then(|id| self.sessions().get(id).cloned());
         match session {
             Some(session) if !session.is_over().await => Ok(session),
             _ => Err(self.lost(headers)),
@@ -316,16 +324,51 @@ fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
     Box::new(reply::error(status, code, text, None))
 }
 
+type Telling = Pin<Box<dyn Future<Output = bool> + Send>>;
+
 /// The source of an answer's events.
 enum Source {
-    Asked(Asked),
+    /// An answer, of which the first event may have been read.
+    Asked(Option<Bytes>, Asked),
+    /// The answer to a message that is still on its way.
+    Telling(Asked, Option<Telling>),
     Reader(Reader),
 }
 
 impl Source {
+    /// The answer to a request that the server refuses before it says anything else.
+    async fn refusal(&mut self) -> Option<Response<Body>> {
+        let Ok(event) = timeout(FIRST, self.next()).await else {
+            return None;
+        };
+        let event = event?;
+        let refused = status::refusal(&event);
+        if let Self::Asked(first, _) = self {
+            *first = Some(event);
+        }
+        refused.map(|(status, message)| reply::json(status, message))
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         match self {
-            Self::Asked(asked) => asked.next().await,
+            Self::Asked(first, asked) => match first.take() {
+                Some(first) => Some(first),
+                None => asked.next().await,
+            },
+            Self::Telling(asked, telling) => loop {
+                let Some(told) = telling else {
+                    return asked.next().await;
+                };
+                tokio::select! {
+                    event = asked.next() => return event,
+                    is_told = told => {
+                        if !is_told {
+                            return None;
+                        }
+                        *telling = None;
+                    }
+                }
+            },
             Self::Reader(reader) => reader.next().await,
         }
     }

@@ -26,11 +26,32 @@ pub(super) struct Session {
     streams: Arc<Streams>,
     routes: Routes,
     /// `None` once the session has ended.
-    to_server: tokio::sync::Mutex<Option<DuplexStream>>,
+    to_server: tokio::sync::Mutex<Option<Pipe>>,
     gateway: Arc<McpGateway>,
     /// Number of requests that were renamed.
     renamed: AtomicU64,
     used: Mutex<Instant>,
+}
+
+/// The pipe to a server.
+struct Pipe {
+    pipe: DuplexStream,
+    /// True if a message was not written to its end, since its client has gone.
+    is_cut: bool,
+}
+
+impl Pipe {
+    /// Writes a piece of a message, of which a line feed is the last.
+    async fn write(&mut self, piece: &[u8], is_first: bool) -> bool {
+        // A message that broke off is not JSON, and must not run into the next.
+        if is_first && self.is_cut && self.pipe.write_all(b"\n").await.is_err() {
+            return false;
+        }
+        self.is_cut = true;
+        let is_written = self.pipe.write_all(piece).await.is_ok();
+        self.is_cut = !piece.ends_with(b"\n");
+        is_written
+    }
 }
 
 /// A request that the server has got.
@@ -70,7 +91,10 @@ impl Session {
         let session = Arc::new(Self {
             streams: Arc::new(Streams::new(gateway.max_message)),
             routes: Routes::default(),
-            to_server: tokio::sync::Mutex::new(Some(to_server)),
+            to_server: tokio::sync::Mutex::new(Some(Pipe {
+                pipe: to_server,
+                is_cut: false,
+            })),
             gateway,
             renamed: AtomicU64::new(0),
             used: Mutex::new(Instant::now()),
@@ -168,7 +192,7 @@ impl Session {
         line.push(b'\n');
         let mut to_server = self.to_server.lock().await;
         match to_server.as_mut() {
-            Some(pipe) => pipe.write_all(&line).await.is_ok(),
+            Some(pipe) => pipe.write(&line, true).await,
             None => false,
         }
     }
@@ -180,6 +204,7 @@ impl Session {
         let Some(pipe) = to_server.as_mut() else {
             return false;
         };
+        let mut is_first = true;
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { break };
             let mut bytes = frame.into_data().unwrap_or_default().to_vec();
@@ -188,12 +213,11 @@ impl Session {
                     *byte = b' ';
                 }
             }
-            if pipe.write_all(&bytes).await.is_err() {
+            if !pipe.write(&bytes, std::mem::take(&mut is_first)).await {
                 return false;
             }
         }
-        // One that broke off is not JSON, and must not run into the next.
-        pipe.write_all(b"\n").await.is_ok()
+        pipe.write(b"\n", is_first).await
     }
 
     /// Sends a request to the server. Without a session, ids and progress tokens mean something to one

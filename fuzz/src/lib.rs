@@ -18,6 +18,8 @@ mod hint;
 mod key;
 mod laws;
 mod mcp;
+mod mcp_events;
+mod mcp_http;
 mod preview;
 mod reader;
 mod replay;
@@ -29,13 +31,15 @@ mod splitter;
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("anthropic", formats::anthropic),
     ("body", body::body),
     ("gemini", formats::gemini),
     ("hint", hint::hint),
     ("key", key::key),
     ("mcp", mcp::mcp),
+    ("mcp_events", mcp_events::mcp_events),
+    ("mcp_http", mcp_http::mcp_http),
     ("openai_chat", formats::openai_chat),
     ("preview", preview::preview),
     ("reader", reader::reader),

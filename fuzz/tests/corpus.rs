@@ -49,5 +49,5 @@ macro_rules! targets {
 }
 
 targets! {
-    anthropic body gemini hint key mcp openai_chat preview reader replay responses schema settings_file splitter
+    anthropic body gemini hint key mcp mcp_events mcp_http openai_chat preview reader replay responses schema settings_file splitter
 }

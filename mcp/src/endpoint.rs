@@ -2,7 +2,7 @@
 
 mod access;
 mod clients;
-mod events;
+pub(crate) mod events;
 mod headers;
 mod hosted;
 mod login;

@@ -1,0 +1,4 @@
+//! The target `mcp_events` with libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| offcut_fuzz::run("mcp_events", data));

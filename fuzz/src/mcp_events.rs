@@ -1,0 +1,116 @@
+//! Server-sent events of MCP servers: both readers find the messages that the specification says, wherever
+//! the stream is cut, and a stream passes byte for byte.
+
+use offcut_mcp::fuzzing::{events, message, messages, with_message};
+
+/// A maximum that no input reaches.
+const MAX: usize = 1 << 30;
+
+/// The first byte is a maximum length; the second is the number of bytes that follow with the lengths of
+/// chunks; the rest is the stream.
+pub(crate) fn mcp_events(data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(read(data));
+}
+
+async fn read(data: &[u8]) {
+    let [max, cuts, rest @ ..] = data else { return };
+    let (cuts, stream) = rest.split_at(usize::from(*cuts % 16).min(rest.len()));
+    let (mut chunks, mut left) = (Vec::new(), stream);
+    for cut in cuts {
+        let (chunk, after) = left.split_at(usize::from(*cut).min(left.len()));
+        chunks.push(chunk);
+        left = after;
+    }
+    chunks.push(left);
+    let expected = specified(stream);
+
+    let found = messages(&chunks, MAX).await.unwrap();
+    // A line break between two lines of a message has become a space.
+    let lines = |message: &Vec<u8>| -> Vec<u8> {
+        let bytes = message.iter();
+        bytes
+            .map(|byte| if *byte == b'\n' { b' ' } else { *byte })
+            .collect()
+    };
+    let all: Vec<Vec<u8>> = found.iter().map(|(message, _)| message.clone()).collect();
+    assert_eq!(all, expected.iter().map(lines).collect::<Vec<_>>());
+    let max = usize::from(*max);
+    for (message, is_whole) in messages(&chunks, max).await.unwrap() {
+        assert!(!is_whole || message.len() <= max, "it is over the maximum");
+    }
+
+    let mut found = Vec::new();
+    let mut passed = Vec::new();
+    for (bytes, is_event) in events(&chunks, MAX).await.unwrap() {
+        passed.extend_from_slice(&bytes);
+        let Some(said) = message(&bytes).filter(|_| is_event) else {
+            continue;
+        };
+        let new = with_message(&bytes, "{\r\n\"new\": 1}");
+        assert_eq!(message(&new).unwrap(), b"{  \"new\": 1}");
+        assert_eq!(others(&new), others(&bytes), "its other lines stay");
+        found.push(said);
+    }
+    assert_eq!(found, expected);
+    assert_eq!(passed, stream);
+    let pieces = events(&chunks, max).await.unwrap();
+    let passed: Vec<u8> = pieces.into_iter().flat_map(|(bytes, _)| bytes).collect();
+    assert_eq!(passed, stream);
+}
+
+/// The lines of a stream, without the last one if it has no end.
+fn lines(stream: &[u8]) -> Vec<Vec<u8>> {
+    let (mut all, mut line, mut is_after_return) = (Vec::new(), Vec::new(), false);
+    for byte in stream {
+        match byte {
+            b'\n' if is_after_return => {}
+            b'\n' | b'\r' => all.push(std::mem::take(&mut line)),
+            _ => line.push(*byte),
+        }
+        is_after_return = *byte == b'\r';
+    }
+    all
+}
+
+/// The name and the value of a line.
+fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    match line.iter().position(|byte| *byte == b':') {
+        None => (line, b""),
+        Some(at) => {
+            let value = &line[at + 1..];
+            (&line[..at], value.strip_prefix(b" ").unwrap_or(value))
+        }
+    }
+}
+
+/// The messages of a stream as the HTML standard reads it. Its mark of byte order is not read.
+fn specified(stream: &[u8]) -> Vec<Vec<u8>> {
+    let (mut all, mut data, mut kind) = (Vec::new(), Vec::new(), Vec::new());
+    for line in lines(stream) {
+        match field(&line) {
+            (b"data", value) => {
+                data.extend_from_slice(value);
+                data.push(b'\n');
+            }
+            (b"event", value) => kind = value.to_vec(),
+            _ if line.is_empty() => {
+                let mut said: Vec<u8> = std::mem::take(&mut data);
+                said.pop();
+                let kind = std::mem::take(&mut kind);
+                // An empty message is no message of MCP's.
+                if !said.is_empty() && (kind.is_empty() || kind == b"message") {
+                    all.push(said);
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The lines of an event that are not its message's.
+fn others(event: &[u8]) -> Vec<Vec<u8>> {
+    let lines = lines(event).into_iter();
+    lines.filter(|line| field(line).0 != b"data").collect()
+}

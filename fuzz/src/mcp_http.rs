@@ -1,0 +1,161 @@
+//! MCP over HTTP: whatever a client or a server writes to its connection, the other one gets an answer of
+//! HTTP, and the endpoint goes on.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use offcut::ToolReduction;
+use offcut::backend::Memory;
+use offcut_mcp::{Conversation, McpEndpoint, McpGateway, Remote, run};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+/// A request that any server answers.
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log"}}"#;
+/// Time for the bytes that follow the head of an answer; a stream may stay open.
+const REST: Duration = Duration::from_millis(20);
+/// Time for the head of an answer.
+const HEAD: Duration = Duration::from_secs(20);
+
+/// The first byte says who writes the rest: a client to an endpoint in front of a server over pipes, or a
+/// server over HTTP in answer to a client's call.
+pub(crate) fn mcp_http(data: &[u8]) {
+    let Some((side, bytes)) = data.split_first() else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        if *side == b'<' {
+            answered(bytes.to_vec()).await;
+        } else {
+            asked(bytes).await;
+        }
+    });
+}
+
+fn gateway() -> Arc<McpGateway> {
+    static REDUCTION: OnceLock<ToolReduction> = OnceLock::new();
+    let new = || ToolReduction::recommended(Memory::new()).build().unwrap();
+    let reduction = REDUCTION.get_or_init(new).clone();
+    Arc::new(
+        McpGateway::new(reduction)
+            .resource_links()
+            .max_message(10_000),
+    )
+}
+
+/// Sends a request, and returns what comes back.
+async fn exchange(address: SocketAddr, request: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    read(stream).await
+}
+
+/// Reads until nothing more comes.
+async fn read(mut stream: TcpStream) -> Vec<u8> {
+    let (mut answer, mut time) = (Vec::new(), HEAD);
+    while let Ok(Ok(1..)) = timeout(time, stream.read_buf(&mut answer)).await {
+        time = REST;
+    }
+    answer
+}
+
+fn post(host: SocketAddr, message: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: ping\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{message}",
+        message.len()
+    )
+}
+
+async fn listen(endpoint: McpEndpoint) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(endpoint.serve(listener, std::future::pending()));
+    address
+}
+
+/// Lets a client write these bytes.
+async fn asked(bytes: &[u8]) {
+    let endpoint = McpEndpoint::hosting(gateway(), serve);
+    let address = listen(endpoint.allow_host("h")).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // An endpoint that has had enough may have closed the connection.
+    _ = stream.write_all(bytes).await;
+    let answer = if bytes.len().is_multiple_of(2) {
+        _ = timeout(REST, stream.readable()).await;
+        _ = stream.shutdown().await;
+        read(stream).await
+    } else {
+        // The client goes without waiting.
+        Vec::new()
+    };
+    assert!(
+        answer.is_empty() || answer.starts_with(b"HTTP/1."),
+        "it is not an answer: {}",
+        String::from_utf8_lossy(&answer)
+    );
+    // Others are served as if nothing had been.
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let answer = exchange(address, &post(address, ping)).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.contains(r#""id":"p""#) && answer.contains("200 OK"),
+        "{answer}"
+    );
+}
+
+/// Runs a server over pipes that answers each request.
+async fn serve(conversation: Conversation, client: (DuplexStream, DuplexStream)) {
+    let (to_server, server_in) = duplex(4096);
+    let (mut server_out, from_server) = duplex(4096);
+    let server = async move {
+        let mut lines = BufReader::new(server_in).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            // What was not read may be anything.
+            let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+                continue;
+            };
+            if let (Some(id), Some(_)) = (message.get("id"), message.get("method")) {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+                if server_out
+                    .write_all(format!("{answer}\n").as_bytes())
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        }
+    };
+    _ = tokio::join!(run(&conversation, client, (from_server, to_server)), server);
+}
+
+/// Lets a server write these bytes in answer to a call.
+async fn answered(bytes: Vec<u8>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let bytes = bytes.clone();
+            tokio::spawn(async move {
+                let mut request = vec![0; 4096];
+                _ = stream.read(&mut request).await;
+                _ = stream.write_all(&bytes).await;
+                _ = stream.shutdown().await;
+            });
+        }
+    });
+    let remote = Remote::new(&url).unwrap();
+    let address = listen(McpEndpoint::before(gateway(), remote).unwrap()).await;
+    let answer = exchange(address, &post(address, CALL)).await;
+    assert!(
+        answer.starts_with(b"HTTP/1.1 "),
+        "the client got no answer: {}",
+        String::from_utf8_lossy(&answer)
+    );
+}

@@ -98,7 +98,7 @@ fn specified(stream: &[u8]) -> Vec<Vec<u8>> {
                 let mut said: Vec<u8> = std::mem::take(&mut data);
                 said.pop();
                 let kind = std::mem::take(&mut kind);
-                // An empty message is no message of MCP's.
+                // MCP has no empty messages.
                 if !said.is_empty() && (kind.is_empty() || kind == b"message") {
                     all.push(said);
                 }

@@ -116,7 +116,7 @@ async fn serve(conversation: Conversation, client: (DuplexStream, DuplexStream))
     let server = async move {
         let mut lines = BufReader::new(server_in).split(b'\n');
         while let Ok(Some(line)) = lines.next_segment().await {
-            // What was not read may be anything.
+            // A message that was not read may be anything.
             let Ok(message) = serde_json::from_slice::<Value>(&line) else {
                 continue;
             };

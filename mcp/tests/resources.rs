@@ -186,7 +186,7 @@ async fn m6_only_what_this_session_has_stored_can_be_read() {
         let said = refused["error"]["message"].as_str().unwrap();
         assert!(!said.is_empty() && said.len() < LIMIT, "{said}");
     }
-    // What is not ours is for the server, which sees it as it is.
+    // All others are for the server, which sees them as they are.
     for other in [
         "file:///etc/passwd",
         "offcut://other/x",

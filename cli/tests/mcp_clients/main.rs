@@ -5,6 +5,7 @@
 
 mod conformance;
 mod listening;
+mod schemas;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -165,29 +166,17 @@ fn the_python_client_sees_the_same_results() {
     compare(&[python.to_str().unwrap(), script, "-"]);
 }
 
-#[test]
-#[ignore = "needs scripts/mcp-clients"]
-fn the_inspectors_command_line_sees_the_same_results() {
+/// Compares what the inspector's command line sees of two servers, of which the first has the gateway before it.
+fn inspect(wrapped: &[&str], bare: &[&str], home: &Path) {
     let inspector = installed().join("node_modules/.bin/mcp-inspector");
-    let server = installed().join("node_modules/.bin/mcp-server-everything");
-    let home = tempfile::tempdir().unwrap();
-    let inspect = |words: &[&str], asked: &[&str]| {
+    let inspect = |server: &[&str], asked: &[&str]| {
         let mut command = Command::new(&inspector);
-        command
-            .arg("--cli")
-            .args(words)
-            .arg(&server)
-            .arg("stdio")
-            .args(asked);
-        let output = command.env("OFFCUT_HOME", home.path()).output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        command.arg("--cli").args(server).args(asked);
+        let output = command.env("OFFCUT_HOME", home).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let gateway = [env!("CARGO_BIN_EXE_offcut"), "mcp", "--"];
     let sum = [
         "--method",
         "tools/call",
@@ -198,12 +187,28 @@ fn the_inspectors_command_line_sees_the_same_results() {
         "--tool-arg",
         "b=2",
     ];
-    assert_eq!(inspect(&gateway, &sum), inspect(&[], &sum));
+    assert_eq!(inspect(wrapped, &sum), inspect(bare, &sum));
     let list = ["--method", "tools/list"];
-    let (mut wrapped, bare) = (inspect(&gateway, &list), inspect(&[], &list));
-    let reader = wrapped["tools"].as_array_mut().unwrap().pop().unwrap();
+    let (mut listed, bare) = (inspect(wrapped, &list), inspect(bare, &list));
+    let reader = listed["tools"].as_array_mut().unwrap().pop().unwrap();
     assert_eq!(reader["name"], "read_stored_result");
-    assert_eq!(wrapped, bare);
+    assert_eq!(listed, bare);
+}
+
+#[test]
+#[ignore = "needs scripts/mcp-clients"]
+fn the_inspectors_command_line_sees_the_same_results() {
+    let server = installed().join("node_modules/.bin/mcp-server-everything");
+    let stdio = [server.to_str().unwrap(), "stdio"];
+    let home = tempfile::tempdir().unwrap();
+    let gateway = [&[env!("CARGO_BIN_EXE_offcut"), "mcp", "--"], &stdio[..]].concat();
+    inspect(&gateway, &stdio, home.path());
+    let http = HttpServer::start();
+    let bare = [&*http.url, "--transport", "http"];
+    for server in [vec!["--url", &*http.url], [&["--"], &stdio[..]].concat()] {
+        let gateway = Listening::start(&server, home.path());
+        inspect(&[&gateway.url, "--transport", "http"], &bare, home.path());
+    }
 }
 
 #[test]

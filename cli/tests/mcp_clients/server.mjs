@@ -96,6 +96,19 @@ const tools = {
     return [text("Reconnection test completed successfully.")];
   }],
   test_long_text: [none, () => [text("a line of a log\n".repeat(10_000))]],
+  test_long_table: [none, () => {
+    const rows = Array.from({ length: 2000 }, (_, n) => ({ n, name: `row ${n} of the table` }));
+    const structuredContent = { total: rows.length, rows };
+    return { content: [text(JSON.stringify(structuredContent))], structuredContent };
+  }, {
+    type: "object",
+    properties: {
+      total: { type: "integer" },
+      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, name: { type: "string" } }, required: ["n", "name"] } },
+    },
+    required: ["total", "rows"],
+    additionalProperties: false,
+  }],
   json_schema_2020_12_tool: [{
     $schema: "https://json-schema.org/draft/2020-12/schema",
     type: "object",
@@ -139,14 +152,15 @@ function server() {
     { capabilities: { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} } },
   );
   const on = (schema, answer) => server.setRequestHandler(types[`${schema}RequestSchema`], answer);
-  on("ListTools", () => ({ tools: Object.entries(tools).map(([name, [inputSchema]]) => ({ name, description: name, inputSchema })) }));
+  on("ListTools", () => ({ tools: Object.entries(tools).map(([name, [inputSchema, , outputSchema]]) => ({ name, description: name, inputSchema, outputSchema })) }));
   on("CallTool", async ({ params }, extra) => {
     const tool = tools[params.name];
     if (!tool) {
       throw new types.McpError(types.ErrorCode.InvalidParams, "no such tool");
     }
     try {
-      return { content: await tool[1](params.arguments ?? {}, extra) };
+      const made = await tool[1](params.arguments ?? {}, extra);
+      return Array.isArray(made) ? { content: made } : made;
     } catch (error) {
       return { content: [text(error.message)], isError: true };
     }

@@ -1,8 +1,9 @@
 //! Claude Code with an MCP server after `offcut mcp`, and without any hook.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use offcut::hint::Hint;
 use offcut_testkit::ShownResult;
@@ -15,7 +16,42 @@ use crate::session::{Client, Offcut, run, write};
 use super::ClaudeCode;
 
 /// Claude Code whose server `probe` runs in the gateway.
-struct WithGateway(ClaudeCode);
+struct WithGateway(ClaudeCode, Way);
+
+/// The way to the gateway.
+enum Way {
+    /// Its command is in the settings.
+    Command,
+    /// Its URL is in the settings, and it runs.
+    Url(Mutex<Option<Running>>),
+    /// `offcut install` puts its command before the server's.
+    Installed,
+}
+
+/// A process that ends with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Starts the gateway with clients over HTTP. Returns its URL.
+fn listen(home: &Path, server: &[PathBuf; 2]) -> (Running, String) {
+    let mut gateway = Command::new(env!("CARGO_BIN_EXE_offcut"));
+    gateway.args(["mcp", "--listen", "127.0.0.1:0", "--"]);
+    gateway
+        .args(server)
+        .env("HOME", home)
+        .env_remove("OFFCUT_HOME");
+    let mut gateway = gateway.stdout(Stdio::piped()).spawn().unwrap();
+    let mut url = String::new();
+    let stdout = gateway.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut url).unwrap();
+    (Running(gateway), url.trim().to_owned())
+}
 
 impl Tools for WithGateway {
     fn shell(&self, command: &str) -> Call {
@@ -53,12 +89,35 @@ impl Client for WithGateway {
     }
 
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
-        let gateway = env!("CARGO_BIN_EXE_offcut");
-        let server = json!({"command": gateway, "args": ["mcp", "--", mcp[0], mcp[1]]});
+        let bare = json!({"type": "stdio", "command": mcp[0], "args": [mcp[1]]});
+        let server = match &self.1 {
+            Way::Command => {
+                let gateway = env!("CARGO_BIN_EXE_offcut");
+                json!({"command": gateway, "args": ["mcp", "--", mcp[0], mcp[1]]})
+            }
+            Way::Url(running) => {
+                let (gateway, url) = listen(home, mcp);
+                *running.lock().unwrap() = Some(gateway);
+                json!({"type": "http", "url": url})
+            }
+            Way::Installed => {
+                let user = json!({"mcpServers": {"probe": bare}});
+                write(&home.join(".claude.json"), &user);
+                write(&home.join("mcp.json"), &json!({"mcpServers": {}}));
+                return;
+            }
+        };
         write(
             &home.join("mcp.json"),
             &json!({"mcpServers": {"probe": server}}),
         );
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        match self.1 {
+            Way::Installed => &["--mcp-servers"],
+            _ => &[],
+        }
     }
 
     fn start(&self, command: &mut Command, home: &Path, url: &str) {
@@ -101,14 +160,27 @@ fn hint(text: &str) -> Option<Hint> {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_reads_results_of_a_server_behind_the_gateway() {
-    let session = run(
-        &WithGateway(ClaudeCode {
-            rules: None,
-            shell_lines: false,
-        }),
-        Offcut::Absent,
-        script,
-    );
+    claude_code_reads_results(Way::Command, Offcut::Absent);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_reads_results_over_http() {
+    claude_code_reads_results(Way::Url(Mutex::default()), Offcut::Absent);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_reads_results_of_a_server_that_install_has_wrapped() {
+    claude_code_reads_results(Way::Installed, Offcut::Installed);
+}
+
+fn claude_code_reads_results(way: Way, offcut: Offcut) {
+    let client = ClaudeCode {
+        rules: None,
+        shell_lines: false,
+    };
+    let session = run(&WithGateway(client, way), offcut, script);
     assert_eq!(session.code, Some(0));
     let [rows, row, table, cell] = &session.rounds[..] else {
         panic!("{:#?}", session.rounds);

@@ -303,6 +303,13 @@ async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
         (&refused["id"], &refused["error"]["code"]),
         (&json!(4), &json!(-32602))
     );
+    other.set("mcp-method", "initialize");
+    other.unset("mcp-name");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    let opening = request(4, "initialize", &json!({"_meta": meta}));
+    assert_eq!(other.post(&opening).await.status, 404);
+    other.set("mcp-method", "tools/call");
+    other.set("mcp-name", "log");
     // A refusal that comes at once has a status.
     for (code, status) in [(-32601, 404), (-32602, 400), (-32603, 200)] {
         let asked = asking(&other, without_session(5, "log"));

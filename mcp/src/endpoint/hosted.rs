@@ -16,7 +16,7 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::headers::{accepts, is_revision, mismatch};
+use super::headers::{accepts, is_revision, problem};
 use super::reply::{self, Body, BoxError, Read};
 use super::session::{Asked, NotAsked, Session};
 use super::status;
@@ -48,10 +48,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// JSON-RPC's codes, and those of the protocol.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
-const INVALID_PARAMS: i32 = -32602;
 const REFUSED: i32 = -32000;
 const NO_SESSION: i32 = -32001;
-const HEADER_MISMATCH: i32 = -32020;
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a server for a conversation whose client is at the other end of these pipes, until both have
@@ -139,15 +137,9 @@ impl Hosted {
             opened = Some(id);
             session
         } else if is_without {
-            if named.is_none() && meaning.request_id().is_some() {
-                let text = "each request must name its revision under _meta, as its header does";
-                let (status, id) = (StatusCode::BAD_REQUEST, meaning.request_id());
-                return Err(Box::new(reply::error(status, INVALID_PARAMS, text, id)));
-            }
-            if let Some(name) = mismatch(headers, &meaning) {
-                let text = format!("the header {name} does not say the same as the message");
-                let (status, id) = (StatusCode::BAD_REQUEST, meaning.request_id());
-                return Err(Box::new(reply::error(status, HEADER_MISMATCH, &text, id)));
+            if let Some((status, code, text)) = problem(headers, &meaning) {
+                let id = meaning.request_id();
+                return Err(Box::new(reply::error(status, code, &text, id)));
             }
             self.shared().await
         } else {

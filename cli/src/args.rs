@@ -108,7 +108,7 @@ pub(crate) enum Command {
     Reduce(Conversation),
     Read(Read),
     Sweep(Sweep),
-    /// Sweep the store of the user's hooks. Hooks start this command.
+    /// Sweep the user's store. Hooks and servers start this command.
     #[command(hide = true)]
     Tidy,
     /// Show what a store holds.

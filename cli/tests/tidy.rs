@@ -1,4 +1,5 @@
-//! The sweep that hooks start: what no transcript of an agent names goes after a month.
+//! The sweep that hooks and servers start: what no transcript of an agent names goes after a month, unless it is of a
+//! conversation that has passed through a server since.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +9,9 @@
     reason = "helpers are shared"
 )]
 
+#[cfg(all(feature = "serve", unix))]
+#[path = "support/serving.rs"]
+mod serving;
 mod support;
 
 use std::fs::{self, File};
@@ -181,4 +185,75 @@ fn old_requests_leave_the_servers_journal() {
     assert_eq!(count(), 4);
     user.run(&["tidy"], "");
     assert_eq!((user.log().as_str(), count()), ("", 2));
+}
+
+/// All files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+#[cfg(all(feature = "serve", unix))]
+#[test]
+fn a_server_starts_sweeps_that_keep_what_its_conversations_name() {
+    let user = serving::User::new();
+    let provider = serving::answering("200 OK", "{}".to_owned());
+    let server = serving::Serving::on_loopback(&provider, &user);
+    let stored = || files(&user.path("store/serve"));
+    (1..=3).for_each(|n| server.call_of("recent", n));
+    let recent = stored();
+    (1..=3).for_each(|n| server.call_of("old", n));
+    let mut old = stored();
+    old.retain(|path| !recent.contains(path));
+    // Three results and the records of three decisions.
+    assert_eq!((recent.len(), old.len()), (6, 6), "{recent:?} {old:?}");
+    // Its journal is written.
+    server.stop();
+    recent
+        .iter()
+        .chain(&old)
+        .for_each(|path| make_older(path, 90));
+    let journal = user.path("served.jsonl");
+    let rows = fs::read_to_string(&journal).unwrap();
+    let conversation = old[0].strip_prefix(user.path("store")).unwrap();
+    let conversation = conversation.iter().nth(1).unwrap().to_str().unwrap();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let before = now.unwrap().as_secs() - 31 * DAY.as_secs();
+    let rows = rows.lines().map(|row| {
+        let mut row: serde_json::Value = serde_json::from_str(row).unwrap();
+        if row["conversation"].as_str().unwrap().contains(conversation) {
+            row["time"] = before.into();
+        }
+        format!("{row}\n")
+    });
+    let rows: String = rows.collect();
+    fs::write(&journal, rows).unwrap();
+    // It began less than a day ago, so nothing was due.
+    make_older(&user.path("swept"), 2);
+
+    let server = serving::Serving::on_loopback(&provider, &user);
+    while old.iter().any(|path| path.exists()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Once it is over, the lease has been returned.
+    while user.path("store/swept").exists() && !files(&user.path("store/swept")).is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(recent.iter().all(|path| path.exists()), "{recent:?}");
+    server.call_of("recent", 3);
+    assert_eq!(
+        stored().iter().filter(|path| recent.contains(path)).count(),
+        6
+    );
+    assert!(!user.path("hook.log").exists());
+    server.stop();
 }

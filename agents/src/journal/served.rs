@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Row, bounded};
+use super::{MAX_NAME, Row, bounded};
 use crate::log;
 
 /// A request that passed through `offcut serve` or `offcut wrap`. All lengths are in bytes.
@@ -49,7 +49,7 @@ impl Served {
         Self {
             time: log::now(),
             upstream: bounded(upstream),
-            conversation: bounded(conversation),
+            conversation: end(conversation),
             outcome: bounded(outcome),
             replaced: 0,
             before: 0,
@@ -58,6 +58,12 @@ impl Served {
             after_fresh: 0,
         }
     }
+}
+
+/// The end of the prefix of a conversation, which names it, without what is too long.
+fn end(conversation: &str) -> String {
+    let start = conversation.len().saturating_sub(MAX_NAME);
+    conversation[conversation.ceil_char_boundary(start)..].to_owned()
 }
 
 impl Row for Served {

@@ -6,6 +6,7 @@ use offcut_gateway::Gateway;
 use tokio::net::TcpListener;
 use tracing::Level;
 
+use super::tidy;
 use crate::args::{self, serve};
 use crate::failure::{Failure, chain};
 use crate::replay::Prices;
@@ -67,6 +68,7 @@ fn allow_many_files() {
 /// Prepares the server.
 fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
     let (mut serve, reduction, origin) = prepared(args.config.as_deref(), args.backend.as_ref())?;
+    tidy::while_serving(&reduction);
     if let Some(listen) = args.listen {
         serve.listen = listen;
     }

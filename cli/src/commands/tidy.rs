@@ -1,8 +1,9 @@
-//! `offcut tidy`: sweeps the user's store, as a process of its own that a hook starts at most once a day.
+//! `offcut tidy`: sweeps the user's store, as a process of its own that hooks and servers start at most once a day.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use offcut::backend::Fs;
@@ -21,20 +22,52 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_AGE_DAYS: u32 = 30;
 /// Bytes that results may take up that no transcript names.
 const QUOTA: u64 = 10 << 30;
-/// Variable that switches sweeping by hooks off.
+/// Variable that switches these sweeps off.
 const OFF: &str = "OFFCUT_NO_SWEEP";
 
 /// Starts a sweep of the store of `home` unless there was one within a day. Does not wait for it.
-pub(super) fn start(home: &Home) -> io::Result<()> {
+pub(super) fn start(home: &Home) -> io::Result<Option<Child>> {
     if std::env::var_os(OFF).is_some_and(|value| !value.is_empty()) || !is_due(home)? {
-        return Ok(());
+        return Ok(None);
     }
     let mut tidy = Command::new(std::env::current_exe()?);
     tidy.arg("tidy").env("OFFCUT_HOME", home.path());
     tidy.stdin(Stdio::null()).stdout(Stdio::null());
     // The agent must not see it as a part of its hook.
-    tidy.stderr(Stdio::null()).current_dir("/").spawn()?;
-    Ok(())
+    tidy.stderr(Stdio::null())
+        .current_dir("/")
+        .spawn()
+        .map(Some)
+}
+
+/// Has sweeps started for as long as this process runs, if it stores in the user's own store.
+#[cfg(feature = "serve")]
+pub(super) fn while_serving(settings: &offcut::Settings) {
+    /// Time between two looks at the stamp, which other processes may have renewed.
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let store = settings.backend_url.as_ref();
+    let store = store.and_then(|url| std::path::absolute(url.directory()?).ok());
+    let Some(home) = Home::from_env().filter(|home| Some(home.store()) == store) else {
+        return;
+    };
+    let look = move || {
+        loop {
+            match start(&home) {
+                // Until it is waited for, it takes up a process number.
+                Ok(Some(mut sweep)) => _ = sweep.wait(),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "no sweep of the store starts"),
+            }
+            std::thread::sleep(HOUR);
+        }
+    };
+    // A thread that never ends does not keep the process from ending.
+    if let Err(error) = std::thread::Builder::new()
+        .name("sweeps".to_owned())
+        .spawn(look)
+    {
+        tracing::warn!(%error, "no sweep of the store will start");
+    }
 }
 
 /// Returns true if the last sweep was started more than a day ago, and notes that one is started now. A new
@@ -90,9 +123,10 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             .map_err(|error| Failure::new(chain(&error)))?;
         let folders = transcripts::folders(home)
             .map_err(|problem| Failure::new(format!("nothing was swept: {problem}")))?;
+        let live = served(home, now - max_age)?;
         let live = folders
             .iter()
-            .try_fold(Live::new(), Live::folder)
+            .try_fold(live, Live::folder)
             .map_err(|error| Failure::new(chain(&error)))?;
         let policy = SweepPolicy::new().max_age(max_age).quota_bytes(QUOTA);
         let report = runtime
@@ -106,9 +140,31 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             )));
         }
     }
-    let oldest = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let oldest = oldest.saturating_sub(max_age).as_secs();
+    let oldest = seconds(now - max_age);
     journal::sweep::<Served>(&home.served(), oldest)
         .and_then(|()| journal::sweep::<Entry>(&home.journal(), oldest))
         .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))
+}
+
+/// The conversations that have passed through servers since a time: no transcript has their hints, for clients of
+/// servers keep the originals.
+fn served(home: &Home, since: SystemTime) -> Result<Live, Failure> {
+    let rows: Vec<Served> = journal::read(&home.served()).map_err(|error| {
+        Failure::new(format!(
+            "nothing was swept: the journal can't be read: {error}"
+        ))
+    })?;
+    let since = seconds(since);
+    let recent = rows.iter().filter(|row| row.time >= since);
+    // Each is named by the prefix of what it has stored, which ends in that of its session.
+    let sessions =
+        recent.filter_map(|row| row.conversation.trim_end_matches('/').rsplit('/').next());
+    let sessions: BTreeSet<&str> = sessions.filter(|session| !session.is_empty()).collect();
+    Ok(sessions.into_iter().fold(Live::new(), Live::session))
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
 }

@@ -12,6 +12,7 @@ use offcut_gateway::Gateway;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::tidy;
 use crate::failure::{Failure, chain};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     serve.expose = false;
     // The agent keeps its connections for as long as it runs.
     serve.shutdown_seconds = 0;
+    tidy::while_serving(&reduction);
     let store = reduction
         .backend_url
         .as_ref()

@@ -94,6 +94,17 @@ impl User {
         let always = ["serve", "--config", text(&settings), "--log", "warn"];
         let mut command = command(&[&always, args].concat());
         command.env("OFFCUT_HOME", self.0.path());
+        // Its sweeps look for the transcripts of agents.
+        command.env("HOME", self.0.path());
+        for variable in [
+            "CLAUDE_CONFIG_DIR",
+            "CODEX_HOME",
+            "XDG_DATA_HOME",
+            "PI_CODING_AGENT_DIR",
+            "OFFCUT_NO_SWEEP",
+        ] {
+            command.env_remove(variable);
+        }
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();

@@ -240,6 +240,13 @@ async fn l8_a_process_that_knows_a_history_asks_for_one_record() {
         "{asked} requests for {records} records"
     );
     assert_eq!(store.writes(), writes);
+    // The same where nothing has been decided yet.
+    let (reads, short) = (store.reads(), round("call_1", "ls", "a"));
+    let session = one.session("short");
+    reduce(&session, &short).await;
+    let first = store.reads() - reads;
+    reduce(&session, &short).await;
+    assert_eq!((first, store.reads() - reads), (8, 9));
 }
 
 /// The variant that remembers nothing: it reads all records before each call.

@@ -2,6 +2,7 @@
 //! process can read from its beginning.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -27,6 +28,8 @@ pub struct Records {
     store: Arc<dyn Backend>,
     /// The keys without their numbers.
     stem: String,
+    /// True once the row has been read to its end.
+    is_known: AtomicBool,
 }
 
 /// A record that was read.
@@ -63,6 +66,7 @@ impl Records {
         Self {
             store,
             stem: format!("{prefix}{}/decided-{settings}-", Key::SWEPT),
+            is_known: AtomicBool::new(false),
         }
     }
 
@@ -78,13 +82,17 @@ impl Records {
         let mut records = Vec::new();
         // A process that meets a conversation for the first time expects several; one that knows it
         // expects none.
-        let mut at_once = if next == 0 { AT_ONCE } else { 1 };
+        let is_known = self.is_known.load(Ordering::Relaxed);
+        let mut at_once = if is_known { 1 } else { AT_ONCE };
         loop {
             let reads = (next..next + at_once).map(|number| self.read_one(number));
             for record in join_all(reads).await {
                 match record? {
                     Some(record) => records.push(record),
-                    None => return Ok(records),
+                    None => {
+                        self.is_known.store(true, Ordering::Relaxed);
+                        return Ok(records);
+                    }
                 }
             }
             (next, at_once) = (next + at_once, AT_ONCE);

@@ -11,6 +11,9 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 
+/// Number of bytes for which memory is reserved as soon as a body announces them.
+const RESERVED: u64 = 1024 * 1024;
+
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A body of a request or of a reply.
@@ -66,10 +69,12 @@ pub(crate) async fn read(
     max: usize,
     pause: Duration,
 ) -> Result<Read, ReadError> {
-    // A length that was announced and not sent costs nothing.
+    // Nothing is read of a body that is announced as too long.
     let announced = body.size_hint().exact();
     let is_known_too_long = announced.is_some_and(|length| length > max as u64);
-    let mut whole = Vec::new();
+    // Memory that is reserved and not written to costs nothing either, up to a limit.
+    let reserved = announced.map_or(0, |length| length.min(RESERVED));
+    let mut whole = Vec::with_capacity(usize::try_from(reserved).unwrap_or_default());
     while !is_known_too_long && whole.len() <= max {
         let Some(frame) = next(&mut body, pause).await? else {
             return Ok(Read::Whole(whole.into()));

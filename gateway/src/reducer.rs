@@ -191,6 +191,10 @@ impl Reducer {
         } else {
             (0..self.variants.len()).collect()
         };
+        if conversation.is_nameless() {
+            // Before the first call, there is nothing to decide, and nothing has been decided.
+            return Reduced::Unchanged;
+        }
         for variant in variants {
             let session = self.session(
                 &tenant,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
 use offcut_preview::text::lines::Position;
 use offcut_store::Location;
@@ -16,6 +17,8 @@ pub struct Prose {
     language: Language,
     /// In the order of [`Sentence::ALL`].
     sentences: Vec<Template>,
+    /// The lengths that [`longest`](Self::longest) gives if the reader's name is not long.
+    longest: OnceLock<(usize, usize)>,
 }
 
 /// An invalid template of a sentence.
@@ -65,13 +68,15 @@ impl Prose {
     }
 
     /// The built-in sentences of all languages, in today's wording and in former ones.
-    fn built_in() -> impl Iterator<Item = Self> {
-        Language::ALL.into_iter().flat_map(|language| {
-            let wordings = 0..=language.words().former.len();
-            wordings
-                .rev()
-                .map(move |wording| Self::in_wording(language, wording))
-        })
+    fn built_in() -> &'static [Self] {
+        static BUILT_IN: LazyLock<Vec<Prose>> = LazyLock::new(|| {
+            let of_language = |language: Language| {
+                let wordings = (0..=language.words().former.len()).rev();
+                wordings.map(move |wording| Prose::in_wording(language, wording))
+            };
+            Language::ALL.into_iter().flat_map(of_language).collect()
+        });
+        &BUILT_IN
     }
 
     fn in_wording(language: Language, wording: usize) -> Self {
@@ -81,6 +86,7 @@ impl Prose {
         Self {
             language,
             sentences: sentences.into(),
+            longest: OnceLock::new(),
         }
     }
 
@@ -105,7 +111,7 @@ impl Prose {
     /// language and wording. So hints in built-in sentences stay valid when templates are set or a
     /// later version changes a sentence.
     pub fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
-        say(self) == text || Self::built_in().any(|prose| say(&prose) == text)
+        say(self) == text || Self::built_in().iter().any(|prose| say(prose) == text)
     }
 
     /// The sentences for a hint of truncation or clearing.
@@ -165,15 +171,18 @@ impl Prose {
     /// Maximum length in bytes of a hint's sentences in any language, not counting locations, and
     /// the maximum number of times that they contain the location.
     pub fn longest(&self, reader: Option<&str>) -> (usize, usize) {
-        let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
-        (nowhere, somewhere - nowhere)
+        let measure = |reader: &str| {
+            let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
+            (nowhere, somewhere - nowhere)
+        };
+        match reader.filter(|reader| reader.len() > MAX_NAME) {
+            Some(reader) => measure(reader),
+            None => *self.longest.get_or_init(|| measure(&"x".repeat(MAX_NAME))),
+        }
     }
 
-    fn longest_at(&self, location: &str, reader: Option<&str>) -> usize {
+    fn longest_at(&self, location: &str, reader: &str) -> usize {
         let name = "x".repeat(MAX_NAME);
-        let reader = reader
-            .filter(|reader| reader.len() > MAX_NAME)
-            .unwrap_or(&name);
         let facts = Facts {
             tool: &name,
             reader: Some(reader),
@@ -184,8 +193,7 @@ impl Prose {
             line: u64::MAX,
             byte: u64::MAX,
         };
-        let built_in: Vec<Self> = Self::built_in().collect();
-        let lengths = built_in.iter().chain([self]).flat_map(|prose| {
+        let lengths = Self::built_in().iter().chain([self]).flat_map(|prose| {
             let hints = [Kind::Truncated, Kind::Cleared, Kind::Link]
                 .into_iter()
                 .flat_map(|kind| {

@@ -78,31 +78,41 @@ impl New<'_> {
 
     fn into_text(self) -> Option<String> {
         match self {
-            Self::Value(value) => Some(value.to_string()),
+            Self::Value(value) => spelled(&value),
             Self::Text(text) => scan(&text).is_ok().then_some(text),
             Self::Parts(mut parts, marks) => {
                 let last = parts.pop();
-                let mut items: Vec<String> = parts.iter().map(Value::to_string).collect();
-                items.extend(last.map(|last| match last {
-                    Value::Object(fields) => with_marks(&fields, &marks),
-                    other => other.to_string(),
-                }));
+                let mut items: Vec<String> = parts.iter().map(spelled).collect::<Option<_>>()?;
+                items.extend(match last {
+                    Some(Value::Object(fields)) => Some(with_marks(&fields, &marks)?),
+                    Some(other) => Some(spelled(&other)?),
+                    None => None,
+                });
                 Some(format!("[{}]", items.join(",")))
             }
         }
     }
 }
 
-fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> String {
-    let field = |(name, value): (&str, String)| format!("{}:{value}", Value::from(name));
+/// The JSON of a value, written several times as fast as by [`fmt::Display`](std::fmt::Display).
+fn spelled(value: &Value) -> Option<String> {
+    serde_json::to_string(value).ok()
+}
+
+fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> Option<String> {
     let own = fields
         .iter()
-        .map(|(name, value)| (name.as_str(), value.to_string()));
-    let marks = marks.iter().map(|(name, value)| (*name, value.to_string()));
-    format!(
-        "{{{}}}",
-        own.chain(marks).map(field).collect::<Vec<_>>().join(",")
-    )
+        .map(|(name, value)| Some((name.as_str(), spelled(value)?)));
+    let marks = marks
+        .iter()
+        .map(|(name, value)| Some((*name, value.to_string())));
+    let all = own.chain(marks);
+    let all = all.map(|field| {
+        let (name, value) = field?;
+        Some(format!("{}:{value}", Value::from(name)))
+    });
+    let all: Vec<String> = all.collect::<Option<_>>()?;
+    Some(format!("{{{}}}", all.join(",")))
 }
 
 /// Edits that no longer borrow from the message; `None` if one of them can't be made.

@@ -132,8 +132,9 @@ impl JsonText {
         self.spans.splice(values, moved);
         self.meanings
             .splice(first..first + gone, (0..come).map(|_| OnceLock::new()));
-        self.text
-            .replace_range(bytes.start as usize..bytes.end as usize, new);
+        // Written anew, since `replace_range` moves byte by byte.
+        let (before, after) = (bytes.start as usize, bytes.end as usize);
+        self.text = [&self.text[..before], new, &self.text[after..]].concat();
         Some(())
     }
 }

@@ -29,7 +29,7 @@ pub struct JsonText {
     pub(crate) text: String,
     pub(crate) spans: Vec<Span>,
     /// Meanings of the strings with escapes, filled in when they are first asked for.
-    pub(crate) meanings: Vec<OnceLock<Option<Box<str>>>>,
+    pub(crate) meanings: Vec<OnceLock<Option<String>>>,
     has_surrogates: bool,
     is_plain: OnceLock<bool>,
 }
@@ -102,8 +102,7 @@ impl JsonText {
             SpanKind::Plain => Some(inside()),
             SpanKind::Escaped => {
                 let cell = &self.meanings[self.spans[at].link as usize];
-                cell.get_or_init(|| unescape(inside()).map(Into::into))
-                    .as_deref()
+                cell.get_or_init(|| unescape(inside())).as_deref()
             }
             _ => None,
         }

@@ -149,7 +149,7 @@ fn h2_former_sentences_are_templates_and_are_recognized() {
         }
     }
     for former in Prose::built_in() {
-        for (n, text) in page(&former).into_iter().enumerate() {
+        for (n, text) in page(former).into_iter().enumerate() {
             for ours in [&today, &custom] {
                 assert!(ours.says(&text, |prose| page(prose)[n].clone()), "{text}");
             }
@@ -238,4 +238,44 @@ fn h1_values_with_placeholders_are_not_filled_in_again() {
         ..Facts::default()
     };
     assert_eq!(prose.of_hint(&hint, facts), "{{mime} {{}} }} in {bytes}");
+}
+
+#[test]
+fn h1_no_sentence_is_longer_than_the_longest_whatever_the_readers_name() {
+    let long = "é".repeat(MAX_NAME);
+    let templates = [(Sentence::Reader, "{location}, {reader}".to_owned())];
+    let custom = Prose::with(Language::English, &templates.into()).unwrap();
+    for prose in [
+        Prose::of(Language::English),
+        Prose::of(Language::Chinese),
+        custom,
+    ] {
+        // The second time, some of it is known already.
+        for reader in [
+            None,
+            Some("r"),
+            Some(long.as_str()),
+            None,
+            Some("r"),
+            Some(long.as_str()),
+        ] {
+            let facts = Facts {
+                tool: "grep",
+                reader,
+                parts: 2,
+                ..Facts::default()
+            };
+            let location = "/x/trunc/a";
+            let hint = Hint {
+                location: Some(Location::new(location)),
+                flags: ALL_FLAGS,
+                ..Hint::new(Kind::Truncated, 5)
+            };
+            let (longest, per_byte) = prose.longest(reader);
+            assert!(prose.of_hint(&hint, facts).len() <= longest + location.len() * per_byte);
+        }
+        let (other, own) = (prose.longest(None), prose.longest(Some(&long)));
+        assert_eq!(own.0 - other.0, long.len() - MAX_NAME);
+        assert_eq!(prose.longest(Some("r")), other);
+    }
 }

@@ -58,7 +58,7 @@ pub(crate) fn answer<B>(
         .and_then(|host| host.to_str().ok());
     // Checked even if other machines may connect: a web page elsewhere could have bound its name to
     // this address.
-    if !own::is_own_host(host.unwrap_or_default(), hosts) {
+    if !offcut_http::is_own_host(host.unwrap_or_default(), hosts) {
         return own::error(
             StatusCode::MISDIRECTED_REQUEST,
             "the page is for this machine: use 127.0.0.1, or add the name to `serve.hosts`",

@@ -13,10 +13,10 @@ use crate::client::{HttpClient, client};
 use crate::error::GatewayError;
 use crate::holdout::Group;
 use crate::metrics::{Metric, Metrics};
+use crate::own;
 use crate::settings::ServeSettings;
 use crate::upstream::Upstream;
 use crate::usage::{Scan, Usage, Watched};
-use crate::{forward, own};
 
 /// An answer that takes the place of the provider's.
 pub(crate) type Refusal = Box<Response<Body>>;
@@ -73,7 +73,7 @@ impl Sender {
         };
         self.count(upstream, response.status().as_u16());
         let (mut parts, body) = response.into_parts();
-        forward::strip(&mut parts.headers);
+        offcut_http::strip(&mut parts.headers);
         let scan = Scan::new(&parts.headers);
         let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
         let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));

@@ -195,7 +195,8 @@ impl Service {
                 "the request has more than one host",
             );
         }
-        if self.settings.listen.ip().is_loopback() && !own::is_own_host(host, &self.settings.hosts)
+        if self.settings.listen.ip().is_loopback()
+            && !offcut_http::is_own_host(host, &self.settings.hosts)
         {
             return refused(
                 StatusCode::MISDIRECTED_REQUEST,

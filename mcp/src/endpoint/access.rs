@@ -1,13 +1,12 @@
 //! The requests that an endpoint answers at all: those of this machine, or of those who were let in.
 
-use std::net::IpAddr;
-
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri};
+use offcut_http::{address, is_loopback};
 
 /// The hosts and origins that are let in.
 #[derive(Clone, Debug, Default)]
@@ -86,17 +85,6 @@ impl Access {
         }
         headers
     }
-}
-
-fn address(name: &str) -> Option<IpAddr> {
-    name.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
-}
-
-fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost") || address(name).is_some_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
@@ -104,31 +104,10 @@ fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
     all.into()
 }
 
-/// Headers that end with a connection, and those that the endpoint makes anew.
-const OWN: [HeaderName; 11] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::CONTENT_LENGTH,
-    header::HOST,
-    header::EXPECT,
-];
-
-/// Removes the headers that belong to one connection.
+/// Removes the headers that belong to one connection, and those that the endpoint makes anew.
 pub(super) fn strip(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in OWN.iter().chain(&named) {
+    offcut_http::strip(headers);
+    for name in [header::CONTENT_LENGTH, header::HOST, header::EXPECT] {
         headers.remove(name);
     }
 }

@@ -1,0 +1,14 @@
+//! Decisions that Offcut's servers over HTTP make alike.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod headers;
+mod host;
+
+pub use headers::strip;
+pub use host::{address, is_loopback, is_own_host};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::compare::compare;
 use crate::model::Call;
 use crate::permissions::{ALLOWED, ASKED, DENIED, compare_permissions};
-use crate::resumed::resume;
+use crate::resumed::{compact, resume};
 use crate::script::{Tools, numbered, text};
 use crate::session::{Client, Offcut, Resumes, write};
 
@@ -93,7 +93,9 @@ impl Client for ClaudeCode {
             .arg(home.join("mcp.json"))
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            // Tokens, fewer than the model counts once it says that its window is full.
+            .env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "150000");
         if self.rules.is_none() {
             // Reading is not in this list: the store must be readable by its rule alone.
             command.args(["--allowedTools", "Bash,Edit,Write,mcp__probe__rows"]);
@@ -139,6 +141,12 @@ fn claude_code_works_the_same_with_a_server_before_its_provider() {
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_goes_on_with_a_session_after_a_server() {
     resume(PLAIN);
+}
+
+#[test]
+#[ignore = "needs Claude Code: scripts/agents claude-code"]
+fn claude_code_compacts_a_session_after_a_server() {
+    compact(PLAIN);
 }
 
 #[test]

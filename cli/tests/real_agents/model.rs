@@ -74,19 +74,22 @@ impl Model {
             .as_array()
             .is_some_and(|tools| !tools.is_empty());
         let mut log = self.log.lock().unwrap();
-        if list
-            .last()
-            .is_some_and(|last| last["type"] == "compaction_trigger")
-        {
+        if protocol.asks_to_compact(list) {
             log.compactions += usize::from(log.full_after.take().is_some());
-            return Ok(protocol.compacted());
+            return Ok(protocol.compacted(path, request));
         }
         if !has_tools {
             return Ok(protocol.reply(path, request, &[], 0, TOKENS[0]));
         }
         let rounds = rounds(protocol.format(), &known);
-        if rounds.is_empty() && log.compactions > 0 && log.gone == 0 {
-            log.gone = log.rounds.len();
+        if log.compactions > 0 && log.gone == 0 {
+            // The newest rounds may have stayed, the last of which the model has not seen yet.
+            let first = rounds.first().and_then(|round| round.first());
+            let first = first.map(|shown| &shown.call_id);
+            let is_first =
+                |round: &Vec<ShownResult>| round.first().map(|shown| &shown.call_id) == first;
+            let kept = first.and_then(|_| log.rounds.iter().position(is_first));
+            log.gone = kept.unwrap_or(log.rounds.len());
         }
         let number = log.gone + rounds.len();
         log.requests.push(messages.to_string().len());

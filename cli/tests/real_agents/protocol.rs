@@ -84,10 +84,24 @@ impl Protocol {
         ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
     }
 
-    /// The reply to a request that asks for a compaction, which is sealed by the provider.
-    pub fn compacted(self) -> Response {
-        let events = responses::compacted();
-        ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
+    /// Returns true if a request asks for what is to take the place of its own messages.
+    pub fn asks_to_compact(self, messages: &[Value]) -> bool {
+        messages.last().is_some_and(|last| match self {
+            Self::Responses => last["type"] == "compaction_trigger",
+            Self::Anthropic => last.to_string().contains(anthropic::COMPACT),
+            Self::Gemini => false,
+        })
+    }
+
+    /// The reply to a request that asks for a compaction: a summary, or one that the provider has sealed.
+    pub fn compacted(self, path: &str, request: &Value) -> Response {
+        match self {
+            Self::Responses => {
+                let events = responses::compacted();
+                ([(CONTENT_TYPE, "text/event-stream")], events).into_response()
+            }
+            Self::Anthropic | Self::Gemini => self.reply(path, request, &[], 0, 1_000),
+        }
     }
 
     /// The answer to a request that breaks the provider's rules.

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::model::Call;
 
+/// Words by which Claude Code asks for a summary of a conversation. The request has the tools of all others.
+pub const COMPACT: &str = "create a detailed summary of the conversation";
+
 /// A reply as server-sent events: calls, or an answer if there are none.
 pub fn events(request: &Value, calls: &[Call], round: usize, tokens: usize) -> String {
     let mut text = String::new();

@@ -112,6 +112,10 @@ pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
     for line in lines(event) {
         let text = text(line).unwrap_or(line);
         if field(text).0 != b"data" {
+            // Without the line between them, both would end one line.
+            if all.ends_with(b"\r") && line.starts_with(b"\n") {
+                all.push(b'\n');
+            }
             all.extend_from_slice(line);
         } else if !std::mem::replace(&mut is_said, true) {
             all.extend_from_slice(b"data: ");
@@ -226,6 +230,8 @@ mod tests {
         assert_eq!(next("data: c\n\n"), event("data: c\n\n"));
         let new = with_message(b"id: 1\rdata: a\rdata: b\r\r", "c");
         assert_eq!(new, b"id: 1\rdata: c\r\r");
+        let new = with_message(b"data: a\rdata: b\n\n", "c");
+        assert_eq!(new, b"data: c\r\n\n");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
+use crate::ignored::Ignored;
+
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 /// Time without output after which a pipe is left alone once the command itself has ended. A
@@ -27,7 +29,7 @@ const MAX_AFTER_END: usize = 1 << 20;
 /// to kill this program soon too, so the output so far has to be shown and stored before that.
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
-/// Signals that are passed on to the command.
+/// Signals that are passed on to the command, unless this program was started to ignore them.
 const PASSED_ON: [(SignalKind, Signal); 4] = [
     (SignalKind::terminate(), Signal::TERM),
     (SignalKind::hangup(), Signal::HUP),
@@ -124,15 +126,22 @@ pub(crate) fn pass_on(process: &tokio::process::Child, signal: Signal) {
     }
 }
 
-/// Collects the signals that are to be passed on.
+/// Collects the signals that are to be passed on. What this program was started to ignore stays ignored, by it
+/// and by the command.
 pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let (sender, signals) = mpsc::unbounded_channel();
-    for (kind, passed_on) in PASSED_ON {
+    let ignored = Ignored::now();
+    let heard = PASSED_ON
+        .iter()
+        .filter(|(_, signal)| !ignored.contains(*signal));
+    for &(kind, passed_on) in heard {
         let (mut signal, sender) = (signal(kind)?, sender.clone());
         tokio::spawn(async move {
             while signal.recv().await.is_some() && sender.send(passed_on).is_ok() {}
         });
     }
+    // The channel stays open even if no signal is heard: its end would mean something else.
+    tokio::spawn(async move { sender.closed().await });
     Ok(signals)
 }
 

@@ -15,6 +15,8 @@ mod exact;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(unix)]
+mod ignored;
 mod input;
 mod measure;
 mod notes;

@@ -179,6 +179,26 @@ fn a_signal_ends_the_line_and_its_output_is_stored() {
 }
 
 #[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let user = User::new();
+    for name in ["HUP", "INT", "QUIT", "TERM"] {
+        let line = format!("kill -{name} $PPID; kill -{name} $$; seq 1 9000; exit 3");
+        let mut ignoring = Command::new("sh");
+        ignoring
+            .args([
+                "-c",
+                &format!("trap '' {name}; exec \"$@\""),
+                "sh",
+                env!("CARGO_BIN_EXE_offcut"),
+            ])
+            .args(["line", "claude-code", &wrapped(&line)]);
+        let (status, text) = user.run(ignoring);
+        assert_eq!(status.code(), Some(3), "{name}");
+        assert_eq!(read_back(&text).lines().count(), 9_000, "{name}");
+    }
+}
+
+#[test]
 fn the_script_runs_lines_with_and_without_the_program() {
     let user = User::new();
     let install = |program: &Path| {

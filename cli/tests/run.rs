@@ -6,7 +6,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -289,4 +289,43 @@ fn a_command_without_an_output_still_runs() {
         .unwrap();
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
     assert!(file.exists());
+}
+
+#[test]
+fn signals_that_were_ignored_at_the_start_stay_ignored() {
+    for name in ["HUP", "INT", "QUIT", "TERM"] {
+        let home = tempdir().unwrap();
+        let there = |file: &str| home.path().join(file);
+        let command = format!(
+            "echo begun; : > '{}'; while ! [ -e '{}' ]; do sleep 0.01; done; echo done",
+            there("ready").display(),
+            there("go").display()
+        );
+        let line = format!(
+            "trap '' {name}; exec '{}' run -- sh -c \"$1\"",
+            env!("CARGO_BIN_EXE_offcut")
+        );
+        // The signal goes to both processes, as that of a terminal that hangs up.
+        let child = Command::new("sh")
+            .args(["-c", &line, "sh", &command])
+            .env("OFFCUT_HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        while !there("ready").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let group = format!("-{}", child.id());
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), "--", &group])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        fs::write(there("go"), "").unwrap();
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{name}");
+        assert_eq!(ran.stdout, b"begun\ndone\n", "{name}");
+    }
 }

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use offcut_trials::{
     Analysis, Design, Error, Options, Plan, Prices, Trial, markdown, plan_text, tasks,
 };
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::args;
 use crate::failure::{Failure, PARTLY};
+use crate::ignored::Ignored;
 use crate::output::{self, Progress};
 
 /// Says what a trial takes, or runs it.
@@ -87,15 +89,15 @@ fn say(plan: &Plan, json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A flag that SIGINT, SIGTERM and the like set.
+/// A flag that SIGINT, SIGTERM and the like set, unless this program was started to ignore them.
 fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
+    let ignored = Ignored::now();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        if ignored.contains(signal) {
+            continue;
+        }
+        signal_hook::flag::register(signal.as_raw(), Arc::clone(&stop))
             .map_err(|error| Failure::new(format!("signals can't be caught: {error}")))?;
     }
     Ok(stop)

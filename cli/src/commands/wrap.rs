@@ -9,11 +9,13 @@ use std::process::{Command, ExitCode};
 
 use offcut_agents::Agent;
 use offcut_gateway::Gateway;
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::tidy;
 use crate::failure::{Failure, chain};
+use crate::ignored::Ignored;
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, child, stores};
@@ -82,8 +84,11 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     };
     let mut command = Command::new(lead.program);
     command.args(&lead.arguments).args(own).envs(lead.variables);
-    // Signals from the terminal reach the agent too, which decides about them.
-    runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
+    // Signals from the terminal reach the agent too, which decides about them. A handler would be the end
+    // of ignoring them for both.
+    if !Ignored::now().contains(Signal::INT) {
+        runtime.spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
+    }
     let status = command.status().map_err(|error| {
         Failure::new(format!("{} does not start: {error}", lead.program))
             .hint("install the agent, and put its program on the PATH")

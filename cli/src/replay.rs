@@ -15,6 +15,9 @@ mod look;
 #[cfg(test)]
 mod naive;
 mod pages;
+mod places;
+#[cfg(test)]
+mod places_tests;
 #[cfg(test)]
 mod planted_tests;
 mod replayed;
@@ -51,7 +54,7 @@ pub(crate) use replayed::{Change, NONE, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use usage::{Usage, compared};
-pub(crate) use words::{LEGEND, money, sentence, wrapped};
+pub(crate) use words::{LEGEND, misplaced, money, sentence, wrapped};
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! An agent loop that replays a transcript: each result is truncated as it arrives, and each turn
 //! of the assistant is a model call with a pass before it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -133,6 +133,7 @@ impl<'s, 't> Agent<'s, 't> {
     /// Records the changes in a report. Truncation does not say which message it changed: it is the
     /// one that has just arrived.
     async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
+        let mut changed = BTreeSet::new();
         for decision in report
             .decisions
             .iter()
@@ -157,8 +158,12 @@ impl<'s, 't> Agent<'s, 't> {
                     self.stored.insert(location.clone(), original.len() as u64);
                 }
             }
+            changed.insert(at);
+        }
+        for at in changed {
             if let Some(reduction) = self.reduction {
                 let view = View::of(&self.messages[at], reduction).await;
+                self.replay.figures.places.add(view.places);
                 self.views.insert(at, view);
             }
         }

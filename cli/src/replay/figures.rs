@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::card::Card;
+use super::places::Places;
 use super::seen::{Seen, Shares, share};
 
 /// Tokens of a page that is read back.
@@ -49,6 +50,8 @@ pub(crate) struct Figures {
     pub(crate) pages_fresh: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
+    /// Line numbers that previews quote.
+    pub(crate) places: Places,
     /// Time spent in clear passes.
     pub(crate) pass: Duration,
 }
@@ -78,6 +81,7 @@ impl Figures {
             pages_fresh,
             stored_objects,
             stored_bytes,
+            places,
             pass,
         } = other;
         self.model_calls += model_calls;
@@ -100,6 +104,7 @@ impl Figures {
         self.pages_fresh += pages_fresh;
         self.stored_objects += stored_objects;
         self.stored_bytes += stored_bytes;
+        self.places.add(*places);
         self.pass += *pass;
     }
 
@@ -146,6 +151,8 @@ impl Figures {
             bill_pages: rounded(self.bill_with_pages(card)),
             pages: self.pages,
             seen: self.seen.shares(),
+            places: self.places.quoted,
+            misplaced: self.places.wrong,
         }
     }
 }
@@ -178,4 +185,6 @@ pub(crate) struct Summary {
     pub(crate) bill_pages: f64,
     pub(crate) pages: u64,
     pub(crate) seen: Shares,
+    pub(crate) places: u64,
+    pub(crate) misplaced: u64,
 }

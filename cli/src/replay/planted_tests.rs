@@ -9,14 +9,14 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 use offcut::format::Message;
-use offcut::{Settings, ToolCall};
+use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::replayed::Replay;
 use super::store::Scratch;
-use super::{Bounds, Card, Read, Ruler, Script};
+use super::{Bounds, Card, Read, Ruler, Script, misplaced};
 use crate::measure::Kind;
-use crate::settings;
+use crate::{settings, stores};
 
 /// A loss that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ enum Loss {
     OtherLines,
     /// The reader returns the beginning of the text and takes it for the whole.
     CutShort,
+    /// Previews quote the number of the line before the one that they show.
+    OtherNumber,
 }
 
 /// A store with a loss.
@@ -120,12 +122,18 @@ fn with(loss: Loss) -> Replay {
     let (read, ruler) = (Read::of(&messages), Ruler::new().unwrap());
     let script = Script::new(&messages, &read, &ruler);
     let policy = "max_length_for_trunc = 900\npreview_length = 300\nskip_clear = true";
+    let last = if loss == Loss::OtherNumber { 121 } else { 122 };
     let policy = Settings::from_toml(policy).unwrap();
     let store = Planted {
         inner: Scratch::default(),
         loss,
     };
-    let reduction = settings::build(&policy, "a test", Some(std::sync::Arc::new(store))).unwrap();
+    let reduction = ToolReduction::builder()
+        .settings(policy, stores::open)
+        .backend(store)
+        .preview_with(move |_| format!("{last}|the end\n[… 3527 B …]"))
+        .build()
+        .unwrap();
     let runtime = settings::runtime().unwrap();
     runtime.block_on(replay(&script, Some(&reduction))).unwrap()
 }
@@ -154,10 +162,19 @@ fn claims(replay: &Replay) -> (bool, bool, bool, bool, u64) {
 fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
     let sound = with(Loss::None);
     assert_eq!(claims(&sound), (true, true, true, true, 1));
+    assert_eq!(
+        (sound.figures.places.quoted, sound.figures.places.wrong),
+        (1, 0)
+    );
     let bill = |replay: &Replay| replay.figures.bill_with_pages(Card::DEFAULT);
-    // Nothing leads to it: the tool has to be called again.
-    for loss in [Loss::Gone, Loss::Elsewhere] {
+    // Nothing leads to it, or the preview to a wrong line: the tool has to be called again.
+    for loss in [Loss::Gone, Loss::Elsewhere, Loss::OtherNumber] {
         let lost = with(loss);
+        assert_eq!(
+            lost.figures.places.wrong > 0,
+            loss != Loss::Gone,
+            "{loss:?}"
+        );
         assert_eq!(claims(&lost), (false, false, false, false, 1), "{loss:?}");
         assert!(bill(&lost) > bill(&sound) + 100.0, "{loss:?}");
         assert_eq!(lost.figures.tokens, sound.figures.tokens, "{loss:?}");
@@ -170,4 +187,18 @@ fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
         assert!(pages > 1, "{loss:?}");
         assert!(bill(&lost) > bill(&sound) + 100.0, "{loss:?}");
     }
+}
+
+#[test]
+fn wrong_numbers_are_told_in_words() {
+    let (sound, wrong) = (with(Loss::None).figures, with(Loss::OtherNumber).figures);
+    assert_eq!(
+        misplaced(&["none", "a"], &[Default::default(), sound]),
+        None
+    );
+    let told = misplaced(&["none", "a"], &[Default::default(), wrong]).unwrap();
+    assert!(
+        told.starts_with("In previews under a, 1 of 1 line numbers are wrong"),
+        "{told}"
+    );
 }

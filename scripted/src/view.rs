@@ -4,10 +4,14 @@ use offcut::hint::{Hint, Kind};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::step::{Step, saying};
+use crate::step::{Step, bash, saying};
 
 /// The reader of stored results, as hints name it.
 const READER: &str = "read_file";
+/// The tool that returns what headroom has compressed.
+const RETRIEVE: &str = "headroom_retrieve";
+/// Texts that other context editors leave in place of a result.
+const CLEARED: [&str; 2] = ["[cleared]", "[Old tool result content cleared]"];
 
 /// A call and its result, as they are in the messages now.
 #[derive(Debug)]
@@ -84,8 +88,10 @@ impl View {
         let mut view = Self {
             seen: Vec::new(),
             said: Vec::new(),
-            prompt: messages[0]["content"]
-                .as_str()
+            prompt: messages
+                .iter()
+                .find(|message| message["role"] == "user")
+                .and_then(|message| message["content"].as_str())
                 .unwrap_or_default()
                 .to_owned(),
         };
@@ -177,7 +183,11 @@ impl View {
             return Search::Found(found);
         }
         let Some(location) = location(result) else {
-            return Search::Absent;
+            return match self.elsewhere(result) {
+                Elsewhere::Nowhere => Search::Absent,
+                Elsewhere::Retrieved(read) => captured(read).map_or(Search::Absent, Search::Found),
+                Elsewhere::Behind(step) => Search::Read(step),
+            };
         };
         let is_this =
             |seen: &&Seen| seen.argument("path") == location && seen.argument("pattern") == pattern;
@@ -211,7 +221,12 @@ impl View {
         let regex = Regex::new(pattern).ok();
         let matching = |line: &&str| regex.as_ref().is_some_and(|regex| regex.is_match(line));
         let Some(location) = location(result) else {
-            return Ok(fold("", &mut result.lines().filter(matching)));
+            let whole = match self.elsewhere(result) {
+                Elsewhere::Nowhere => result,
+                Elsewhere::Retrieved(read) => read,
+                Elsewhere::Behind(step) => return Err(step),
+            };
+            return Ok(fold("", &mut whole.lines().filter(matching)));
         };
         let read = |offset: &str, notes: &str| {
             let arguments = json!({"path": location, "pattern": pattern, "offset": offset});
@@ -234,9 +249,45 @@ impl View {
         }
     }
 
+    /// Where another context editor has left a result that is not in view: under a hash, or nowhere, so that
+    /// the command has to run again.
+    fn elsewhere(&self, result: &Seen) -> Elsewhere<'_> {
+        if CLEARED.contains(&result.text.as_str()) {
+            return Elsewhere::Behind(bash(result.argument("command")));
+        }
+        let Some(hash) = hash_in(&result.text) else {
+            return Elsewhere::Nowhere;
+        };
+        let is_this = |seen: &&Seen| seen.tool == RETRIEVE && seen.argument("hash") == hash;
+        match self.seen.iter().rev().find(is_this) {
+            Some(read) if hash_in(&read.text).is_none() => Elsewhere::Retrieved(read),
+            // What was retrieved can be compressed again.
+            _ => Elsewhere::Behind(saying("", RETRIEVE, json!({"hash": hash}))),
+        }
+    }
+
     fn reads(&self) -> impl DoubleEndedIterator<Item = &Seen> {
         self.seen.iter().filter(|seen| seen.tool == READER)
     }
+}
+
+/// The way to a result that is not in view and has no hint.
+#[derive(Debug)]
+enum Elsewhere<'v> {
+    Nowhere,
+    Retrieved(&'v Seen),
+    Behind(Step),
+}
+
+/// The hash in a mark of headroom's.
+fn hash_in(text: &str) -> Option<&str> {
+    let (_, rest) = text
+        .split_once("hash=")
+        .or_else(|| text.split_once("<<ccr:"))?;
+    let end = rest
+        .find(|c: char| !c.is_ascii_hexdigit())
+        .unwrap_or(rest.len());
+    (end >= 6).then(|| &rest[..end])
 }
 
 /// The place where the whole of a result can be read, if it is not in view.

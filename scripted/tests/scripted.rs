@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
-use offcut_scripted::{Outcome, Policy, all, run};
+use offcut_scripted::{Outcome, Peer, Policy, READY, all, run};
 
 /// Tokens of the reader's definition.
 const READER: u64 = 189;
@@ -71,4 +71,55 @@ fn recommended_solves_what_doing_nothing_solves_for_less() {
     );
     println!("where nothing solves: {none:?}, recommended {recommended:?}; dearer: {dearer:?}");
     assert!(recommended.bill < none.bill, "{recommended:?} and {none:?}");
+}
+
+#[test]
+fn every_ready_policy_solves_what_fits() {
+    for (name, toml) in READY {
+        let settings = Settings::from_toml(toml).unwrap();
+        let policy = Policy::Offcut(Box::new(settings));
+        for task in all() {
+            for size in &task.sizes[..3] {
+                let outcome = run(&task, *size, &policy).unwrap();
+                let place = format!("{} {} under {name}", task.name, size.name);
+                assert!(outcome.solved, "{place}: {:?}", outcome.why);
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_editor_that_changes_nothing_costs_what_doing_nothing_costs() {
+    let mut editor = std::process::Command::new("sed");
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
+    editor.args(["-u", script]);
+    let editor = Policy::Peer(Peer::start(editor).unwrap());
+    for task in all() {
+        for size in &task.sizes[..2] {
+            let edited = run(&task, *size, &editor).unwrap();
+            assert_eq!(edited, run(&task, *size, &Policy::Nothing).unwrap());
+            assert!(edited.solved, "{:?}", edited.why);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cleared_result_is_fetched_again() {
+    let task = all()
+        .into_iter()
+        .find(|task| task.name == "needle")
+        .unwrap();
+    let mut editor = std::process::Command::new("sed");
+    // The first page has the word. When the question comes, only the editor's text is left of it.
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
+/^{"add":/{s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/;s/"call_1","content":"[^"]*"/"call_1","content":"[cleared]"/}"#;
+    editor.args(["-u", script]);
+    let editor = Policy::Peer(Peer::start(editor).unwrap());
+    let size = task.sizes[0];
+    let cleared = run(&task, size, &editor).unwrap();
+    let nothing = run(&task, size, &Policy::Nothing).unwrap();
+    assert!(cleared.solved, "{:?}", cleared.why);
+    assert_eq!(cleared.bill.calls, nothing.bill.calls + 1);
 }

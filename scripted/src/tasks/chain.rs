@@ -72,7 +72,9 @@ fn agent(view: &View) -> Step {
                 .to_owned();
             continue;
         }
-        match view.search(command, &format!(r#""key": "{key}", "id": "(\w+)""#)) {
+        // Context editors may make a table of a list: an id, its key, and the rest.
+        let pattern = format!(r#"(?:"key": ?"{key}", ?"id": ?"|^)([0-9a-f]{{12}})(?:"|,{key},)"#);
+        match view.search(command, &pattern) {
             Search::Found(found) => id = found[1].clone(),
             Search::Read(step) => return step,
             Search::Absent => return lost(),

@@ -13,6 +13,10 @@ pub(super) const TASK: Task = Task {
     agent,
 };
 
+/// The beginning of its notes, and of the phones in them.
+const NOTED: &str = "Asked for ";
+const FOUND: &str = ". Found: ";
+
 fn set_up(count: usize) -> Set {
     let mut random = Random::new(count as u64);
     let mut set = Set {
@@ -57,22 +61,34 @@ fn agent(view: &View) -> Step {
         return lost();
     };
     let look = |customer: usize| format!("cat records/{customer}.json");
-    if let Some(next) = (1..=count).find(|customer| !view.has_run(&look(*customer))) {
-        return bash(look(next));
+    // What it has found stays in its own words, whatever becomes of the results.
+    let noted = view.note(NOTED).and_then(|note| note.split_once(FOUND));
+    if noted.is_none() {
+        if let Some(next) = (1..=count).find(|customer| !view.has_run(&look(*customer))) {
+            return bash(look(next));
+        }
+        if !view.has_run("cat question") {
+            return bash("cat question");
+        }
     }
-    if !view.has_run("cat question") {
-        return bash("cat question");
-    }
-    let asked = match view.search("cat question", r"customers (.*)\?") {
-        Search::Found(asked) => numbers(&asked[1]).collect::<Vec<_>>(),
-        Search::Read(step) => return step,
-        Search::Absent => return lost(),
-    };
-    let mut phones = Vec::new();
-    for customer in asked {
-        match view.search(&look(customer), r#""phone": "([^"]+)""#) {
-            Search::Found(phone) => phones.push(phone[1].clone()),
+    let (asked, mut phones) = match noted {
+        Some((asked, phones)) => {
+            let phones = phones.split(", ").filter(|phone| !phone.is_empty());
+            (asked.to_owned(), phones.map(str::to_owned).collect())
+        }
+        None => match view.search("cat question", r"customers (.*)\?") {
+            Search::Found(asked) => (asked[1].clone(), Vec::new()),
             Search::Read(step) => return step,
+            Search::Absent => return lost(),
+        },
+    };
+    let open: Vec<usize> = numbers(&asked).skip(phones.len()).collect();
+    for customer in open {
+        match view.search(&look(customer), r#""phone": ?"([^"]+)""#) {
+            Search::Found(phone) => phones.push(phone[1].clone()),
+            Search::Read(step) => {
+                return step.with(format!("{NOTED}{asked}{FOUND}{}", phones.join(", ")));
+            }
             Search::Absent => return lost(),
         }
     }

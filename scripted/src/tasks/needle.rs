@@ -53,8 +53,12 @@ fn agent(view: &View) -> Step {
     }
     // Looking at everything in view costs nothing, so it comes first.
     const GATE: &str = r"word at the gate would be (\w+)";
+    // A page that was fetched again has been looked at, even if it is gone once more.
     let searches: Vec<Search> = (1..=count)
-        .map(|page| view.search(&look(page), GATE))
+        .map(|page| match view.search(&look(page), GATE) {
+            Search::Read(_) if view.times_run(&look(page)) > 1 => Search::Absent,
+            found => found,
+        })
         .collect();
     let mut read = None;
     for search in searches {

@@ -195,7 +195,7 @@ default_tools_approval_mode = "approve"
     }
 
     fn differs(&self, line: &str) -> bool {
-        let of_run = ["Chunk ID: ", "Wall time: "];
+        let of_run = ["Chunk ID: ", "Wall time: ", "Total output lines: "];
         // It drops bytes of an endless output as they arrive.
         let is_endless = "endless".contains(line) || line.contains("endless");
         // The end of its pipe may come before that of the session's own.

@@ -36,7 +36,12 @@ pub fn compare<C: Client>(make: impl Fn() -> C, offcut: Offcut) {
     let calls: usize = without.rounds.iter().map(Vec::len).sum();
     assert!(calls >= 20, "{calls} calls");
     let read = trail.lock().unwrap().len();
-    assert_eq!(read, shortened, "each hint is followed");
+    // An agent that cuts an output as it arrives may leave a long one in one session and a short one in another.
+    let results = reading.rounds.iter().flatten();
+    let hints: usize = results
+        .map(|shown| script::hints(std::slice::from_ref(shown)).len())
+        .sum();
+    assert_eq!(read, hints, "each hint is followed");
     assert!(with.bill() < without.bill());
     println!(
         "{} {offcut:?}: {calls} calls, {shortened} shortened, each read back; messages of {} bytes in {} requests became {} ({:.1} %)",

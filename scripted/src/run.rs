@@ -75,7 +75,7 @@ pub fn run(
     if let Some(peer) = peer {
         tools.extend(peer.begin()?);
     }
-    // What the editor makes of the messages, and the number of those that it has.
+    // The messages as the editor makes them, and the number of those that it has.
     let (mut edited, mut given) = (Vec::new(), 0);
     let mut messages = vec![json!({"role": "user", "content": set.prompt})];
     let mut meter = Meter::new()?;

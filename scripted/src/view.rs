@@ -249,8 +249,7 @@ impl View {
         }
     }
 
-    /// Where another context editor has left a result that is not in view: under a hash, or nowhere, so that
-    /// the command has to run again.
+    /// The way to a result that another context editor has removed: a hash, or else the command once more.
     fn elsewhere(&self, result: &Seen) -> Elsewhere<'_> {
         if CLEARED.contains(&result.text.as_str()) {
             return Elsewhere::Behind(bash(result.argument("command")));
@@ -261,7 +260,7 @@ impl View {
         let is_this = |seen: &&Seen| seen.tool == RETRIEVE && seen.argument("hash") == hash;
         match self.seen.iter().rev().find(is_this) {
             Some(read) if hash_in(&read.text).is_none() => Elsewhere::Retrieved(read),
-            // What was retrieved can be compressed again.
+            // Retrieved content can be compressed again.
             _ => Elsewhere::Behind(saying("", RETRIEVE, json!({"hash": hash}))),
         }
     }

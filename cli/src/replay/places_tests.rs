@@ -55,7 +55,7 @@ fn shifted(preview: &str) -> String {
     rows.join("\n")
 }
 
-/// What the reader returns for a place.
+/// The page that the reader returns for a place.
 async fn read(reduction: &ToolReduction, location: &str, offset: &str) -> String {
     let reader = reduction.read_file_tool();
     let arguments = json!({"path": location, "offset": offset}).to_string();

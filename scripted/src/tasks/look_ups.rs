@@ -61,7 +61,7 @@ fn agent(view: &View) -> Step {
         return lost();
     };
     let look = |customer: usize| format!("cat records/{customer}.json");
-    // What it has found stays in its own words, whatever becomes of the results.
+    // Its own words keep everything that it has found, whatever becomes of the results.
     let noted = view.note(NOTED).and_then(|note| note.split_once(FOUND));
     if noted.is_none() {
         if let Some(next) = (1..=count).find(|customer| !view.has_run(&look(*customer))) {

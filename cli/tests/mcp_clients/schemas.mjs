@@ -3,20 +3,10 @@
 // whole text to which a hint in it leads.
 // node schemas.mjs TOOLS.json|- SDK COMMAND ARGS…, or a URL in place of a command
 import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
+import { connect, whole } from "./reading.mjs";
 
 const [known, sdk, command, ...args] = process.argv.slice(2);
-const of = (file) => import(pathToFileURL(`${sdk}/dist/esm/client/${file}.js`));
-const { Client } = await of("index");
-const { StdioClientTransport } = await of("stdio");
-const { StreamableHTTPClientTransport } = await of("streamableHttp");
-
-const client = new Client({ name: "test", version: "1" }, { capabilities: {} });
-await client.connect(
-  command.startsWith("http:")
-    ? new StreamableHTTPClientTransport(new URL(command))
-    : new StdioClientTransport({ command, args, env: process.env, stderr: "ignore" }),
-);
+const client = await connect(sdk, command, args);
 let tools = [];
 if (known === "-") {
   tools = (await client.listTools()).tools;
@@ -26,14 +16,6 @@ if (known === "-") {
 const { structuredContent } = await client.callTool({ name: "test_long_table", arguments: {} });
 
 const location = /\[offcut\/1 \S+ \S+ \d+\+\d+ \\"(.*?)\\"\]/.exec(JSON.stringify(structuredContent))?.[1];
-let whole;
-for (let offset = "1"; location && offset; ) {
-  const page = await client.callTool({ name: "read_stored_result", arguments: { path: location, offset } });
-  const bytes = Buffer.from(page.content[0].text);
-  const header = /^\[offcut\/1 \S+ \S+ (\d+)\+(\d+) "[^"]*"\] /.exec(bytes);
-  const preview = Buffer.byteLength(header[0]) + Number(header[1]) + 1;
-  whole = (whole ?? "") + bytes.subarray(preview, preview + Number(header[2]));
-  offset = /offset (\S+?)\.$/.exec(bytes.subarray(header[0].length, preview - 1).toString())?.[1];
-}
+const read = location && (await whole(client, location));
 await client.close();
-console.log(JSON.stringify({ tools, structured: structuredContent, whole }));
+console.log(JSON.stringify({ tools, structured: structuredContent, whole: read }));

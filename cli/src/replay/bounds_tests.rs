@@ -1,7 +1,6 @@
 //! Bounds on success compared with a naive count, which looks at everything again at each call.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::Hint;
@@ -9,10 +8,10 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 use serde_json::Value;
 
 use super::agent::replay;
-use super::naive::{arrive, text_of, without_places};
+use super::naive::{arrive, real_transcripts, text_of, without_places};
 use super::{Bounds, Read, Ruler, Script, scratch};
 use crate::settings;
-use crate::transcript::{Source, sources};
+use crate::transcript::Source;
 
 /// Cuts each result of over 600 bytes to its first 150 and last 150 bytes, and clears old ones.
 const CUT: &str = "max_length_for_trunc = 900\npreview_length = 300\nmax_tokens_for_clear = 2_000";
@@ -228,14 +227,11 @@ fn a_naive_count_of_bounds_agrees() {
 
 #[test]
 fn a_naive_count_of_bounds_agrees_on_real_transcripts() {
-    let folder = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from);
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        let skipped = "SKIPPED a_naive_count_of_bounds_agrees_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
-        writeln!(std::io::stderr(), "{skipped}").unwrap();
+    let Some(mut chosen) = real_transcripts("a_naive_count_of_bounds_agrees_on_real_transcripts")
+    else {
         return;
     };
     // Looking everything up again at each call is slow: some short ones will do.
-    let mut chosen = sources(&[folder]).unwrap();
     chosen.sort_by_key(Source::size);
     let (mut compared, mut all) = (0, 0);
     for source in chosen.iter().step_by(5).take(10) {

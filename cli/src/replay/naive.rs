@@ -1,11 +1,26 @@
 //! A naive count of needs, with loops of its own over messages, which looks at everything again at each
-//! call; and the truncation of a result as an agent loop does it.
+//! call; the truncation of a result as an agent loop does it; and the transcripts to compare over.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use offcut::format::{Message, Messages, Plain};
 use offcut::hint::Hint;
 use offcut::{Part, ToolCall, ToolOutput, ToolReduction, Turn};
+
+use crate::transcript::{Source, sources};
+
+/// The transcripts that `OFFCUT_TRACES` names; without them, says that `test` is skipped.
+pub(super) fn real_transcripts(test: &str) -> Option<Vec<Source>> {
+    let folder = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from);
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
+        let skipped = "OFFCUT_TRACES names no folder with transcripts";
+        writeln!(std::io::stderr(), "SKIPPED {test}: {skipped}").unwrap();
+        return None;
+    };
+    Some(sources(&[folder]).unwrap())
+}
 
 /// Truncates a message if it is a result: that of the first of the `open` calls with its id.
 pub(super) async fn arrive(

@@ -1,7 +1,6 @@
 //! Places in previews compared with a naive count, which reads each of them with the real reader.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use offcut::agent::Tool;
 use offcut::format::{Message, Messages, Plain};
@@ -12,10 +11,10 @@ use regex::Regex;
 use serde_json::json;
 
 use super::agent::replay;
-use super::naive::{arrive, text_of};
+use super::naive::{arrive, real_transcripts, text_of};
 use super::places::Places;
 use super::{Read, Ruler, Script, scratch};
-use crate::transcript::{Source, sources};
+use crate::transcript::Source;
 use crate::{settings, stores};
 
 /// Everything over 1 500 bytes becomes a preview, and less once it is old.
@@ -221,13 +220,11 @@ fn places_are_right_and_wrong_ones_are_counted() {
 
 #[test]
 fn places_in_real_transcripts_are_right_and_a_naive_count_agrees() {
-    let folder = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from);
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        let skipped = "SKIPPED places_in_real_transcripts_are_right_and_a_naive_count_agrees: OFFCUT_TRACES names no folder with transcripts";
-        writeln!(std::io::stderr(), "{skipped}").unwrap();
+    let Some(mut chosen) =
+        real_transcripts("places_in_real_transcripts_are_right_and_a_naive_count_agrees")
+    else {
         return;
     };
-    let mut chosen = sources(&[folder]).unwrap();
     chosen.sort_by_key(Source::size);
     let (mut sound, mut wrong, mut compared) = (Places::default(), Places::default(), 0);
     for source in chosen.iter().step_by(8).take(8) {

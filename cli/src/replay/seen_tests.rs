@@ -1,17 +1,13 @@
 //! Needs compared with a naive count, and planted losses, each of which must be flagged.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-
 use offcut::format::Message;
 use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
-use super::naive::naive;
+use super::naive::{naive, real_transcripts};
 use super::{Figures, Read, Ruler, Script, scratch};
 use crate::measure::Kind;
 use crate::settings;
-use crate::transcript::sources;
 
 fn figures(messages: &[Message], toml: &str) -> Figures {
     let (read, ruler) = (Read::of(messages), Ruler::new().unwrap());
@@ -82,14 +78,11 @@ fn a_naive_count_of_values_agrees() {
 
 #[test]
 fn a_naive_count_of_values_agrees_on_real_transcripts() {
-    let folder = std::env::var_os("OFFCUT_TRACES").map(PathBuf::from);
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
-        let skipped = "SKIPPED a_naive_count_of_values_agrees_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
-        writeln!(std::io::stderr(), "{skipped}").unwrap();
+    let Some(mut chosen) = real_transcripts("a_naive_count_of_values_agrees_on_real_transcripts")
+    else {
         return;
     };
     // Looking everything up again at each call is slow: some short ones will do.
-    let mut chosen = sources(&[folder]).unwrap();
     chosen.sort_by_key(crate::transcript::Source::size);
     let mut all = 0;
     for source in chosen.iter().step_by(3).take(8) {

@@ -2,18 +2,17 @@
 //! at each call.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use offcut::backend::{Backend, Key};
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
-use super::naive::arrive;
+use super::naive::{arrive, real_transcripts};
 use super::replayed::Replay;
 use super::{Card, Figures, Read, Ruler, Script, scratch};
 use crate::settings;
-use crate::transcript::{Source, sources};
+use crate::transcript::Source;
 
 fn settings(toml: &str) -> Settings {
     Settings::from_toml(toml).unwrap()
@@ -356,21 +355,13 @@ fn a_naive_loop_gives_the_same_figures() {
 
 #[test]
 fn a_naive_loop_gives_the_same_figures_on_real_transcripts() {
-    let Some(folder) = std::env::var_os("OFFCUT_TRACES")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_dir())
+    let Some(all) = real_transcripts("a_naive_loop_gives_the_same_figures_on_real_transcripts")
     else {
-        let skipped = "SKIPPED a_naive_loop_gives_the_same_figures_on_real_transcripts: OFFCUT_TRACES names no folder with transcripts";
-        writeln!(std::io::stderr(), "{skipped}").unwrap();
         return;
     };
     let every = if cfg!(debug_assertions) { 12 } else { 1 };
     let ready = ["cache-friendly"].map(|name| settings::load(name).unwrap());
-    let chosen: Vec<Source> = sources(&[folder])
-        .unwrap()
-        .into_iter()
-        .step_by(every)
-        .collect();
+    let chosen: Vec<Source> = all.into_iter().step_by(every).collect();
     for source in &chosen {
         for messages in source.read().unwrap().0 {
             for (index, policy) in tight().iter().chain(&ready).enumerate() {

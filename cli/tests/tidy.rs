@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use support::{command, run_command, shell_event};
+use support::{command_of_user, run_command, shell_event};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -38,18 +38,7 @@ impl User {
     }
 
     fn run(&self, args: &[&str], stdin: &str) -> String {
-        let mut command = command(args);
-        for variable in [
-            "CLAUDE_CONFIG_DIR",
-            "CODEX_HOME",
-            "XDG_DATA_HOME",
-            "PI_CODING_AGENT_DIR",
-            "OFFCUT_NO_SWEEP",
-        ] {
-            command.env_remove(variable);
-        }
-        command.env("HOME", self.home.path());
-        command.env("OFFCUT_HOME", self.path("offcut"));
+        let mut command = command_of_user(args, self.home.path(), &self.path("offcut"));
         let ran = run_command(&mut command, stdin);
         assert_eq!((ran.code, &*ran.err), (0, ""));
         ran.out

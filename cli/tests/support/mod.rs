@@ -24,6 +24,24 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
+#[allow(dead_code, reason = "not every test has a user")]
+/// The program with `args`, as a user with this home runs it: no variable leads to agents elsewhere,
+/// or switches sweeps off.
+pub fn command_of_user(args: &[&str], home: &Path, offcut_home: &Path) -> Command {
+    let mut command = command(args);
+    for variable in [
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "XDG_DATA_HOME",
+        "PI_CODING_AGENT_DIR",
+        "OFFCUT_NO_SWEEP",
+    ] {
+        command.env_remove(variable);
+    }
+    command.env("HOME", home).env("OFFCUT_HOME", offcut_home);
+    command
+}
+
 /// Runs the program over `stdin`.
 pub fn run(args: &[&str], stdin: &str) -> Ran {
     run_command(&mut command(args), stdin)

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr};
 
 use serde_json::{Value, json};
 
-use crate::support::{Ran, command, run_command, text};
+use crate::support::{Ran, command, command_of_user, run_command, text};
 
 /// The key that all requests bear.
 pub const KEY: &str = "sk-planted-key";
@@ -92,19 +92,9 @@ impl User {
         );
         fs::write(&settings, written).unwrap();
         let always = ["serve", "--config", text(&settings), "--log", "warn"];
-        let mut command = command(&[&always, args].concat());
-        command.env("OFFCUT_HOME", self.0.path());
         // Its sweeps look for the transcripts of agents.
-        command.env("HOME", self.0.path());
-        for variable in [
-            "CLAUDE_CONFIG_DIR",
-            "CODEX_HOME",
-            "XDG_DATA_HOME",
-            "PI_CODING_AGENT_DIR",
-            "OFFCUT_NO_SWEEP",
-        ] {
-            command.env_remove(variable);
-        }
+        let home = self.0.path();
+        let mut command = command_of_user(&[&always, args].concat(), home, home);
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();

@@ -106,18 +106,20 @@ pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The event with another message; its other lines stay as they are.
+///
+/// The message takes the place of the last line that was part of the old one. What follows that line
+/// may be a line feed alone, which would end another line if it came right after its carriage return.
 pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
+    let is_said = |line: &[u8]| field(text(line).unwrap_or(line)).0 == b"data";
+    let mut left = lines(event).filter(|line| is_said(line)).count();
     let mut all = Vec::with_capacity(message.len() + 64);
-    let mut is_said = false;
     for line in lines(event) {
-        let text = text(line).unwrap_or(line);
-        if field(text).0 != b"data" {
-            // Without the line between them, both would end one line.
-            if all.ends_with(b"\r") && line.starts_with(b"\n") {
-                all.push(b'\n');
-            }
+        if !is_said(line) {
             all.extend_from_slice(line);
-        } else if !std::mem::replace(&mut is_said, true) {
+            continue;
+        }
+        left -= 1;
+        if left == 0 {
             all.extend_from_slice(b"data: ");
             // In JSON, a line break is never a part of a value.
             let bytes = message.bytes();
@@ -125,6 +127,7 @@ pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
                 b'\n' | b'\r' => b' ',
                 byte => byte,
             }));
+            let text = text(line).unwrap_or(line);
             all.extend_from_slice(&line[text.len()..]);
         }
     }
@@ -231,7 +234,9 @@ mod tests {
         let new = with_message(b"id: 1\rdata: a\rdata: b\r\r", "c");
         assert_eq!(new, b"id: 1\rdata: c\r\r");
         let new = with_message(b"data: a\rdata: b\n\n", "c");
-        assert_eq!(new, b"data: c\r\n\n");
+        assert_eq!(new, b"data: c\n\n");
+        let new = with_message(b"data: a\nid: 1\rdata\n\n", "c");
+        assert_eq!(new, b"id: 1\rdata: c\n\n");
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod words;
 
 use offcut_hint::{Facts, Prose};
 use offcut_preview::holds_only;
-use offcut_preview::text::lines::{count_lines, first_line};
+use offcut_preview::text::lines::{count_lines, first_line, last_line};
 
 use crate::backend::{BackendError, Location};
 use crate::hint::{Hint, Kind, Position};
@@ -92,12 +92,15 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
     if !hint.flags.joined {
         return Some((0, content));
     }
-    let line = first_line(content);
-    let manifest: serde_json::Value = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
-    Some((
-        manifest.get("offcut_parts")?.as_array()?.len(),
-        &content[line.len()..],
-    ))
+    let parts = |line: &[u8]| {
+        let manifest: serde_json::Value = serde_json::from_slice(line).ok()?;
+        Some(manifest.get("offcut_parts")?.as_array()?.len())
+    };
+    let (texts, manifest) = content.split_at(content.len() - last_line(content).len());
+    // Formerly it came first.
+    let (former, rest) = content.split_at(first_line(content).len());
+    let mut layouts = [(manifest, texts), (former, rest)].into_iter();
+    layouts.find_map(|(line, texts)| Some((parts(line)?, texts)))
 }
 
 /// A page of `stored` from `from` on, as one text of at most `room` bytes. Its content gets at

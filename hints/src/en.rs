@@ -4,14 +4,20 @@ use crate::sentence::{Sentence, Words};
 
 pub(crate) const ENGLISH: Words = Words {
     sentence: english,
-    former: &[&[
-        (Sentence::PageOfNothing, "Nothing from line {first} on."),
-        (Sentence::Next, "Go on with offset {next}."),
-        (
-            Sentence::MoreMatches,
-            "Matching lines so far: {count}. Go on with offset {next}.",
-        ),
-    ]],
+    former: &[
+        &[
+            (Sentence::PageOfNothing, "Nothing from line {first} on."),
+            (Sentence::Next, "Go on with offset {next}."),
+            (
+                Sentence::MoreMatches,
+                "Matching lines so far: {count}. Go on with offset {next}.",
+            ),
+        ],
+        &[(
+            Sentence::Joined,
+            "It was {parts} texts; the first stored line gives their lengths.",
+        )],
+    ],
     tool: "an unnamed tool",
     media: "media",
     space: " ",
@@ -20,7 +26,7 @@ pub(crate) const ENGLISH: Words = Words {
 fn english(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "Stored in full.",
-        Sentence::Joined => "It was {parts} texts; the first stored line gives their lengths.",
+        Sentence::Joined => "It was {parts} texts; the last stored line gives their lengths.",
         Sentence::Unsaved => "It could not be stored; what is not shown is lost.",
         Sentence::Interrupted => "The tool's output broke off after {bytes} bytes.",
         Sentence::NotUtf8 => "It is not UTF-8; \u{fffd} stands for invalid bytes.",

@@ -4,7 +4,10 @@ use crate::sentence::{Sentence, Words};
 
 pub(crate) const CHINESE: Words = Words {
     sentence: chinese,
-    former: &[],
+    former: &[&[(
+        Sentence::Joined,
+        "原为 {parts} 段文本，存储内容的首行列出各段长度。",
+    )]],
     tool: "未命名工具",
     media: "媒体",
     space: "",
@@ -13,7 +16,7 @@ pub(crate) const CHINESE: Words = Words {
 fn chinese(sentence: Sentence) -> &'static str {
     match sentence {
         Sentence::Truncated => "已完整存储。",
-        Sentence::Joined => "原为 {parts} 段文本，存储内容的首行列出各段长度。",
+        Sentence::Joined => "原为 {parts} 段文本，存储内容的末行列出各段长度。",
         Sentence::Unsaved => "内容未能保存，未显示的部分已丢失。",
         Sentence::Interrupted => "工具输出在 {bytes} 字节后中断。",
         Sentence::NotUtf8 => "内容不是 UTF-8，\u{fffd} 代表无效字节。",

@@ -14,8 +14,8 @@ pub(super) struct Cut {
     pub(super) slots: Vec<usize>,
     /// Number of this text among the result's stored texts, counted from 1.
     pub(super) number: usize,
-    /// For several texts, a line with their lengths, which is stored first. A line feed is stored
-    /// after each text.
+    /// For several texts, a line with their lengths, which is stored after them. A line feed is
+    /// stored after each text.
     pub(super) manifest: Option<String>,
     pub(super) draft: Draft,
     /// The hint for each location that it may get, the longest of each kind.

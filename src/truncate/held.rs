@@ -342,11 +342,11 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// The bytes to store for the texts of `slots`. If there is a manifest, it comes first, and
-    /// each text is followed by a line feed. `None` if one of the texts is lost.
+    /// The bytes to store for the texts of `slots`. If there is a manifest, each text is followed
+    /// by a line feed, and it comes last. `None` if one of the texts is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
         let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
-        let mut sources = Vec::from_iter(manifest.map(|manifest| bytes(manifest.as_bytes())));
+        let mut sources = Vec::new();
         for slot in slots {
             let text = self.text(*slot)?;
             sources.push(match &text.content {
@@ -356,6 +356,7 @@ impl Held {
             });
             sources.extend(manifest.map(|_| bytes(b"\n")));
         }
+        sources.extend(manifest.map(|manifest| bytes(manifest.as_bytes())));
         Some(sources)
     }
 }

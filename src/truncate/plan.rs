@@ -216,15 +216,12 @@ impl<'a> Planner<'a> {
                 share => self.join(&plain, share),
             });
         let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
-        match apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[])) {
-            Some(cuts) => cuts,
-            None => {
-                let all = texts
-                    .first()
-                    .and_then(|first| self.join(texts, self.share(texts, 1, *first)));
-                all.into_iter().collect()
-            }
-        }
+        let apart = apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[]));
+        apart.unwrap_or_else(|| {
+            let first = texts.first();
+            let all = first.and_then(|first| self.join(texts, self.share(texts, 1, *first)));
+            all.into_iter().collect()
+        })
     }
 
     /// Returns `true` if the hints, with the longest location each can get, and the other texts are

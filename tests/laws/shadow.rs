@@ -420,11 +420,12 @@ fn shortened(parts: &[PartContent]) -> String {
     format!("{:?}", parts.iter().map(show).collect::<Vec<_>>())
 }
 
-/// Splits stored content that starts with a manifest `{"offcut_parts":[…]}` into its texts.
+/// Splits stored content that ends with a manifest `{"offcut_parts":[…]}` into its texts.
 pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
-    let feed = content.iter().position(|byte| *byte == b'\n')?;
-    let manifest: Value = serde_json::from_slice(&content[..feed]).ok()?;
-    let mut rest = &content[feed + 1..];
+    let body = content.strip_suffix(b"\n")?;
+    let feed = body.iter().rposition(|byte| *byte == b'\n')?;
+    let manifest: Value = serde_json::from_slice(&body[feed..]).ok()?;
+    let mut rest = &content[..=feed];
     let mut texts = Vec::new();
     for length in manifest.get("offcut_parts")?.as_array()? {
         let (text, tail) = rest.split_at_checked(usize::try_from(length.as_u64()?).ok()?)?;
@@ -608,7 +609,8 @@ const MAX_PROSE: usize = 300;
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     let text = if shown.flags.joined {
-        text.split_once('\n').map_or("", |(_, texts)| texts)
+        let texts = text.trim_end_matches('\n').rfind('\n');
+        texts.map_or("", |feed| &text[..=feed])
     } else {
         &text
     };

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     /// Material for previews that choose lines: names, lines that state their own number, and
     /// imitations of an excerpt's marks.
     Names,
-    /// Looks like the first line of joined texts.
+    /// Looks like joined texts and the line after them.
     Manifest,
 }
 
@@ -69,7 +69,7 @@ impl Text {
                     _ => format!("[… {n} B …]\n"),
                 }),
                 Kind::Manifest => {
-                    out.push_str(&format!("{{\"offcut_parts\":[{seed},{n}]}}\nabc\nabcd\n"));
+                    out.push_str(&format!("abc\nabcd\n{{\"offcut_parts\":[{seed},{n}]}}\n"));
                 }
             }
         }

@@ -2,9 +2,10 @@
 
 use crate::common::{builder, call, clear, content, lines, memory, round, stored, text};
 use offcut::agent::Tool;
-use offcut::backend::{Location, Memory};
+use offcut::backend::{Backend, Key, Location, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind, Placement, Position};
+use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
 use serde_json::json;
@@ -354,7 +355,6 @@ async fn l1_hints_are_not_stored_as_originals_after_stub_length_shrinks() {
     }
 }
 
-/// More lines than are believed unread: they are compared once and stay.
 /// Conversations hold pages in the sentences of earlier versions.
 #[tokio::test]
 async fn l1_l4_pages_with_former_sentences_are_not_stored_as_originals() {
@@ -404,6 +404,38 @@ async fn l1_l4_pages_with_former_sentences_are_not_stored_as_originals() {
     }
 }
 
+/// Joined texts used to be stored after their manifest, and their hints said so.
+#[tokio::test]
+async fn l1_l4_texts_joined_by_earlier_versions_are_known_again() {
+    let store = memory();
+    let texts: Vec<String> = (0..100).map(|n| format!("see src/part_{n}.rs\n")).collect();
+    let lengths: Vec<usize> = texts.iter().map(String::len).collect();
+    let content = format!(
+        "{}\n{}\n",
+        json!({"offcut_parts": lengths}),
+        texts.join("\n")
+    );
+    let key = Key::new("trunc/a").unwrap();
+    store.put(&key, content.clone().into()).await.unwrap();
+    let mut hint = Hint::new(Kind::Truncated, content.len() as u64);
+    hint.lines = Some(content.lines().count() as u64);
+    hint.location = Some(store.locate(&key));
+    hint.flags.joined = true;
+    hint.prose = "Stored in full. It was 100 texts; the first stored line gives their lengths. \
+                  Read it with read_file."
+        .to_owned();
+    let (_, shown) = content.split_once('\n').unwrap();
+    hint.preview = Preview::Mixed.show(shown, 800);
+    let reduction = eager(&store).preview(Preview::Mixed).build().unwrap();
+    let mut messages = [round("a", "f", hint.render()), round("b", "f", "ok")].concat();
+    clear(&reduction, &mut messages).await;
+    let short = Hint::parse(text(self::content(&messages[1]))).unwrap();
+    assert_eq!(short.location, hint.location);
+    assert!(short.preview.len() <= 90 && short.prose.contains("100 texts"));
+    assert_eq!(stored(&store).await.len(), 1);
+}
+
+/// More lines than are believed unread: they are compared once and stay.
 #[tokio::test]
 async fn l4_many_hints_of_one_result_stay_and_are_compared_once() {
     use offcut_testkit::Faulty;

@@ -4,6 +4,7 @@ use crate::common::{builder, call, lines, memory, stored, text};
 use futures_util::stream;
 use offcut::backend::{Backend, ErrorKind, Fs, Memory};
 use offcut::hint::{Hint, Kind};
+use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
     Chunk, Language, Middleware, Next, OffloadError, OnStoreFailure, Part, SizeLimit, ToolCall,
@@ -271,16 +272,60 @@ async fn t4_many_small_texts_are_stored_as_one() {
 
 /// Splits texts that were stored as one.
 fn texts_in(content: &str) -> Vec<&str> {
-    let (manifest, mut rest) = content.split_once('\n').unwrap();
+    let (mut rest, manifest) = content.trim_end().rsplit_once('\n').unwrap();
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap();
     let mut texts = Vec::new();
     for length in manifest["offcut_parts"].as_array().unwrap() {
         let (text, tail) = rest.split_at(length.as_u64().unwrap() as usize);
         texts.push(text);
-        rest = tail.strip_prefix('\n').unwrap();
+        // A line feed ends each text; the split took the last one.
+        rest = tail.strip_prefix('\n').unwrap_or(tail);
     }
     assert_eq!(rest, "");
     texts
+}
+
+/// Whatever stands before a line in the stored content, its number is that of the preview.
+#[tokio::test]
+async fn t4_lines_of_joined_texts_have_the_numbers_of_the_stored_content() {
+    for preview in [Preview::HeadTail, Preview::Mixed] {
+        let store = memory();
+        let reduction = small(&store).preview(preview).build().unwrap();
+        let texts = (0..100).map(|n| Part::from(format!("see src/part_{n}.rs\nand more of it")));
+        let shown = reduction
+            .truncate(&call("a", "f"), ToolOutput::parts(texts.collect()))
+            .await
+            .unwrap();
+        let hint = Hint::parse(text(&shown.parts)).unwrap();
+        assert!(hint.flags.joined);
+        let content = String::from_utf8(stored(&store).await.remove(0).1).unwrap();
+        let stored: Vec<&str> = content.lines().collect();
+        let mut numbered = 0;
+        for line in hint.preview.lines() {
+            let is_at = |number: &str, text: &str| {
+                assert_eq!(stored[number.parse::<usize>().unwrap() - 1], text, "{line}");
+            };
+            if let Some((number, text)) = line.split_once('|') {
+                is_at(number, text);
+            } else if let Some((_, gap)) = line.split_once(", L") {
+                // The lines that follow the gap.
+                let tail = hint.preview.rsplit_once(" …]\n").unwrap().1;
+                let last: usize = gap
+                    .trim_end_matches(" …]")
+                    .split_once('-')
+                    .unwrap()
+                    .1
+                    .parse()
+                    .unwrap();
+                let texts = &stored[last..stored.len() - 1];
+                assert_eq!(tail.lines().collect::<Vec<_>>(), texts, "{line}");
+            } else {
+                continue;
+            }
+            numbered += 1;
+        }
+        assert!(numbered > 0, "{}", hint.preview);
+    }
 }
 
 #[tokio::test]

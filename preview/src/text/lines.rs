@@ -96,6 +96,12 @@ pub fn first_line(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(b'\n', text).map_or(text.len(), |feed| feed + 1)]
 }
 
+/// The last line of `text`, with its line feed if it has one.
+pub fn last_line(text: &[u8]) -> &[u8] {
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    &text[memchr::memrchr(b'\n', body).map_or(0, |feed| feed + 1)..]
+}
+
 /// Offsets in `text` right after each line feed: the beginnings of all lines but the first.
 pub fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
     memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
@@ -120,6 +126,8 @@ mod tests {
         fn places_are_counted_whatever_the_chunks(text in "[a-z\n]{0,40}", size in 1usize..9, cut in any::<u8>()) {
             let text = text.as_bytes();
             let lines = text.split_inclusive(|byte| *byte == b'\n');
+            prop_assert_eq!(first_line(text), lines.clone().next().unwrap_or_default());
+            prop_assert_eq!(last_line(text), lines.clone().next_back().unwrap_or_default());
             prop_assert_eq!(count_lines(text), lines.count() as u64);
             let end = Position::START.after(text);
             prop_assert_eq!(text.chunks(size).fold(Position::START, Position::after), end);

@@ -2,6 +2,7 @@
 //! HTTP, and the endpoint goes on.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(crate) fn mcp_http(data: &[u8]) {
     let Some((side, bytes)) = data.split_first() else {
         return;
     };
+    outlive_closed_connections();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -36,6 +38,20 @@ pub(crate) fn mcp_http(data: &[u8]) {
             asked(bytes).await;
         }
     });
+}
+
+/// Takes the signal by which writing to a closed connection ends a process. Programs of Rust ignore it from
+/// their start, which programs of libFuzzer do not.
+fn outlive_closed_connections() {
+    #[cfg(unix)]
+    {
+        static TAKEN: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+        TAKEN.get_or_init(|| {
+            let taken = Arc::default();
+            signal_hook::flag::register(signal_hook::consts::SIGPIPE, Arc::clone(&taken)).unwrap();
+            taken
+        });
+    }
 }
 
 fn gateway() -> Arc<McpGateway> {

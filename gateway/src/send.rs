@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use offcut::ErrorChain;
 use tokio::time::timeout;
@@ -74,6 +74,8 @@ impl Sender {
         self.count(upstream, response.status().as_u16());
         let (mut parts, body) = response.into_parts();
         offcut_http::strip(&mut parts.headers);
+        // The version belongs to the connection, and an agent's own is another one.
+        parts.version = Version::HTTP_11;
         let scan = Scan::new(&parts.headers);
         let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
         let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));

@@ -126,8 +126,25 @@ struct File {
     serve: ServeSettings,
 }
 
+/// The least likeness of a known field to an unknown one for which it is proposed.
+const LIKE: f64 = 0.85;
+
 /// Adds to an error of a parser what its own words leave out.
 fn with_advice(error: &str) -> String {
+    let unknown = error.strip_prefix("unknown field `");
+    if let Some((unknown, known)) = unknown.and_then(|rest| rest.split_once("`, expected one of "))
+    {
+        let alike = known
+            .split('`')
+            .map(|name| (strsim::jaro_winkler(unknown, name), name))
+            .filter(|(likeness, _)| *likeness >= LIKE)
+            .max_by(|one, two| one.0.total_cmp(&two.0));
+        if let Some((_, name)) = alike {
+            // A parser of JSON ends with the place.
+            let (_, place) = known.rsplit_once('`').unwrap_or_default();
+            return format!("unknown field `{unknown}`; did you mean `{name}`?{place}");
+        }
+    }
     error.replace(
         "invalid socket address syntax",
         "`listen` must be an address with a port, such as 127.0.0.1:8787",
@@ -268,8 +285,19 @@ mod tests {
             ServeSettings::default()
         );
         let wrong = ServeSettings::from_toml("[serve]\n\nmax_bodies = 1").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: unknown field `max_bodies`; did you mean `max_body`? (line 3)"
+        );
+        let wrong = ServeSettings::from_json(r#"{"serve": {"lissen": 1}}"#).unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: unknown field `lissen`; did you mean `listen`? at line 1 column 19"
+        );
+        let wrong = ServeSettings::from_toml("[serve]\nzebra = 1").unwrap_err();
+        let wrong = wrong.to_string();
         assert!(
-            wrong.to_string().contains("max_bodies") && wrong.to_string().contains("line 3"),
+            wrong.contains("`zebra`, expected one of `listen`"),
             "{wrong}"
         );
         let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();

@@ -375,6 +375,15 @@ async fn the_providers_own_count_is_in_the_metrics() {
 }
 
 #[tokio::test]
+async fn a_provider_of_http_1_0_is_answered_for_by_http_1_1() {
+    let provider =
+        Provider::start(|_| vec![send("HTTP/1.0 200 OK\r\n\r\nhello"), Step::Close]).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let answer = server.post("/v1/messages", &[], "{}").await;
+    assert_eq!((&*answer.line, answer.text()), ("HTTP/1.1 200 OK", "hello"));
+}
+
+#[tokio::test]
 async fn more_connections_than_allowed_wait_for_their_turn() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| settings.max_connections = 1).await;

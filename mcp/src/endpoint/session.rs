@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use offcut_json::{Node, View};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::reply::{Body, error_text};
 use super::routes::{Routes, UNREAD, Waiting};
@@ -20,6 +21,9 @@ use crate::remote::failure::INTERNAL_ERROR;
 const ENDED: &str = "the server has ended";
 /// Number of bytes between the endpoint and the gateway's pipes.
 const PIPE: usize = 64 * 1024;
+/// Time for which a message over the maximum may pause. Others wait until it is over, since nothing may come
+/// between its parts.
+const PAUSE: Duration = Duration::from_secs(30);
 
 /// A server over pipes, for one client with a session or for all without one.
 pub(super) struct Session {
@@ -205,7 +209,7 @@ impl Session {
             return false;
         };
         let mut is_first = true;
-        while let Some(frame) = body.frame().await {
+        while let Ok(Some(frame)) = timeout(PAUSE, body.frame()).await {
             let Ok(frame) = frame else { break };
             let mut bytes = frame.into_data().unwrap_or_default().to_vec();
             for byte in &mut bytes {
@@ -343,5 +347,30 @@ fn whole(bytes: &[u8]) -> Part<'_> {
         bytes,
         is_first: true,
         is_last: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::{BodyExt as _, StreamBody};
+    use offcut::ToolReduction;
+    use offcut::backend::Memory;
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_message_that_pauses_does_not_keep_others_waiting() {
+        let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
+        let (session, (server, _to_client), _) = Session::new(Arc::new(McpGateway::new(reduction)));
+        let first = stream::iter([Ok(Frame::data(Bytes::from("{\"a")))]);
+        let body = StreamBody::new(first.chain(stream::pending())).boxed_unsync();
+        let (is_told, _) = tokio::join!(session.tell_long(body), session.tell(b"{}"));
+        assert!(is_told);
+        let mut lines = BufReader::new(server).lines();
+        let mut next = async || lines.next_line().await.unwrap().unwrap();
+        assert_eq!((next().await, next().await), ("{\"a".into(), "{}".into()));
     }
 }

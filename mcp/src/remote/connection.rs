@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -169,7 +169,10 @@ impl Connection {
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         let response = self.client.request(request).await;
-        response.map_err(|error| Failure::unreachable(&error))
+        let mut response = response.map_err(|error| Failure::unreachable(&error))?;
+        // The version belongs to the connection, and a client's own is another one.
+        *response.version_mut() = Version::HTTP_11;
+        Ok(response)
     }
 
     /// The headers of a request of the gateway's own.

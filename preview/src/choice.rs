@@ -16,13 +16,20 @@ use crate::cost::about_tokens;
 use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
 use crate::failures::failure_worth;
 use crate::found::Found;
+use crate::kinds::{companions, factors, han};
 use crate::outcomes::ending;
-use crate::units::{Unit, is_heading, own_text};
+use crate::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 5;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.5;
+/// Extra worth of a Han character, and the number of characters that count: words of such scripts
+/// are not found as names.
+const HAN: f32 = 0.04;
+const MAX_HAN: usize = 64;
+/// Extra worth of a line that belongs to one that is shown.
+const COMPANION: f32 = 3.0;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -63,8 +70,11 @@ pub(crate) fn choose<'t>(
 struct Chooser<'u, 't> {
     units: &'u [Unit<'t>],
     found: Found<'t>,
-    /// Extra worth of the units that report failures, and of headings.
+    /// Extra worth of each unit, as of a failure or a heading.
     extra: Vec<f32>,
+    /// Worth of what is in each unit, as a factor.
+    factors: Vec<f32>,
+    companions: Vec<Option<usize>>,
     is_taken: Vec<bool>,
     /// Names in the index.
     listed: Vec<usize>,
@@ -80,10 +90,20 @@ enum Item {
 }
 
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
-    let failures = failure_worth(units);
-    let extra = units.iter().zip(failures);
+    let is_file = is_excerpt_of_file(units);
+    let of_kind = |unit: &Unit<'_>| {
+        let heading = if is_heading(unit) { HEADING } else { 0.0 };
+        // Names are mostly how one looks something up in a file.
+        let han = if is_file {
+            0
+        } else {
+            han(unit.text).min(MAX_HAN)
+        };
+        heading + HAN * han as f32
+    };
+    let extra = units.iter().zip(failure_worth(units));
     extra
-        .map(|(unit, failure)| failure + if is_heading(unit) { HEADING } else { 0.0 })
+        .map(|(unit, failure)| failure + of_kind(unit))
         .collect()
 }
 
@@ -93,6 +113,8 @@ impl<'u, 't> Chooser<'u, 't> {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
+            factors: factors(units),
+            companions: companions(units),
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
@@ -135,12 +157,18 @@ impl<'u, 't> Chooser<'u, 't> {
                 continue;
             }
             self.left -= bytes;
-            if let Item::Line(unit) = entry.item
-                && self.follows_taken(unit + 1)
-                && !self.is_taken[unit + 1]
-            {
+            let Item::Line(unit) = entry.item else {
+                continue;
+            };
+            if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
                 // The next line no longer needs a mark.
                 heap.push(Entry::of_line(self, unit + 1));
+            }
+            if let Some(other) = self.companions[unit]
+                && !self.is_taken[other]
+            {
+                self.extra[other] += COMPANION;
+                heap.push(Entry::of_line(self, other));
             }
         }
     }
@@ -205,7 +233,9 @@ impl<'u, 't> Chooser<'u, 't> {
 
     fn gain(&self, item: Item) -> f32 {
         match item {
-            Item::Line(unit) => self.extra[unit] + self.found.gain_of_unit(unit),
+            Item::Line(unit) => {
+                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit)
+            }
             Item::Name(name) => self.found.gain_of_name(name),
         }
     }

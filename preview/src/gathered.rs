@@ -7,6 +7,7 @@ use crate::excerpt::Length;
 use crate::failures::is_failure;
 use crate::found::worth;
 use crate::head_tail;
+use crate::kinds::is_of_diff;
 use crate::names::each_name;
 use crate::outcomes::{FIRST, LAST, is_ruler, told};
 use crate::units::{Cutter, Place, Unit, is_heading};
@@ -249,6 +250,7 @@ fn is_worth_keeping(unit: &Unit<'_>) -> bool {
     may_have_value(line) && (has_value(line) || told(line).any())
         || is_failure(line)
         || is_heading(unit)
+        || is_of_diff(unit)
 }
 
 /// FNV-1a, as names are short.

@@ -28,6 +28,7 @@ mod failures;
 mod found;
 mod gathered;
 mod head_tail;
+mod kinds;
 mod names;
 mod outcomes;
 mod preview;

@@ -11,10 +11,13 @@ const MAX_COUNTS: usize = 3;
 /// Number of first and of last lines that come before others. Rulers do not count.
 pub(crate) const FIRST: usize = 2;
 pub(crate) const LAST: usize = 2;
+/// The same beside counts.
+const FIRST_BESIDE: usize = 1;
+const LAST_BESIDE: usize = 1;
 
 /// Indexes of the units that tell how the text ended and began, the most telling first: the last
-/// exit code, one at the beginning, then the last counts; without counts, the last and the first
-/// lines.
+/// exit code, one at the beginning, then the last counts, the last and the first line; without counts,
+/// two of each.
 ///
 /// An excerpt of a file ends nothing, whatever a reader adds to it. A line with a number of its own is
 /// left out, and so is a piece of a long line.
@@ -46,9 +49,12 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         .take(FRAME)
         .position(|unit| told(unit.text).exit);
     let exits = exit.into_iter().chain(frame);
-    if !counts.is_empty() {
-        return exits.chain(counts).collect();
-    }
+    // Counts tell more than what stands beside them.
+    let (last, first) = if counts.is_empty() {
+        (LAST, FIRST)
+    } else {
+        (LAST_BESIDE, FIRST_BESIDE)
+    };
     let is_line = |at: &usize| !is_ruler(units[*at].text);
     let is_end = |at: &usize| {
         let unit = &units[*at];
@@ -57,10 +63,10 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     let last = (0..units.len())
         .rev()
         .filter(is_line)
-        .take(LAST)
+        .take(last)
         .filter(is_end);
-    let first = (0..units.len()).filter(is_line).take(FIRST).filter(is_end);
-    exits.chain(last).chain(first).collect()
+    let first = (0..units.len()).filter(is_line).take(first).filter(is_end);
+    exits.chain(counts).chain(last).chain(first).collect()
 }
 
 /// The ways in which a line tells how something ended.
@@ -292,11 +298,18 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_is_the_exit_code_and_the_last_counts() {
+    fn an_ending_is_the_exit_code_the_last_counts_and_both_ends() {
         let run = "$ bun test\n3 errors\n1 pass\n2 pass\n\n 12 pass\n 0 fail\n30 calls\nRan 12 tests\nexit code 0\n----\n";
         assert_eq!(
             ends(run),
-            ["exit code 0", "Ran 12 tests", " 0 fail", " 12 pass"]
+            [
+                "exit code 0",
+                "Ran 12 tests",
+                " 0 fail",
+                " 12 pass",
+                "exit code 0",
+                "$ bun test"
+            ]
         );
     }
 

@@ -191,8 +191,9 @@ mod tests {
         153| 150 pass
          0 fail
         156|Ran 150 tests across 9 files.
+        158|bye
         names: 101 src/part_100.test.ts
-        [… 7590 B …]
+        [… 7586 B …]
         ");
         insta::assert_snapshot!(Preview::Lines.show(&format!("{noise}\nall is well\n====\n"), 200), @"
         100|src/part_100.test.ts > rejects item_100 with status_100

@@ -25,8 +25,9 @@ impl Kind {
     /// in a line; a long name's own worth is about 1.
     pub(crate) fn worth(self) -> f32 {
         match self {
-            Self::Flag => 1.0,
-            Self::Number | Self::Noun => 0.5,
+            Self::Flag => 2.0,
+            Self::Number => 2.5,
+            Self::Noun => 1.3,
         }
     }
 }

@@ -54,10 +54,13 @@ for name do sh -c 'kill -"$1" $$; echo "$1"' sh "$name"; done"#;
             .output();
         let printed = output.map_or_else(|_| Vec::new(), |output| output.stdout);
         let printed = String::from_utf8_lossy(&printed);
-        let ignored = ASKED_ABOUT
-            .iter()
-            .filter(|(name, _)| printed.lines().any(|line| line == *name));
-        Self(ignored.fold(0, |set, (_, signal)| set | bit(*signal)))
+        Self::named(|name| printed.lines().any(|line| line == name))
+    }
+
+    /// The signals whose names are chosen.
+    fn named(is_chosen: impl Fn(&str) -> bool) -> Self {
+        let chosen = ASKED_ABOUT.iter().filter(|(name, _)| is_chosen(name));
+        Self(chosen.fold(0, |set, (_, signal)| set | bit(*signal)))
     }
 }
 
@@ -76,27 +79,25 @@ mod tests {
 
     #[test]
     fn the_shell_finds_what_the_system_says() {
-        let named = |is_ignored: &dyn Fn(&str, Signal) -> bool| {
+        let names = |ignored: Ignored| {
             ASKED_ABOUT
                 .iter()
-                .filter(|(name, signal)| is_ignored(name, *signal))
+                .filter(|(_, signal)| ignored.contains(*signal))
                 .map(|(name, _)| *name)
                 .collect::<Vec<_>>()
                 .join(" ")
         };
         let here = Ignored::now();
         if let Ok(expected) = std::env::var(INSIDE) {
-            let by_shell = Ignored::by_shell();
-            assert_eq!(named(&|_, signal| here.contains(signal)), expected);
-            assert_eq!(named(&|_, signal| by_shell.contains(signal)), expected);
+            assert_eq!(names(here), expected);
+            assert_eq!(names(Ignored::by_shell()), expected);
             return;
         }
         let name = "ignored::tests::the_shell_finds_what_the_system_says";
         for ignored in ["", "HUP", "TERM INT QUIT", "TERM HUP INT QUIT"] {
             // A shell can't undo what these tests were started to ignore.
-            let is_ignored = |name: &str, signal| {
-                ignored.split(' ').any(|it| it == name) || here.contains(signal)
-            };
+            let trapped = Ignored::named(|name| ignored.split(' ').any(|it| it == name));
+            let expected = names(Ignored(here.0 | trapped.0));
             let script = format!(
                 "{} exec \"$@\"",
                 match ignored {
@@ -108,7 +109,7 @@ mod tests {
                 .args(["-c", &script, "sh"])
                 .arg(std::env::current_exe().unwrap())
                 .args(["--exact", name])
-                .env(INSIDE, named(&is_ignored))
+                .env(INSIDE, expected)
                 .status()
                 .unwrap();
             assert!(status.success(), "{ignored}");

@@ -2,7 +2,6 @@
 //! HTTP, and the endpoint goes on.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -45,11 +44,9 @@ pub(crate) fn mcp_http(data: &[u8]) {
 fn outlive_closed_connections() {
     #[cfg(unix)]
     {
-        static TAKEN: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-        TAKEN.get_or_init(|| {
-            let taken = Arc::default();
-            signal_hook::flag::register(signal_hook::consts::SIGPIPE, Arc::clone(&taken)).unwrap();
-            taken
+        static TAKEN: std::sync::Once = std::sync::Once::new();
+        TAKEN.call_once(|| {
+            signal_hook::flag::register(signal_hook::consts::SIGPIPE, Arc::default()).unwrap();
         });
     }
 }

@@ -422,10 +422,8 @@ fn shortened(parts: &[PartContent]) -> String {
 
 /// Splits stored content that ends with a manifest `{"offcut_parts":[…]}` into its texts.
 pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
-    let body = content.strip_suffix(b"\n")?;
-    let feed = body.iter().rposition(|byte| *byte == b'\n')?;
-    let manifest: Value = serde_json::from_slice(&body[feed..]).ok()?;
-    let mut rest = &content[..=feed];
+    let (mut rest, manifest) = split_last_line(content)?;
+    let manifest: Value = serde_json::from_slice(manifest).ok()?;
     let mut texts = Vec::new();
     for length in manifest.get("offcut_parts")?.as_array()? {
         let (text, tail) = rest.split_at_checked(usize::try_from(length.as_u64()?).ok()?)?;
@@ -433,6 +431,13 @@ pub(crate) fn split_manifest(content: &[u8]) -> Option<Vec<&[u8]>> {
         texts.push(text);
     }
     rest.is_empty().then_some(texts)
+}
+
+/// Splits content that ends with a line feed before its last line.
+fn split_last_line(content: &[u8]) -> Option<(&[u8], &[u8])> {
+    let body = content.strip_suffix(b"\n")?;
+    let feed = body.iter().rposition(|byte| *byte == b'\n')?;
+    Some(content.split_at(feed + 1))
 }
 
 /// Matches the current parts with the original ones, in order.
@@ -607,13 +612,12 @@ const MAX_PROSE: usize = 300;
 /// Tells whether all that a hint shows can be read in `content`, and its prose is no longer than a
 /// sentence.
 fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(content);
-    let text = if shown.flags.joined {
-        let texts = text.trim_end_matches('\n').rfind('\n');
-        texts.map_or("", |feed| &text[..=feed])
+    let content = if shown.flags.joined {
+        split_last_line(content).map_or(&[][..], |(texts, _)| texts)
     } else {
-        &text
+        content
     };
+    let text = &*String::from_utf8_lossy(content);
     let preview = shown.preview.as_str();
     let is_shown = match shown.kind {
         Kind::Page { .. } => text.contains(preview),

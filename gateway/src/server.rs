@@ -206,7 +206,10 @@ impl Gateway {
         let service = self.service.clone();
         let answer = service_fn(move |request| {
             let service = service.clone();
-            async move { Ok::<_, Infallible>(service.answer(request).await) }
+            async move {
+                let answer = service.answer(request).await;
+                Ok::<_, Infallible>(answer.map(offcut_http::Flushed::new))
+            }
         });
         let connection = http.serve_connection(TokioIo::new(stream), answer);
         let service = self.service.clone();

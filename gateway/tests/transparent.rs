@@ -225,22 +225,38 @@ async fn errors_pass_with_their_bodies() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_is_broken_for_the_client_too() {
-    let begun = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: {\"a\r\n";
-    let provider = Provider::start(move |_| vec![send(begun), Step::Close]).await;
-    let server = Server::start(&provider.url, |_| ()).await;
+    let begun =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     let body = r#"{"messages":[{"role":"user","content":"x"}]}"#;
     let request = format!(
         "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let mut stream = server.open(request.as_bytes()).await;
-    let mut read = Vec::new();
-    _ = stream.read_to_end(&mut read).await;
-    let text = String::from_utf8(read).unwrap();
-    assert!(
-        text.contains("data: {\"a") && !text.ends_with("0\r\n\r\n"),
-        "{text}"
-    );
+    // It breaks off after its last part, together with it, or before its first one.
+    for (part, end) in [
+        ("data: {\"a", ""),
+        ("data: {\"a", "no length\r\n"),
+        ("", "no length\r\n"),
+    ] {
+        let sent = if part.is_empty() {
+            String::new()
+        } else {
+            format!("{:x}\r\n{part}\r\n", part.len())
+        };
+        let sent = format!("{begun}{sent}{end}");
+        let provider = Provider::start(move |_| vec![send(sent.clone()), Step::Close]).await;
+        let server = Server::start(&provider.url, |_| ()).await;
+        let mut stream = server.open(request.as_bytes()).await;
+        let mut read = Vec::new();
+        _ = stream.read_to_end(&mut read).await;
+        let text = String::from_utf8(read).unwrap();
+        assert!(
+            text.starts_with("HTTP/1.1 200 OK\r\n")
+                && text.contains(part)
+                && !text.ends_with("0\r\n\r\n"),
+            "{text}"
+        );
+    }
 
     // A reply of known length that is half of it; no reply at all; garbage.
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"half\":";

@@ -1,10 +1,12 @@
-//! Decisions that Offcut's servers over HTTP make alike.
+//! What Offcut's servers over HTTP do alike.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod flushed;
 mod headers;
 mod host;
 
+pub use flushed::Flushed;
 pub use headers::strip;
 pub use host::{address, is_loopback, is_own_host};
 

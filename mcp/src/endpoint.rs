@@ -240,7 +240,10 @@ fn spawn(
     _ = stream.set_nodelay(true);
     let answer = service_fn(move |request| {
         let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+        async move {
+            let answer = endpoint.answer(request).await;
+            Ok::<_, Infallible>(answer.map(offcut_http::Flushed::new))
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Matches, Regex};
 
 use crate::units::{Unit, is_excerpt_of_file, own_text};
 
@@ -21,6 +21,11 @@ static SIGNS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     let signs = r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)|error[:\[]|error TS[0-9]|fatal:|Error:|Exception:|Traceback \(most|panicked at|assertion |^[ \t]*(?:[✗✘✕✖×]|not ok) ";
     [words, signs].map(|pattern| Regex::new(pattern).expect("a pattern"))
 });
+
+/// Finds in `text`, of whatever length, the words of which every report of a failure has one.
+pub(crate) fn words(text: &str) -> Matches<'static, '_> {
+    SIGNS[0].find_iter(text)
+}
 
 /// Returns true if `line` reports a failure.
 pub(crate) fn is_failure(line: &str) -> bool {

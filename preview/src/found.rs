@@ -1,7 +1,8 @@
 //! The names and values in the units of a text, and which of them an excerpt shows.
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use foldhash::{HashMap, HashMapExt};
 
 use crate::names::each_name;
 use crate::units::{Unit, own_text};

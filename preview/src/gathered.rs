@@ -1,6 +1,9 @@
 //! Lines kept from a text as it arrives, so that the informative ones can be chosen at its end.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+
+use foldhash::fast::{FixedState, RandomState};
 
 use crate::choice::{Wanted, choose};
 use crate::excerpt::Length;
@@ -10,6 +13,7 @@ use crate::head_tail;
 use crate::kinds::is_of_diff;
 use crate::names::each_name;
 use crate::outcomes::{FIRST, LAST, is_ruler, told};
+use crate::telling::TellingLines;
 use crate::units::{Cutter, Place, Unit, is_heading};
 use crate::values::{has_value, may_have_value};
 
@@ -19,8 +23,10 @@ const MAX_KEPT: usize = 256 * 1024;
 const MAX_UNITS: usize = 16 * 1024;
 /// Share of [`MAX_KEPT`], in bytes, for the lines at each end.
 const END: usize = MAX_KEPT / 8;
-/// Maximum number of names remembered, to detect new ones. Any further name counts as new.
+/// Maximum number of names remembered, to detect new ones. Any further name counts as known.
 const MAX_SEEN: usize = 32 * 1024;
+/// The same in every run, so that a preview is.
+const NAMES: FixedState = FixedState::with_seed(0);
 /// Worth of a failure or an outcome, in names, where lines are dropped.
 const TELLING: f32 = 12.0;
 /// Lines are chosen by their names only if at least one in this many bytes is in lines with names.
@@ -44,13 +50,16 @@ struct Kept {
     units: Vec<KeptUnit>,
     /// Number of the first units that have been looked at for what they tell.
     judged: usize,
-    seen: HashSet<u64>,
+    /// Hashes of the names so far.
+    seen: HashSet<u64, RandomState>,
     /// Number of bytes of the text in lines with names.
     named: u64,
     /// Number of the first lines so far, which are kept whatever they tell.
     first: usize,
     /// The last lines that are neither kept nor rulers.
-    last: VecDeque<(String, Place)>,
+    last: Vec<(String, Place)>,
+    /// Number of such lines so far, of which the newest take the place of the oldest.
+    unkept: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +140,7 @@ impl Kept {
         let mut news = 0.0;
         each_name(unit.text, |name| {
             is_named = true;
-            if self.seen.len() < MAX_SEEN && self.seen.insert(hash(name.text)) {
+            if self.seen.len() < MAX_SEEN && self.seen.insert(NAMES.hash_one(name.text)) {
                 news += worth(name.text);
             }
         });
@@ -142,13 +151,7 @@ impl Kept {
         self.first += usize::from(is_first);
         if !is_named && !is_first && !is_worth_keeping(&unit) {
             if !is_ruler(unit.text) {
-                // The buffer of the oldest is used again.
-                let oldest = self.last.len() == LAST;
-                let oldest = oldest.then(|| self.last.pop_front()).flatten();
-                let (mut text, _) = oldest.unwrap_or((String::new(), unit.place));
-                text.clear();
-                text.push_str(unit.text);
-                self.last.push_back((text, unit.place));
+                self.set_last(unit);
             }
             return;
         }
@@ -161,6 +164,18 @@ impl Kept {
         if self.text.len() > MAX_KEPT || self.units.len() > MAX_UNITS {
             self.prune();
         }
+    }
+
+    fn set_last(&mut self, unit: Unit<'_>) {
+        if self.last.len() < LAST {
+            self.last.push((unit.text.to_owned(), unit.place));
+        } else {
+            // The buffer of the oldest is used again.
+            let (text, place) = &mut self.last[self.unkept % LAST];
+            unit.text.clone_into(text);
+            *place = unit.place;
+        }
+        self.unkept += 1;
     }
 
     fn units(&self) -> impl Iterator<Item = (f32, Unit<'_>)> {
@@ -234,28 +249,33 @@ impl Kept {
             .judged
             .checked_sub(1)
             .map_or(0, |before| self.units[before].end);
+        let fresh = start;
+        let mut lines = TellingLines::new(&self.text[fresh..]);
         for unit in &mut self.units[self.judged..] {
-            let text = &self.text[start..unit.end];
+            let tells = lines.tells(start - fresh..unit.end - fresh);
             start = unit.end;
-            if unit.place.byte == 0 && (told(text).any() || is_failure(text)) {
+            if unit.place.byte == 0 && tells {
                 unit.news += TELLING;
             }
         }
     }
 }
 
+/// Returns false for most lines without ASCII, at the speed of memory. Of all signs, only the crosses
+/// of failures are not ASCII.
+fn may_tell(line: &str) -> bool {
+    let is_telling =
+        |byte: u8| byte.is_ascii() | (byte == "×".as_bytes()[0]) | (byte == "✗".as_bytes()[0]);
+    line.bytes()
+        .fold(false, |found, byte| found | is_telling(byte))
+}
+
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(unit: &Unit<'_>) -> bool {
     let line = unit.text;
-    may_have_value(line) && (has_value(line) || told(line).any())
-        || is_failure(line)
-        || is_heading(unit)
-        || is_of_diff(unit)
-}
-
-/// FNV-1a, as names are short.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    may_tell(line)
+        && (may_have_value(line) && (has_value(line) || told(line).any())
+            || is_failure(line)
+            || is_heading(unit)
+            || is_of_diff(unit))
 }

@@ -33,6 +33,7 @@ mod names;
 mod outcomes;
 mod preview;
 mod sketch;
+mod telling;
 pub mod text;
 mod units;
 mod values;

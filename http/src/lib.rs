@@ -1,4 +1,4 @@
-//! What Offcut's servers over HTTP do alike.
+//! Parts that Offcut's servers over HTTP share.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
@@ -61,9 +62,10 @@ impl Peer {
         }))))
     }
 
-    /// Begins a conversation. Returns the tools that the editor adds to it.
-    pub(crate) fn begin(&self) -> Result<Vec<Value>, Box<dyn Error>> {
-        let answer = self.0.borrow_mut().ask(&json!({"new": true}))?;
+    /// Begins a conversation of an agent that works in `folder`. Returns the tools that the editor adds to it.
+    pub(crate) fn begin(&self, folder: &Path) -> Result<Vec<Value>, Box<dyn Error>> {
+        let begin = json!({"new": true, "folder": folder});
+        let answer = self.0.borrow_mut().ask(&begin)?;
         Ok(answer["tools"].as_array().cloned().unwrap_or_default())
     }
 
@@ -83,7 +85,8 @@ impl Peer {
         Ok(())
     }
 
-    /// The result of a call of one of the editor's tools. `None` for any other call.
+    /// The result of a call that the editor answers: of its own tools, or of a tool that it runs itself.
+    /// `None` for any other call.
     pub(crate) fn answer(
         &self,
         tool: &str,

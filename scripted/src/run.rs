@@ -73,7 +73,7 @@ pub fn run(
         Policy::Nothing | Policy::Offcut(_) => None,
     };
     if let Some(peer) = peer {
-        tools.extend(peer.begin()?);
+        tools.extend(peer.begin(&project)?);
     }
     // The messages as the editor makes them, and the number of those that it has.
     let (mut edited, mut given) = (Vec::new(), 0);
@@ -122,7 +122,8 @@ pub fn run(
         };
         let shown = match &reduction {
             _ if retrieved.is_some() => {
-                reads += 1;
+                // A command that the editor ran itself reads nothing back.
+                reads += u64::from(tool != "bash");
                 retrieved.unwrap_or_default()
             }
             None => tools::call(&project, tool, &arguments),

@@ -92,7 +92,7 @@ fn every_ready_policy_solves_what_fits() {
 #[test]
 fn an_editor_that_changes_nothing_costs_what_doing_nothing_costs() {
     let mut editor = std::process::Command::new("sed");
-    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
+    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
     editor.args(["-u", script]);
     let editor = Policy::Peer(Peer::start(editor).unwrap());
     for task in all() {
@@ -113,7 +113,7 @@ fn a_cleared_result_is_fetched_again() {
         .unwrap();
     let mut editor = std::process::Command::new("sed");
     // The first page has the word. When the question comes, only the editor's text is left of it.
-    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
+    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
 /^{"add":/{s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/;s/"call_1","content":"[^"]*"/"call_1","content":"[cleared]"/}"#;
     editor.args(["-u", script]);
     let editor = Policy::Peer(Peer::start(editor).unwrap());
@@ -122,4 +122,22 @@ fn a_cleared_result_is_fetched_again() {
     let nothing = run(&task, size, &Policy::Nothing).unwrap();
     assert!(cleared.solved, "{:?}", cleared.why);
     assert_eq!(cleared.bill.calls, nothing.bill.calls + 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_editor_may_run_commands_itself() {
+    let task = all()
+        .into_iter()
+        .find(|task| task.name == "needle")
+        .unwrap();
+    let mut editor = std::process::Command::new("sed");
+    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*"name":"bash".*$/{"result":"the word at the gate would be w1"}/"#;
+    editor.args(["-u", script]);
+    let editor = Policy::Peer(Peer::start(editor).unwrap());
+    let outcome = run(&task, task.sizes[0], &editor).unwrap();
+    // It has seen the editor's result instead of the file.
+    let why = outcome.why.unwrap_or_default();
+    assert!(why.starts_with("answered \"w1\""), "{why}");
+    assert_eq!(outcome.reads, 0);
 }

@@ -1,14 +1,18 @@
 """Context editors as a process beside an agent: lines of JSON in, lines of JSON out.
 
     {"add": [messages]}                     → {"keep": N, "messages": [...]}: the next request, from message N of the last one on
-    {"new": true}                       → {"tools": [...]}: a new conversation, and the tools that the editor adds to it
-    {"call": {"name": …, "arguments": {…}}} → {"result": …}: a call of one of these tools
+    {"new": true, "folder": …}          → {"tools": [...]}: a new conversation in a folder, and the tools that the editor adds to it
+    {"call": {"name": …, "arguments": {…}}} → {"result": …}: a call of one of these tools, or of another that the editor runs itself
 """
 import asyncio
 import json
+import os
 import re
+import subprocess
 import sys
+import tempfile
 from copy import deepcopy
+from pathlib import Path
 
 from record import tokens_of
 
@@ -125,6 +129,31 @@ class Headroom:
         return entry.original_content if entry else "nothing is stored under this hash"
 
 
+class Rtk:
+    """The program rtk in front of shell commands, as its hooks for agents put it there."""
+
+    tools: list = []
+    runs = ("bash",)
+
+    def __init__(self):
+        self.program = Path(sys.executable).parent / "rtk"
+        # It keeps a history of commands, and writes what it left out to files below it.
+        self.home = tempfile.TemporaryDirectory()
+        self.environment = {**os.environ, "LC_ALL": "C", "HOME": self.home.name, "RTK_TELEMETRY_DISABLED": "1"}
+        self.environment["PATH"] = f"{self.program.parent}:{os.environ['PATH']}"
+
+    def request(self, history: list[dict]) -> list[dict]:
+        return history
+
+    def call(self, arguments: dict) -> str:
+        def run(*command: str) -> subprocess.CompletedProcess:
+            return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+
+        asked = arguments["command"]
+        ran = run("sh", "-c", run(self.program, "rewrite", asked).stdout.strip() or asked)
+        return ran.stdout + ran.stderr + (f"\nexit code: {ran.returncode}" if ran.returncode else "")
+
+
 EDITORS = {
     "anthropic-documented": Documented,
     "langchain-clear": LangChain,
@@ -132,6 +161,7 @@ EDITORS = {
     "agent-framework": AgentFramework,
     "headroom": Headroom,
     "headroom-frozen": lambda: Headroom(frozen=True),
+    "rtk": Rtk,
 }
 
 
@@ -144,9 +174,11 @@ def main() -> None:
         asked = json.loads(line)
         if asked.get("new"):
             editor, history, previous = EDITORS[sys.argv[1]](), [], []
+            editor.folder = asked["folder"]
             answer = {"tools": editor.tools}
         elif "call" in asked:
-            is_own = any(tool["function"]["name"] == asked["call"]["name"] for tool in editor.tools)
+            own = {tool["function"]["name"] for tool in editor.tools}
+            is_own = asked["call"]["name"] in own.union(getattr(editor, "runs", ()))
             answer = {"result": editor.call(asked["call"]["arguments"]) if is_own else None}
         else:
             history += asked["add"]

@@ -166,6 +166,7 @@ impl Kept {
         }
     }
 
+    /// Keeps a line for as long as it is one of the last.
     fn set_last(&mut self, unit: Unit<'_>) {
         if self.last.len() < LAST {
             self.last.push((unit.text.to_owned(), unit.place));

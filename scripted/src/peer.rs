@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
@@ -62,10 +61,9 @@ impl Peer {
         }))))
     }
 
-    /// Begins a conversation of an agent that works in `folder`. Returns the tools that the editor adds to it.
-    pub(crate) fn begin(&self, folder: &Path) -> Result<Vec<Value>, Box<dyn Error>> {
-        let begin = json!({"new": true, "folder": folder});
-        let answer = self.0.borrow_mut().ask(&begin)?;
+    /// Begins a conversation. Returns the tools that the editor adds to it.
+    pub(crate) fn begin(&self) -> Result<Vec<Value>, Box<dyn Error>> {
+        let answer = self.0.borrow_mut().ask(&json!({"new": true}))?;
         Ok(answer["tools"].as_array().cloned().unwrap_or_default())
     }
 
@@ -85,15 +83,18 @@ impl Peer {
         Ok(())
     }
 
-    /// The result of a call that the editor answers: of its own tools, or of a tool that it runs itself.
-    /// `None` for any other call.
+    /// The result of a call of one of the editor's tools. For any other call, `None`, and the arguments
+    /// with which it is to run.
     pub(crate) fn answer(
         &self,
         tool: &str,
-        arguments: &Value,
-    ) -> Result<Option<String>, Box<dyn Error>> {
+        arguments: Value,
+    ) -> Result<(Option<String>, Value), Box<dyn Error>> {
         let call = json!({"call": {"name": tool, "arguments": arguments}});
-        let answer = self.0.borrow_mut().ask(&call)?;
-        Ok(answer["result"].as_str().map(str::to_owned))
+        let mut answer = self.0.borrow_mut().ask(&call)?;
+        let changed = answer.get_mut("arguments").map(Value::take);
+        let changed = changed.filter(|changed| !changed.is_null());
+        let result = answer["result"].as_str().map(str::to_owned);
+        Ok((result, changed.unwrap_or(arguments)))
     }
 }

@@ -73,7 +73,7 @@ pub fn run(
         Policy::Nothing | Policy::Offcut(_) => None,
     };
     if let Some(peer) = peer {
-        tools.extend(peer.begin(&project)?);
+        tools.extend(peer.begin()?);
     }
     // The messages as the editor makes them, and the number of those that it has.
     let (mut edited, mut given) = (Vec::new(), 0);
@@ -116,14 +116,13 @@ pub fn run(
             says.into()
         };
         messages.push(json!({"role": "assistant", "content": content, "tool_calls": [{"id": call.id, "type": "function", "function": function}]}));
-        let retrieved = match peer {
-            Some(peer) => peer.answer(tool, &arguments)?,
-            None => None,
+        let (retrieved, arguments) = match peer {
+            Some(peer) => peer.answer(tool, arguments)?,
+            None => (None, arguments),
         };
         let shown = match &reduction {
             _ if retrieved.is_some() => {
-                // A command that the editor ran itself reads nothing back.
-                reads += u64::from(tool != "bash");
+                reads += 1;
                 retrieved.unwrap_or_default()
             }
             None => tools::call(&project, tool, &arguments),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
-use offcut_scripted::{Outcome, Peer, Policy, READY, all, run};
+use offcut_scripted::{Outcome, Peer, Policy, READY, Task, all, run};
 
 /// Tokens of the reader's definition.
 const READER: u64 = 189;
@@ -88,13 +88,25 @@ fn every_ready_policy_solves_what_fits() {
     }
 }
 
+/// A context editor that is a script of `sed`.
+#[cfg(target_os = "linux")]
+fn editor(script: &str) -> Policy {
+    let mut editor = std::process::Command::new("sed");
+    editor.args(["-u", script]);
+    Policy::Peer(Peer::start(editor).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+fn needle() -> Task {
+    let mut tasks = all().into_iter();
+    tasks.find(|task| task.name == "needle").unwrap()
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_editor_that_changes_nothing_costs_what_doing_nothing_costs() {
-    let mut editor = std::process::Command::new("sed");
-    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
-    editor.args(["-u", script]);
-    let editor = Policy::Peer(Peer::start(editor).unwrap());
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
+    let editor = editor(script);
     for task in all() {
         for size in &task.sizes[..2] {
             let edited = run(&task, *size, &editor).unwrap();
@@ -107,16 +119,11 @@ fn an_editor_that_changes_nothing_costs_what_doing_nothing_costs() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cleared_result_is_fetched_again() {
-    let task = all()
-        .into_iter()
-        .find(|task| task.name == "needle")
-        .unwrap();
-    let mut editor = std::process::Command::new("sed");
+    let task = needle();
     // The first page has the word. When the question comes, only the editor's text is left of it.
-    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
 /^{"add":/{s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/;s/"call_1","content":"[^"]*"/"call_1","content":"[cleared]"/}"#;
-    editor.args(["-u", script]);
-    let editor = Policy::Peer(Peer::start(editor).unwrap());
+    let editor = editor(script);
     let size = task.sizes[0];
     let cleared = run(&task, size, &editor).unwrap();
     let nothing = run(&task, size, &Policy::Nothing).unwrap();
@@ -126,17 +133,12 @@ fn a_cleared_result_is_fetched_again() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_editor_may_run_commands_itself() {
-    let task = all()
-        .into_iter()
-        .find(|task| task.name == "needle")
-        .unwrap();
-    let mut editor = std::process::Command::new("sed");
-    let script = r#"s/^{"folder":.*"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*"name":"bash".*$/{"result":"the word at the gate would be w1"}/"#;
-    editor.args(["-u", script]);
-    let editor = Policy::Peer(Peer::start(editor).unwrap());
+fn an_editor_may_change_commands() {
+    let task = needle();
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*"name":"bash".*$/{"arguments":{"command":"echo the word at the gate would be w1"}}/"#;
+    let editor = editor(script);
     let outcome = run(&task, task.sizes[0], &editor).unwrap();
-    // It has seen the editor's result instead of the file.
+    // It has seen what the editor's command prints instead of the file.
     let why = outcome.why.unwrap_or_default();
     assert!(why.starts_with("answered \"w1\""), "{why}");
     assert_eq!(outcome.reads, 0);

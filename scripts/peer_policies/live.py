@@ -1,13 +1,15 @@
 """Context editors as a process beside an agent: lines of JSON in, lines of JSON out.
 
     {"add": [messages]}                     → {"keep": N, "messages": [...]}: the next request, from message N of the last one on
-    {"new": true, "folder": …}          → {"tools": [...]}: a new conversation in a folder, and the tools that the editor adds to it
-    {"call": {"name": …, "arguments": {…}}} → {"result": …}: a call of one of these tools, or of another that the editor runs itself
+    {"new": true}                       → {"tools": [...]}: a new conversation, and the tools that the editor adds to it
+    {"call": {"name": …, "arguments": {…}}} → {"result": …}: a call of one of these tools
+                                            → {"arguments": {…}}: any other call, to be run with these arguments if there are any
 """
 import asyncio
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -133,25 +135,23 @@ class Rtk:
     """The program rtk in front of shell commands, as its hooks for agents put it there."""
 
     tools: list = []
-    runs = ("bash",)
 
     def __init__(self):
         self.program = Path(sys.executable).parent / "rtk"
         # It keeps a history of commands, and writes what it left out to files below it.
         self.home = tempfile.TemporaryDirectory()
-        self.environment = {**os.environ, "LC_ALL": "C", "HOME": self.home.name, "RTK_TELEMETRY_DISABLED": "1"}
-        self.environment["PATH"] = f"{self.program.parent}:{os.environ['PATH']}"
 
     def request(self, history: list[dict]) -> list[dict]:
         return history
 
-    def call(self, arguments: dict) -> str:
-        def run(*command: str) -> subprocess.CompletedProcess:
-            return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
-
+    def rewritten(self, name: str, arguments: dict) -> dict | None:
+        if name != "bash":
+            return None
         asked = arguments["command"]
-        ran = run("sh", "-c", run(self.program, "rewrite", asked).stdout.strip() or asked)
-        return ran.stdout + ran.stderr + (f"\nexit code: {ran.returncode}" if ran.returncode else "")
+        command = subprocess.run([self.program, "rewrite", asked], capture_output=True, text=True).stdout.strip() or asked
+        environment = {"HOME": self.home.name, "RTK_TELEMETRY_DISABLED": "1", "PATH": f"{self.program.parent}:{os.environ['PATH']}"}
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+        return {"command": f"export {exports}; {command}"}
 
 
 EDITORS = {
@@ -174,12 +174,13 @@ def main() -> None:
         asked = json.loads(line)
         if asked.get("new"):
             editor, history, previous = EDITORS[sys.argv[1]](), [], []
-            editor.folder = asked["folder"]
             answer = {"tools": editor.tools}
         elif "call" in asked:
-            own = {tool["function"]["name"] for tool in editor.tools}
-            is_own = asked["call"]["name"] in own.union(getattr(editor, "runs", ()))
-            answer = {"result": editor.call(asked["call"]["arguments"]) if is_own else None}
+            call = asked["call"]
+            if any(tool["function"]["name"] == call["name"] for tool in editor.tools):
+                answer = {"result": editor.call(call["arguments"])}
+            else:
+                answer = {"arguments": editor.rewritten(**call) if hasattr(editor, "rewritten") else None}
         else:
             history += asked["add"]
             sent, keep = editor.request(history), 0

@@ -11,6 +11,7 @@ use offcut_mcp::{Conversation, McpEndpoint, McpGateway, Remote, run};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// A request that any server answers.
@@ -18,7 +19,10 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 /// Time for the bytes that follow the head of an answer; a stream may stay open.
 const REST: Duration = Duration::from_millis(20);
 /// Time for the head of an answer.
-const HEAD: Duration = Duration::from_secs(20);
+const HEAD: Duration = Duration::from_secs(600);
+/// A server that has more connections than this has no answer yet: each of its streams ended with an event to go on
+/// after, and the client waits.
+const POLLS: usize = 12;
 
 /// The first byte says who writes the rest: a client to an endpoint in front of a server over pipes, or a
 /// server over HTTP in answer to a client's call.
@@ -27,8 +31,10 @@ pub(crate) fn mcp_http(data: &[u8]) {
         return;
     };
     outlive_closed_connections();
+    // Time passes as soon as nothing else can happen, so that nothing waits and every run is the same.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .start_paused(true)
         .build();
     runtime.unwrap().block_on(async {
         if *side == b'<' {
@@ -85,8 +91,20 @@ fn post(host: SocketAddr, message: &str) -> String {
     )
 }
 
-async fn listen(endpoint: McpEndpoint) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+/// A port of the endpoint or of the server, the same for all inputs: looking for a free one takes ever longer while ports
+/// of earlier inputs are not free yet.
+fn port(of: &'static OnceLock<std::net::TcpListener>) -> TcpListener {
+    let bind = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listener
+    };
+    TcpListener::from_std(of.get_or_init(bind).try_clone().unwrap()).unwrap()
+}
+
+fn listen(endpoint: McpEndpoint) -> SocketAddr {
+    static PORT: OnceLock<std::net::TcpListener> = OnceLock::new();
+    let listener = port(&PORT);
     let address = listener.local_addr().unwrap();
     tokio::spawn(endpoint.serve(listener, std::future::pending()));
     address
@@ -95,7 +113,7 @@ async fn listen(endpoint: McpEndpoint) -> SocketAddr {
 /// Lets a client write these bytes.
 async fn asked(bytes: &[u8]) {
     let endpoint = McpEndpoint::hosting(gateway(), serve);
-    let address = listen(endpoint.allow_host("h")).await;
+    let address = listen(endpoint.allow_host("h"));
     let mut stream = TcpStream::connect(address).await.unwrap();
     // An endpoint that has had enough may have closed the connection.
     _ = stream.write_all(bytes).await;
@@ -151,10 +169,19 @@ async fn serve(conversation: Conversation, client: (DuplexStream, DuplexStream))
 
 /// Lets a server write these bytes in answer to a call.
 async fn answered(bytes: Vec<u8>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    static PORT: OnceLock<std::net::TcpListener> = OnceLock::new();
+    let listener = port(&PORT);
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let is_polled = Arc::new(Notify::new());
+    let polled = is_polled.clone();
     tokio::spawn(async move {
+        let mut connections = 0;
         while let Ok((mut stream, _)) = listener.accept().await {
+            connections += 1;
+            if connections > POLLS {
+                polled.notify_one();
+                return;
+            }
             let bytes = bytes.clone();
             tokio::spawn(async move {
                 let mut request = vec![0; 4096];
@@ -165,11 +192,15 @@ async fn answered(bytes: Vec<u8>) {
         }
     });
     let remote = Remote::new(&url).unwrap();
-    let address = listen(McpEndpoint::before(gateway(), remote).unwrap()).await;
-    let answer = exchange(address, &post(address, CALL)).await;
-    assert!(
-        answer.starts_with(b"HTTP/1.1 "),
-        "the client got no answer: {}",
-        String::from_utf8_lossy(&answer)
-    );
+    let address = listen(McpEndpoint::before(gateway(), remote).unwrap());
+    let call = post(address, CALL);
+    tokio::select! {
+        biased;
+        () = is_polled.notified() => {}
+        answer = exchange(address, &call) => assert!(
+            answer.starts_with(b"HTTP/1.1 "),
+            "the client got no answer: {}",
+            String::from_utf8_lossy(&answer)
+        ),
+    }
 }

@@ -400,6 +400,16 @@ async fn a_provider_of_http_1_0_is_answered_for_by_http_1_1() {
 }
 
 #[tokio::test]
+async fn a_length_beside_chunks_is_not_passed_on() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 3 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = "5\r\nhello\r\n0\r\n\r\n";
+    let provider = Provider::start(move |_| vec![send(head), send(chunks)]).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let answer = server.post("/v1/messages", &[], "{}").await;
+    assert_eq!((&*answer.line, answer.text()), ("HTTP/1.1 200 OK", "hello"));
+}
+
+#[tokio::test]
 async fn more_connections_than_allowed_wait_for_their_turn() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| settings.max_connections = 1).await;

@@ -16,8 +16,12 @@ const OF_ONE_CONNECTION: [HeaderName; 9] = [
 ];
 
 /// Removes the headers that are about one connection, as RFC 9110, section 7.6.1 asks of
-/// intermediaries. The length of a body stays, whatever `connection` names.
+/// intermediaries. The length of a body stays, whatever `connection` names, unless
+/// `transfer-encoding` says otherwise, which counts alone (RFC 9112, section 6.3).
 pub fn strip(headers: &mut HeaderMap) {
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -60,5 +64,14 @@ mod tests {
         let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["anthropic-beta", "authorization", "content-length"]);
+    }
+
+    #[test]
+    fn a_body_in_chunks_has_no_other_length() {
+        let mut headers = HeaderMap::new();
+        headers.append("content-length", HeaderValue::from_static("12 OK"));
+        headers.append("transfer-encoding", HeaderValue::from_static("chunked"));
+        strip(&mut headers);
+        assert!(headers.is_empty());
     }
 }

@@ -315,7 +315,11 @@ fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
 }
 
 /// The server's answer with its body made by `body`.
-fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -> Response<Body> {
+fn answered(
+    mut response: Response<Incoming>,
+    body: impl FnOnce(Incoming) -> Body,
+) -> Response<Body> {
+    offcut_http::strip(response.headers_mut());
     let length = response
         .headers()
         .get(http::header::CONTENT_LENGTH)

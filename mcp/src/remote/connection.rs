@@ -1,6 +1,6 @@
 //! Requests to the server, and its answers' heads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,15 +35,25 @@ pub(crate) struct Connection {
     headers: HeaderMap,
 }
 
+/// The configuration of TLS. The system's certificates are read once in a process, since that takes milliseconds.
+fn tls() -> Result<ClientConfig, RemoteError> {
+    static TLS: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(tls) = TLS.get() {
+        return Ok(tls.clone());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(RemoteError::Certificates)?
+        .with_no_client_auth();
+    Ok(TLS.get_or_init(|| tls).clone())
+}
+
 impl Connection {
     /// Prepares connections. `headers` are sent with each request.
     pub(crate) fn new(url: Uri, headers: HeaderMap) -> Result<Self, RemoteError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(BuilderVerifierExt::with_platform_verifier)
-            .map_err(RemoteError::Certificates)?
-            .with_no_client_auth();
+        let tls = tls()?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);

@@ -24,15 +24,9 @@ mod cache;
 mod image;
 mod meter;
 mod seen;
-#[cfg(feature = "tiktoken")]
-mod tiktoken;
-#[cfg(feature = "tiktoken")]
-mod words;
 
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
 pub(crate) use seen::{Row, RowIndex, Seen, TextKind};
-#[cfg(feature = "tiktoken")]
-pub(crate) use tiktoken::Tiktoken;
 
 /// Counts tokens. Closures are counters: `|text: &str| text.len() as u64 / 4`.
 ///
@@ -95,5 +89,28 @@ impl CountTokens for Estimate {
 
     fn is_free(&self) -> bool {
         true
+    }
+}
+
+#[cfg(feature = "tiktoken")]
+impl CountTokens for offcut_encodings::Encoding {
+    fn count(&self, text: &str) -> u64 {
+        Self::count(*self, text)
+    }
+
+    fn never_exceeds_bytes(&self) -> bool {
+        true
+    }
+
+    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        Self::costs_at_most(*self, short, long)
+    }
+
+    fn is_ready(&self) -> bool {
+        Self::is_ready(*self)
+    }
+
+    fn prepare(&self) {
+        Self::prepare(*self);
     }
 }

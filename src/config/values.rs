@@ -9,8 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::BuildError;
 use super::size::{self, SizeVisitor};
-#[cfg(feature = "tiktoken")]
-use crate::tokens::Tiktoken;
 use crate::tokens::{CountTokens, Estimate};
 
 /// An inclusive upper bound for a size.
@@ -305,9 +303,9 @@ impl TokenCounter {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),
             #[cfg(feature = "tiktoken")]
-            Self::O200kBase => Ok(Arc::new(Tiktoken::o200k_base())),
+            Self::O200kBase => Ok(Arc::new(offcut_encodings::Encoding::o200k_base())),
             #[cfg(feature = "tiktoken")]
-            Self::Cl100kBase => Ok(Arc::new(Tiktoken::cl100k_base())),
+            Self::Cl100kBase => Ok(Arc::new(offcut_encodings::Encoding::cl100k_base())),
             #[cfg(not(feature = "tiktoken"))]
             Self::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
             #[cfg(not(feature = "tiktoken"))]

@@ -2,63 +2,107 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Once;
+use std::sync::{LazyLock, Mutex, Once, TryLockError};
 
 use tiktoken_rs::CoreBPE;
 
-use super::CountTokens;
-use super::words::costs_at_most;
-
-/// Completed when an encoding's tables have been loaded. The tables belong to the process and never
-/// change.
-static O200K_BASE: Once = Once::new();
-static CL100K_BASE: Once = Once::new();
+use crate::known::Known;
+use crate::segments::{Segment, Segments, costs_at_most};
 
 /// The longest run, in bytes, that is given to the encoder as one word. Longer runs are cut first:
 /// the encoder's time and memory grow faster than the run, and it fails on a million spaces. Each
 /// cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
-/// Exact counts for OpenAI's models, and a good estimate for others.
+/// Number of stretches that a text may have before it is asked whether it has any that are known.
+const FIRST: usize = 512;
+
+/// An encoding of OpenAI's: exact counts for its models, and a good estimate for others.
 ///
 /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
 /// about 0.1 s and 45 MB, once for each process. This happens on the first count, or in
-/// [`prepare`](CountTokens::prepare).
+/// [`prepare`](Self::prepare).
 #[derive(Clone, Copy)]
-pub(crate) struct Tiktoken {
+pub struct Encoding {
     name: &'static str,
-    encoding: fn() -> &'static CoreBPE,
-    is_loaded: &'static Once,
+    tables: fn() -> &'static CoreBPE,
+    process: &'static Process,
 }
 
-impl Tiktoken {
+/// The state of an encoding in this process.
+struct Process {
+    is_loaded: Once,
+    known: LazyLock<Mutex<Known>>,
+}
+
+impl Process {
+    const fn new() -> Self {
+        Self {
+            is_loaded: Once::new(),
+            known: LazyLock::new(Mutex::default),
+        }
+    }
+}
+
+impl Encoding {
     /// The encoding of GPT-4o and later.
-    pub(crate) fn o200k_base() -> Self {
+    #[must_use]
+    pub fn o200k_base() -> Self {
+        static PROCESS: Process = Process::new();
         Self {
             name: "o200k_base",
-            encoding: tiktoken_rs::o200k_base_singleton,
-            is_loaded: &O200K_BASE,
+            tables: tiktoken_rs::o200k_base_singleton,
+            process: &PROCESS,
         }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
-    pub(crate) fn cl100k_base() -> Self {
+    #[must_use]
+    pub fn cl100k_base() -> Self {
+        static PROCESS: Process = Process::new();
         Self {
             name: "cl100k_base",
-            encoding: tiktoken_rs::cl100k_base_singleton,
-            is_loaded: &CL100K_BASE,
+            tables: tiktoken_rs::cl100k_base_singleton,
+            process: &PROCESS,
         }
     }
-}
 
-impl fmt::Debug for Tiktoken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tiktoken").field(&self.name).finish()
+    /// Number of tokens of `text`; never more than its bytes.
+    #[must_use]
+    pub fn count(self, text: &str) -> u64 {
+        let mut known = match self.process.known.try_lock() {
+            Ok(known) => known,
+            // Counts are whole whenever anything can panic.
+            Err(TryLockError::Poisoned(known)) => known.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.encode(text),
+        };
+        let (mut tokens, mut met, mut new) = (0, 0, 0);
+        let mut segments = Segments(text);
+        while !segments.0.is_empty() {
+            if new >= FIRST && new > met {
+                return tokens + self.encode(segments.0);
+            }
+            let Some(Segment { text, .. }) = segments.next() else {
+                break;
+            };
+            tokens += known.get(text).map_or_else(
+                || {
+                    new += 1;
+                    let tokens = self.encode(text);
+                    known.keep(text, tokens);
+                    tokens
+                },
+                |tokens| {
+                    met += 1;
+                    tokens
+                },
+            );
+        }
+        tokens
     }
-}
 
-impl CountTokens for Tiktoken {
-    fn count(&self, text: &str) -> u64 {
+    /// Encodes `text`, and returns its number of tokens.
+    pub(crate) fn encode(self, text: &str) -> u64 {
         let encoding = self.tables();
         let none_special = HashSet::new();
         // If the encoder fails, use the number of bytes, which is never too low.
@@ -67,29 +111,35 @@ impl CountTokens for Tiktoken {
             .sum()
     }
 
-    fn never_exceeds_bytes(&self) -> bool {
-        true
-    }
-
-    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
+    /// without counting. Takes time linear in both.
+    #[must_use]
+    pub fn costs_at_most(self, short: &str, long: &str) -> bool {
         costs_at_most(short, long)
     }
 
-    fn is_ready(&self) -> bool {
-        self.is_loaded.is_completed()
+    /// Returns true if the tables have been loaded.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        self.process.is_loaded.is_completed()
     }
 
-    fn prepare(&self) {
+    /// Loads the tables, unless they are loaded already.
+    pub fn prepare(self) {
         self.tables();
+    }
+
+    /// The encoding's tables. The first caller loads them, and others wait.
+    fn tables(self) -> &'static CoreBPE {
+        let tables = (self.tables)();
+        self.process.is_loaded.call_once(|| {});
+        tables
     }
 }
 
-impl Tiktoken {
-    /// The encoding's tables. The first caller loads them, and others wait.
-    fn tables(&self) -> &'static CoreBPE {
-        let tables = (self.encoding)();
-        self.is_loaded.call_once(|| {});
-        tables
+impl fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Encoding").field(&self.name).finish()
     }
 }
 
@@ -146,13 +196,13 @@ mod tests {
 
     #[test]
     fn special_tokens_are_ordinary_text() {
-        let tokens = Tiktoken::o200k_base().count("<|endoftext|>");
+        let tokens = Encoding::o200k_base().count("<|endoftext|>");
         assert!(tokens > 1, "{tokens}");
     }
 
     #[test]
     fn l7_no_length_of_text_panics() {
-        let counter = Tiktoken::cl100k_base();
+        let counter = Encoding::cl100k_base();
         for text in [
             " ".repeat(1_500_000),
             "a".repeat(1_500_000),
@@ -210,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_ready_once_they_are_prepared() {
-        let counter = Tiktoken::o200k_base();
+        let counter = Encoding::o200k_base();
         counter.prepare();
         assert!(counter.is_ready());
     }

@@ -1,5 +1,6 @@
 //! A request with a conversation on its way to its provider.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use hyper::body::Incoming;
 use offcut::ErrorChain;
 use offcut::format::{RequestBody, WireFormat};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use crate::body::{self, Body, Read};
 use crate::encoding::Encoding;
@@ -44,6 +46,8 @@ pub(crate) struct Passage {
 /// A body that has been worked on.
 struct Worked {
     outcome: Outcome,
+    /// The body, if it was understood.
+    body: Option<RequestBody>,
     /// The body to send and its conversation, if it has been changed.
     changed: Option<(Bytes, ConversationId)>,
 }
@@ -56,6 +60,7 @@ impl Worked {
     fn as_it_came(outcome: Outcome) -> Self {
         Self {
             outcome,
+            body: None,
             changed: None,
         }
     }
@@ -115,18 +120,35 @@ impl Passage {
         let mut look = Look::default();
         look.would = Prompt::unread(original.len() as u64);
         let worked = self.work(&parts, &original, exchange, &mut look).await?;
-        self.note(upstream, worked.outcome)?;
+        let Worked {
+            outcome,
+            body,
+            changed,
+        } = worked;
+        self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
-        if exchange.purpose == Purpose::Turn {
-            self.watch.call(upstream.name(), look, worked.outcome);
-        }
-        let Some((changed, conversation)) = worked.changed else {
+        let sent = changed.as_ref().map(|(text, _)| text.len() as u64);
+        // Its messages are read for the page while the request is on its way.
+        let watched = (exchange.purpose == Purpose::Turn).then(|| {
+            let (watch, name) = (self.watch.clone(), upstream.name().to_owned());
+            spawn_blocking(move || {
+                if let Some(body) = body {
+                    look.read(&body, sent);
+                }
+                watch.call(&name, look, outcome);
+            })
+        });
+        let send = async |request| {
+            let reply = self.sender.send(request, upstream, group).await;
+            if let Some(watched) = watched {
+                _ = watched.await;
+            }
+            reply
+        };
+        let Some((changed, conversation)) = changed else {
             self.metrics.took(begun.elapsed());
-            let reply = self
-                .sender
-                .send(as_it_came(parts, original), upstream, group)
-                .await?;
-            return Ok(marked(reply, worked.outcome));
+            let reply = send(as_it_came(parts, original)).await?;
+            return Ok(marked(reply, outcome));
         };
         self.metrics
             .add(Metric::Bytes, &[("when", "before")], before);
@@ -138,13 +160,13 @@ impl Passage {
         let size = Some(changed.len());
         let request = forward::with_body(head, body::full(changed), size);
         self.metrics.took(begun.elapsed());
-        let reply = self.sender.send(request, upstream, group).await?;
+        let reply = send(request).await?;
         if reply.status() != StatusCode::BAD_REQUEST {
-            return Ok(marked(reply, worked.outcome));
+            return Ok(marked(reply, outcome));
         }
         let (reply, is_final) = examined(reply).await?;
         if is_final {
-            return Ok(marked(reply, worked.outcome));
+            return Ok(marked(reply, outcome));
         }
         self.watch
             .refused(upstream.name(), conversation.name(), before);
@@ -184,21 +206,30 @@ impl Passage {
         {
             return Err(Box::new(no_thread()));
         }
-        let length = text.len() as u64;
-        let Ok(body) = RequestBody::parse(text) else {
+        let length = text.len();
+        let Ok(mut body) = RequestBody::parse(text) else {
             return Ok(Worked::passed(Reason::NotUnderstood));
         };
-        look.would = Prompt::of(body.messages(), length);
+        look.would = Prompt::unread(length as u64);
         let Some(tenant) = self.tenants.of(&parts.headers, parts.uri.query()) else {
             return Ok(Worked::passed(Reason::NoTenant));
         };
-        Ok(match reducer.reduce(tenant, exchange, body, look).await {
-            Reduced::Unchanged => Worked::as_it_came(Outcome::Unchanged),
-            Reduced::Passed(reason) => Worked::passed(reason),
-            Reduced::Changed { text, conversation } => Worked {
-                outcome: Outcome::Reduced,
-                changed: Some((text.into(), conversation)),
-            },
+        let (outcome, conversation) = match reducer.reduce(tenant, exchange, &mut body, look).await
+        {
+            Reduced::Unchanged => (Outcome::Unchanged, None),
+            Reduced::Passed(reason) => (Outcome::Passed(reason), None),
+            Reduced::Changed(conversation) => (Outcome::Reduced, Some(conversation)),
+        };
+        let changed = conversation.map(|conversation| {
+            // A changed body is hardly ever longer.
+            let mut text = String::with_capacity(length);
+            _ = write!(text, "{body}");
+            (text.into(), conversation)
+        });
+        Ok(Worked {
+            outcome,
+            body: Some(body),
+            changed,
         })
     }
 

@@ -24,7 +24,7 @@ use crate::settings::ServeSettings;
 use crate::stored::Pages;
 use crate::tenant::Tenant;
 use crate::untouched::Untouched;
-use crate::watch::{Look, Prompt};
+use crate::watch::Look;
 
 /// Number of conversations that are held in memory; of the others, the records are read again.
 const HELD: usize = 4096;
@@ -49,13 +49,8 @@ impl ConversationId {
 pub(crate) enum Reduced {
     /// There was nothing to replace.
     Unchanged,
-    /// Some of it was replaced.
-    Changed {
-        /// The body to send.
-        text: String,
-        /// The conversation that it holds.
-        conversation: ConversationId,
-    },
+    /// Some of it was replaced. It holds this conversation.
+    Changed(ConversationId),
     /// The original must be sent.
     Passed(Reason),
 }
@@ -149,7 +144,7 @@ impl Reducer {
         &self,
         tenant: Tenant,
         exchange: Exchange,
-        mut body: RequestBody,
+        body: &mut RequestBody,
         look: &mut Look,
     ) -> Reduced {
         if !fits(exchange.format, body.format()) {
@@ -201,18 +196,16 @@ impl Reducer {
                 &conversation,
                 variant,
                 decides,
-                &mut body,
+                body,
                 exchange.format,
             );
             let reduced = self
-                .run(&session, exchange.format, &definitions, &mut body)
+                .run(&session, exchange.format, &definitions, body)
                 .await;
             match reduced {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
-                    let text = body.to_string();
-                    look.sent = Some(Prompt::of(body.messages(), text.len() as u64));
-                    return Reduced::Changed { text, conversation };
+                    return Reduced::Changed(conversation);
                 }
                 Ok(report) if decides && has_store_failed(&report) => {
                     return Reduced::Passed(Reason::Store);

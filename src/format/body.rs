@@ -90,17 +90,11 @@ impl RequestBody {
             }
         }
         let list = WireFormat::list(root).map(|(_, list)| list);
-        let is_text = root
-            .get("input")
-            .is_some_and(|input| input.as_str().is_some());
+        let is_text = root.get("input").and_then(View::as_str).is_some();
         if list.is_none() && !is_text {
             return Err(BodyError::NoMessages);
         }
-        let format = if list.is_some() {
-            WireFormat::of(root)
-        } else {
-            Some(WireFormat::Responses)
-        };
+        let format = list.map_or(Some(WireFormat::Responses), |_| WireFormat::of(root));
         let (messages, places) = list
             .into_iter()
             .flat_map(View::items)
@@ -134,6 +128,11 @@ impl RequestBody {
         &self.messages
     }
 
+    /// The messages as they came.
+    pub fn originals(&self) -> impl Iterator<Item = &str> {
+        self.texts(&self.places)
+    }
+
     /// The messages, to be changed through [`Spelled`](super::Spelled). Their number is fixed,
     /// since each has its place in the body.
     #[must_use]
@@ -145,11 +144,12 @@ impl RequestBody {
     /// is given as a string of its text.
     #[must_use]
     pub fn tools(&self) -> Vec<Value> {
-        let tool = |place: &Range<usize>| {
-            let text = &self.text[place.clone()];
-            serde_json::from_str(text).unwrap_or_else(|_| text.into())
-        };
-        self.tools.iter().map(tool).collect()
+        let tool = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+        self.texts(&self.tools).map(tool).collect()
+    }
+
+    fn texts<'b>(&'b self, places: &'b [Range<usize>]) -> impl Iterator<Item = &'b str> {
+        places.iter().map(|place| &self.text[place.clone()])
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! 1. **Catch up** (`memory.rs`): the records that other processes have written since
 //!    are read.
-//! 2. **Read** (`slots.rs`): each result and each call's arguments gets an identity that is the same
-//!    in every process.
+//! 2. **Read** (`slots.rs`), while the store answers: each result and each call's arguments gets an
+//!    identity that is the same in every process.
 //! 3. **Repeat**: what was decided before is put over the messages, which stay as
 //!    they are (`overlay.rs`).
 //! 4. **Truncate** (`arrivals.rs`): results about which nothing was decided are truncated as they
@@ -23,6 +23,7 @@ mod slots;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::join;
 use offcut_decisions::fingerprint::Fingerprint;
 use offcut_decisions::{Decided, Moment, Records, WrittenReplacement};
 
@@ -100,8 +101,12 @@ impl History<'_> {
         is_last: bool,
     ) -> Result<Option<(Puts, Report)>, OffloadError> {
         let (memory, records) = (self.memory, self.records);
-        let caught_up = memory.catch_up(records).await;
-        let mut begun = self.begin(&*turn.conversation);
+        // The store is asked first, and reads while the history is read here.
+        let (caught_up, slots) = join(memory.catch_up(records), async {
+            self.slots(&*turn.conversation)
+        })
+        .await;
+        let mut begun = self.begin(slots, &*turn.conversation);
         match caught_up {
             Ok(unusable) => self.unusable += unusable,
             Err(error) => {
@@ -145,17 +150,20 @@ impl History<'_> {
         Ok(Some((puts, report)))
     }
 
-    /// Reads the history and puts what was decided before over it.
-    fn begin<'c>(&mut self, conversation: &'c dyn Conversation) -> Begun<'c> {
+    /// Reads the history.
+    fn slots<'c>(&self, conversation: &'c dyn Conversation) -> Slots<'c> {
         let mut known = self.memory.known();
+        Slots::of(conversation, self.session.meter(), &mut known.digests)
+    }
+
+    /// Puts what was decided before over the history.
+    fn begin<'c>(&mut self, slots: Slots<'c>, conversation: &'c dyn Conversation) -> Begun<'c> {
+        let known = self.memory.known();
         let Known {
-            records,
-            decisions,
-            digests,
-            ..
-        } = &mut *known;
+            records, decisions, ..
+        } = &*known;
         let mut begun = Begun {
-            slots: Slots::of(conversation, self.session.meter(), digests),
+            slots,
             overlay: Overlay::new(conversation),
             report: Report::default(),
             passed: Vec::new(),

@@ -1,6 +1,7 @@
 //! The changes of one request, as the reducer has looked at it.
 
 use offcut::Report;
+use offcut::format::{JsonText, RequestBody};
 use offcut::report::Outcome as Decided;
 use serde_json::{Value, json};
 
@@ -41,6 +42,13 @@ pub(super) struct Change {
 }
 
 impl Look {
+    /// Reads the messages of a body, as they came and as they go on. `sent` is the length with which it goes on, if it has changed.
+    pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {
+        self.would = Prompt::of(body.originals(), self.would.bytes());
+        let messages = || body.messages().iter().map(JsonText::as_str);
+        self.sent = sent.map(|bytes| Prompt::of(messages(), bytes));
+    }
+
     /// Adds what a report decides for the first time.
     pub(crate) fn add(&mut self, report: &Report) {
         for decision in &report.decisions {

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::hash::Hasher;
 
 use memchr::memmem;
-use offcut::format::JsonText;
 use rustc_hash::FxHasher;
 
 use crate::record::Size;
@@ -30,12 +29,11 @@ struct Seen {
 
 impl Prompt {
     /// A body of `bytes` with these messages.
-    pub(crate) fn of(messages: &[JsonText], bytes: u64) -> Self {
+    pub(crate) fn of<'m>(messages: impl Iterator<Item = &'m str>, bytes: u64) -> Self {
         let messages: Vec<_> = messages
-            .iter()
             .map(|message| Seen {
-                hash: hash(message.as_str()),
-                bytes: message.as_str().len() as u64,
+                hash: hash(message),
+                bytes: message.len() as u64,
             })
             .collect();
         let held: u64 = messages.iter().map(|message| message.bytes).sum();
@@ -135,11 +133,7 @@ mod tests {
 
     fn prompt(messages: &[&str], rest: usize) -> Prompt {
         let bytes: usize = messages.iter().map(|message| message.len()).sum();
-        let messages: Vec<_> = messages
-            .iter()
-            .map(|message| JsonText::parse(*message).unwrap())
-            .collect();
-        Prompt::of(&messages, (bytes + rest) as u64)
+        Prompt::of(messages.iter().copied(), (bytes + rest) as u64)
     }
 
     #[test]

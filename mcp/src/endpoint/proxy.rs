@@ -315,22 +315,13 @@ fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
 }
 
 /// The server's answer with its body made by `body`.
-fn answered(
-    mut response: Response<Incoming>,
-    body: impl FnOnce(Incoming) -> Body,
-) -> Response<Body> {
-    offcut_http::strip(response.headers_mut());
-    let length = response
-        .headers()
-        .get(http::header::CONTENT_LENGTH)
-        .cloned();
+fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -> Response<Body> {
     let is_events = matches!(kind(response.headers()), Kind::Events);
     let mut answer = response.map(body);
-    reply::strip(answer.headers_mut());
-    if let Some(length) = length.filter(|_| !is_events) {
-        answer
-            .headers_mut()
-            .insert(http::header::CONTENT_LENGTH, length);
+    if is_events {
+        reply::strip(answer.headers_mut());
+    } else {
+        reply::strip_but_length(answer.headers_mut());
     }
     answer
 }

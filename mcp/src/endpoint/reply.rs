@@ -106,8 +106,14 @@ fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
 
 /// Removes the headers that belong to one connection, and those that the endpoint makes anew.
 pub(super) fn strip(headers: &mut HeaderMap) {
+    strip_but_length(headers);
+    headers.remove(header::CONTENT_LENGTH);
+}
+
+/// Does the same before a body that stays as it is, whose length stays too.
+pub(super) fn strip_but_length(headers: &mut HeaderMap) {
     offcut_http::strip(headers);
-    for name in [header::CONTENT_LENGTH, header::HOST, header::EXPECT] {
+    for name in [header::HOST, header::EXPECT] {
         headers.remove(name);
     }
 }

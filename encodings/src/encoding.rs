@@ -14,8 +14,8 @@ use crate::segments::{Segment, Segments, costs_at_most};
 /// cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
-/// Number of stretches that a text may have before it is asked whether it has any that are known.
-const FIRST: usize = 512;
+/// Up to this many new stretches of a text are counted one by one, even if none of its stretches is known.
+const FEW: usize = 512;
 
 /// An encoding of OpenAI's: exact counts for its models, and a good estimate for others.
 ///
@@ -72,31 +72,26 @@ impl Encoding {
     pub fn count(self, text: &str) -> u64 {
         let mut known = match self.process.known.try_lock() {
             Ok(known) => known,
-            // Counts are whole whenever anything can panic.
+            // The encoder may have panicked, but never while a count was being kept.
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
             Err(TryLockError::WouldBlock) => return self.encode(text),
         };
         let (mut tokens, mut met, mut new) = (0, 0, 0);
         let mut segments = Segments(text);
-        while !segments.0.is_empty() {
-            if new >= FIRST && new > met {
+        while let Some(Segment { text, .. }) = segments.next() {
+            if let Some(count) = known.get(text) {
+                met += 1;
+                tokens += count;
+                continue;
+            }
+            new += 1;
+            let count = self.encode(text);
+            known.keep(text, count);
+            tokens += count;
+            if new >= FEW && new > met {
+                // The rest of a text of new words is encoded in one go.
                 return tokens + self.encode(segments.0);
             }
-            let Some(Segment { text, .. }) = segments.next() else {
-                break;
-            };
-            tokens += known.get(text).map_or_else(
-                || {
-                    new += 1;
-                    let tokens = self.encode(text);
-                    known.keep(text, tokens);
-                    tokens
-                },
-                |tokens| {
-                    met += 1;
-                    tokens
-                },
-            );
         }
         tokens
     }

@@ -42,11 +42,12 @@ pub(super) struct Change {
 }
 
 impl Look {
-    /// Reads the messages of a body, as they came and as they go on. `sent` is the length with which it goes on, if it has changed.
+    /// Reads the messages of a body, as they came and as they go on. `sent` is the length of the
+    /// body that goes on, if it has changed.
     pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {
         self.would = Prompt::of(body.originals(), self.would.bytes());
-        let messages = || body.messages().iter().map(JsonText::as_str);
-        self.sent = sent.map(|bytes| Prompt::of(messages(), bytes));
+        self.sent =
+            sent.map(|bytes| Prompt::of(body.messages().iter().map(JsonText::as_str), bytes));
     }
 
     /// Adds what a report decides for the first time.

@@ -109,20 +109,8 @@ impl WireJson for OpenAiChat {
             ),
             None => return None,
         };
-        // Same order as in `read_call`. A function's arguments are JSON as text, a custom tool's
-        // input is free text.
-        let [function, custom] = raw.pick(["function", "custom"]);
-        let (holder, step) = match (function, custom) {
-            (Some(function), _) => (function, Some("function")),
-            (None, Some(custom)) => (custom, Some("custom")),
-            (None, None) => (raw, None),
-        };
+        let (holder, step, field) = holder(raw);
         path.extend(step.map(Step::Field));
-        let field = if step == Some("custom") || holder.has("input") {
-            "input"
-        } else {
-            "arguments"
-        };
         holder
             .is_object()
             .then(|| vec![Edit::set(path, field, New::Value(new.into()))])
@@ -139,19 +127,25 @@ fn calls<'m, V: View<'m>>(
     calls.into_iter().flat_map(V::items).chain(legacy)
 }
 
+/// The object that has a call's name and arguments, its key in the call, and the key of the
+/// arguments in it: a function's `arguments` are JSON as text, a custom tool's `input` is free text.
+fn holder<'m, V: View<'m>>(call: V) -> (V, Option<&'static str>, &'static str) {
+    match call.pick(["function", "custom"]) {
+        [Some(function), _] => (function, Some("function"), "arguments"),
+        [None, Some(custom)] => (custom, Some("custom"), "input"),
+        [None, None] => (call, None, "arguments"),
+    }
+}
+
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
     // Gemini's OpenAI-compatible endpoint signs calls in `extra_content`.
-    let [id, function, custom, extra_content] =
-        raw.pick(["id", "function", "custom", "extra_content"]);
-    let [name, arguments, input] =
-        function
-            .or(custom)
-            .unwrap_or(raw)
-            .pick(["name", "arguments", "input"]);
+    let [id, extra_content] = raw.pick(["id", "extra_content"]);
+    let (holder, _, field) = holder(raw);
+    let [name, arguments] = holder.pick(["name", field]);
     let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
     Call {
         is_signed: extra_content.is_some(),
-        ..Call::new(text(id), text(name), Arguments::of(arguments.or(input)))
+        ..Call::new(text(id), text(name), Arguments::of(arguments))
     }
 }
 

@@ -323,6 +323,30 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
 }
 
 #[test]
+fn l5_an_input_outside_of_a_custom_call_stays() {
+    block_on(async {
+        let reduction = builder(Memory::named("m").unwrap())
+            .clear_tool_inputs(true)
+            .build()
+            .unwrap();
+        let input = "only here ".repeat(600);
+        for odd in [
+            json!({"id": "a", "input": input}),
+            json!({"id": "a", "function": {"name": "f", "input": input}}),
+        ] {
+            let mut messages = vec![
+                json!({"role": "assistant", "tool_calls": [odd]}),
+                json!({"role": "tool", "tool_call_id": "a", "content": "."}),
+                json!({"role": "assistant", "content": "done"}),
+            ];
+            let before = messages.clone();
+            reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+            assert_eq!(messages, before);
+        }
+    });
+}
+
+#[test]
 fn l4_unverified_hints_free_nothing_in_any_process() {
     block_on(async {
         let store = Memory::named("m").unwrap();

@@ -24,6 +24,7 @@ mod plug;
 mod read;
 mod read_only;
 mod reader;
+mod recent;
 mod record;
 mod reducer;
 mod refused;

@@ -19,6 +19,7 @@ use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
+use crate::recent::Recent;
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
 use crate::send::{Refusal, Sender};
@@ -36,6 +37,7 @@ pub(crate) struct Passage {
     pub(crate) sender: Sender,
     pub(crate) reducer: Option<Reducer>,
     pub(crate) tenants: Tenants,
+    recent: Recent,
     metrics: Arc<Metrics>,
     watch: Arc<Watch>,
     max_body: usize,
@@ -79,6 +81,7 @@ impl Passage {
             sender,
             reducer,
             tenants,
+            recent: Recent::default(),
             metrics,
             watch,
             max_body: settings.max_body_bytes(),
@@ -200,18 +203,26 @@ impl Passage {
             Ok(text) => text,
             Err(reason) => return Ok(Worked::passed(reason)),
         };
+        let Ok(text) = str::from_utf8(&text) else {
+            return Ok(Worked::passed(Reason::NotUnderstood));
+        };
         if exchange.format == WireFormat::Anthropic
             && exchange.purpose == Purpose::Turn
-            && is_thread(&text)
+            && is_thread(text)
         {
             return Err(Box::new(no_thread()));
         }
         let length = text.len();
-        let Ok(mut body) = RequestBody::parse(text) else {
+        let tenant = self.tenants.of(&parts.headers, parts.uri.query());
+        let parsed = match &tenant {
+            Some(tenant) => self.recent.parse(tenant.name(), text),
+            None => RequestBody::parse(text),
+        };
+        let Ok(mut body) = parsed else {
             return Ok(Worked::passed(Reason::NotUnderstood));
         };
         look.would = Prompt::unread(length as u64);
-        let Some(tenant) = self.tenants.of(&parts.headers, parts.uri.query()) else {
+        let Some(tenant) = tenant else {
             return Ok(Worked::passed(Reason::NoTenant));
         };
         let (outcome, conversation) = match reducer.reduce(tenant, exchange, &mut body, look).await
@@ -269,11 +280,10 @@ fn as_it_came(parts: Parts, original: Bytes) -> Request<Body> {
     forward::with_body(parts, body::full(original), length)
 }
 
-/// The text of a body.
-fn decoded(headers: &HeaderMap, body: &Bytes, max: usize) -> Result<String, Reason> {
+/// A body without its compression.
+fn decoded(headers: &HeaderMap, body: &Bytes, max: usize) -> Result<Bytes, Reason> {
     let encoding = Encoding::of(headers).ok_or(Reason::Encoding)?;
-    let decoded = encoding.decode(body, max).map_err(|_| Reason::Encoding)?;
-    String::from_utf8(decoded.into()).map_err(|_| Reason::NotUnderstood)
+    encoding.decode(body, max).map_err(|_| Reason::Encoding)
 }
 
 /// Reads a refusal. Returns the reply, whole again, and whether it is final: the prompt is too long,

@@ -1,11 +1,12 @@
 //! Splicing: replaces one value of a text, or adds or removes one field, and keeps every other
 //! byte.
 
+use std::mem::take;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::scan::{Span, SpanKind, scan};
-use crate::text::{JsonText, Node};
+use crate::text::{JsonText, Node, Parsed};
 
 impl JsonText {
     /// Sets a field of the object at `object` to the JSON `value`: in place if the field exists,
@@ -13,7 +14,7 @@ impl JsonText {
     /// part.
     pub(crate) fn set(&mut self, object: usize, field: &str, value: &str) -> Option<()> {
         if let Some(at) = self.key(object, field).map(|key| key + 1) {
-            let Span { start, end, .. } = self.spans[at];
+            let Span { start, end, .. } = self.0.spans[at];
             return self.splice(start..end, at..self.next(at), value, scan(value).ok()?.all);
         }
         let name = serde_json::to_string(field).ok()?;
@@ -37,7 +38,9 @@ impl JsonText {
         // After the last value, so that whitespace before the brace stays there.
         let from = self
             .last_key(object)
-            .map_or(self.spans[object].start + 1, |key| self.spans[key + 1].end);
+            .map_or(self.0.spans[object].start + 1, |key| {
+                self.0.spans[key + 1].end
+            });
         let at = self.next(object);
         self.splice(from..from, at..at, &format!("{comma}{added}"), spans)
     }
@@ -50,10 +53,10 @@ impl JsonText {
         let after = self.next(key + 1);
         let keys: Vec<usize> = self.keys(object).collect();
         let before = keys.iter().take_while(|other| **other < key).last();
-        let (start, end) = (self.spans[key].start, self.spans[key + 1].end);
+        let (start, end) = (self.0.spans[key].start, self.0.spans[key + 1].end);
         let bytes = match before {
-            Some(before) => self.spans[before + 1].end..end,
-            None if after < self.next(object) => start..self.spans[after].start,
+            Some(before) => self.0.spans[before + 1].end..end,
+            None if after < self.next(object) => start..self.0.spans[after].start,
             None => start..end,
         };
         self.splice(bytes, key..after, "", Vec::new())
@@ -75,7 +78,7 @@ impl JsonText {
     }
 
     /// Replaces bytes and the values in them. `spans` are the values of `new`. Keeps the meanings
-    /// of other strings that are already known.
+    /// of other strings that are already known, unless a clone shares them.
     fn splice(
         &mut self,
         bytes: Range<u32>,
@@ -84,7 +87,7 @@ impl JsonText {
         spans: Vec<Span>,
     ) -> Option<()> {
         let added = u32::try_from(new.len()).ok()?;
-        let length = u32::try_from(self.text.len()).ok()?;
+        let length = u32::try_from(self.0.text.len()).ok()?;
         length
             .checked_sub(bytes.end - bytes.start)?
             .checked_add(added)?;
@@ -95,20 +98,31 @@ impl JsonText {
                 .filter(|span| span.kind == SpanKind::Escaped)
                 .count()
         };
-        let first = escaped(&self.spans[..values.start]);
-        let (gone, come) = (escaped(&self.spans[values.clone()]), escaped(&spans));
+        let first = escaped(&self.0.spans[..values.start]);
+        let (gone, come) = (escaped(&self.0.spans[values.clone()]), escaped(&spans));
         // Unsigned differences, which wrap if something got shorter.
         let by_bytes = added.wrapping_sub(bytes.end - bytes.start);
         let by_values = number(spans.len())?.wrapping_sub(number(values.len())?);
         let by_escaped = number(come)?.wrapping_sub(number(gone)?);
-        for span in &mut self.spans[..values.start] {
+        let (base, values_before, escaped_before) =
+            (bytes.start, number(values.start)?, number(first)?);
+        // Nothing fails from here on.
+        let unread = |count| (0..count).map(|_| OnceLock::new());
+        let (mut all, mut meanings) = match Arc::get_mut(&mut self.0) {
+            Some(own) => (take(&mut own.spans), take(&mut own.meanings)),
+            None => (
+                self.0.spans.clone(),
+                unread(self.0.meanings.len()).collect(),
+            ),
+        };
+        for span in &mut all[..values.start] {
             // Containers around the replaced bytes.
             if span.is_container() && span.end > bytes.end {
                 span.end = span.end.wrapping_add(by_bytes);
                 span.link = span.link.wrapping_add(by_values);
             }
         }
-        for span in &mut self.spans[values.end..] {
+        for span in &mut all[values.end..] {
             span.start = span.start.wrapping_add(by_bytes);
             span.end = span.end.wrapping_add(by_bytes);
             span.link = match span.kind {
@@ -117,8 +131,6 @@ impl JsonText {
                 _ => 0,
             };
         }
-        let (base, values_before, escaped_before) =
-            (bytes.start, number(values.start)?, number(first)?);
         let moved = spans.into_iter().map(|span| Span {
             start: span.start + base,
             end: span.end + base,
@@ -129,12 +141,18 @@ impl JsonText {
             },
             ..span
         });
-        self.spans.splice(values, moved);
-        self.meanings
-            .splice(first..first + gone, (0..come).map(|_| OnceLock::new()));
-        // Written anew, since `replace_range` moves byte by byte.
+        all.splice(values, moved);
+        meanings.splice(first..first + gone, unread(come));
         let (before, after) = (bytes.start as usize, bytes.end as usize);
-        self.text = [&self.text[..before], new, &self.text[after..]].concat();
+        let old = &self.0;
+        self.0 = Arc::new(Parsed {
+            // Written anew, since `replace_range` moves byte by byte.
+            text: [&old.text[..before], new, &old.text[after..]].concat(),
+            spans: all,
+            meanings,
+            has_surrogates: old.has_surrogates,
+            is_plain: old.is_plain.clone(),
+        });
         Some(())
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::json_ref::JsonRef;
 use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan};
@@ -24,14 +24,21 @@ use crate::view::{Kind, View};
 /// assert_eq!(JsonText::parse("{\"a\": 01}").unwrap_err().to_string(), "not JSON: expected `,` or `}` at line 1, column 8");
 /// # Ok::<(), offcut::format::InvalidJson>(())
 /// ```
+///
+/// Clones share the text, what was found in it, and the strings that were unescaped, until one of
+/// them changes.
 #[derive(Clone, Debug)]
-pub struct JsonText {
+pub struct JsonText(pub(crate) Arc<Parsed>);
+
+/// A text and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Parsed {
     pub(crate) text: String,
     pub(crate) spans: Vec<Span>,
     /// Meanings of the strings with escapes, filled in when they are first asked for.
     pub(crate) meanings: Vec<OnceLock<Option<String>>>,
-    has_surrogates: bool,
-    is_plain: OnceLock<bool>,
+    pub(crate) has_surrogates: bool,
+    pub(crate) is_plain: OnceLock<bool>,
 }
 
 impl JsonText {
@@ -53,31 +60,31 @@ impl JsonText {
             has_surrogates,
         } = spans;
         let meanings = (0..escaped).map(|_| OnceLock::new()).collect();
-        Self {
+        Self(Arc::new(Parsed {
             text,
             spans: all,
             meanings,
             has_surrogates,
             is_plain: OnceLock::new(),
-        }
+        }))
     }
 
     /// The text, as it is now.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
-    /// The text, without a copy.
+    /// The text, without a copy unless a clone shares it.
     #[must_use]
     pub fn into_string(self) -> String {
-        self.text
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |own| own.text)
     }
 
     /// The index after a value and everything inside it.
     #[inline]
     pub(crate) fn next(&self, at: usize) -> usize {
-        let span = self.spans[at];
+        let span = self.0.spans[at];
         if span.is_container() {
             span.link as usize
         } else {
@@ -87,8 +94,8 @@ impl JsonText {
 
     #[inline]
     pub(crate) fn spelling(&self, at: usize) -> &str {
-        let Span { start, end, .. } = self.spans[at];
-        &self.text[start as usize..end as usize]
+        let Span { start, end, .. } = self.0.spans[at];
+        &self.0.text[start as usize..end as usize]
     }
 
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
@@ -98,10 +105,10 @@ impl JsonText {
             let spelling = self.spelling(at);
             &spelling[1..spelling.len() - 1]
         };
-        match self.spans[at].kind {
+        match self.0.spans[at].kind {
             SpanKind::Plain => Some(inside()),
             SpanKind::Escaped => {
-                let cell = &self.meanings[self.spans[at].link as usize];
+                let cell = &self.0.meanings[self.0.spans[at].link as usize];
                 cell.get_or_init(|| unescape(inside())).as_deref()
             }
             _ => None,
@@ -110,7 +117,7 @@ impl JsonText {
 
     /// A copy of the value at `at` alone.
     pub(crate) fn part(&self, at: usize) -> Self {
-        let (from, spans) = (self.spans[at].start, &self.spans[at..self.next(at)]);
+        let (from, spans) = (self.0.spans[at].start, &self.0.spans[at..self.next(at)]);
         let base = u32::try_from(at).unwrap_or_default();
         let is_escaped = |span: &&Span| span.kind == SpanKind::Escaped;
         let first = spans.iter().find(is_escaped).map_or(0, |span| span.link);
@@ -131,7 +138,7 @@ impl JsonText {
             Spans {
                 all,
                 escaped,
-                has_surrogates: self.has_surrogates,
+                has_surrogates: self.0.has_surrogates,
             },
         )
     }
@@ -140,9 +147,9 @@ impl JsonText {
     /// once.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        *self.is_plain.get_or_init(|| {
-            let is_object = |at: &usize| self.spans[*at].kind == SpanKind::Object;
-            let mut objects = (0..self.spans.len()).filter(is_object);
+        *self.0.is_plain.get_or_init(|| {
+            let is_object = |at: &usize| self.0.spans[*at].kind == SpanKind::Object;
+            let mut objects = (0..self.0.spans.len()).filter(is_object);
             self.is_unicode(0)
                 && objects.all(|at| {
                     !self.has_twice(Node {
@@ -155,9 +162,9 @@ impl JsonText {
 
     /// Returns true if the strings of a value, keys included, are valid Unicode.
     fn is_unicode(&self, at: usize) -> bool {
-        !self.has_surrogates
+        !self.0.has_surrogates
             || (at..self.next(at))
-                .all(|at| self.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
+                .all(|at| self.0.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
     }
 
     fn has_twice(&self, object: Node<'_>) -> bool {
@@ -191,14 +198,14 @@ impl FromStr for JsonText {
 /// Writes the text, byte for byte.
 impl fmt::Display for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 
 /// Compares the texts.
 impl PartialEq for JsonText {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.0.text == other.0.text
     }
 }
 
@@ -246,7 +253,7 @@ impl<'m> Node<'m> {
     /// Its place in the text, in bytes.
     #[must_use]
     pub fn range(self) -> std::ops::Range<usize> {
-        let Span { start, end, .. } = self.json.spans[self.at];
+        let Span { start, end, .. } = self.json.0.spans[self.at];
         start as usize..end as usize
     }
 
@@ -260,7 +267,7 @@ impl<'m> Node<'m> {
     #[inline]
     pub(crate) fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
-        let end = if json.spans[at].kind == SpanKind::Object {
+        let end = if json.0.spans[at].kind == SpanKind::Object {
             json.next(at)
         } else {
             at + 1
@@ -295,7 +302,7 @@ fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterat
 impl<'m> View<'m> for Node<'m> {
     #[inline]
     fn kind(self) -> Kind {
-        match self.json.spans[self.at].kind {
+        match self.json.0.spans[self.at].kind {
             SpanKind::Null => Kind::Null,
             SpanKind::True | SpanKind::False => Kind::Bool,
             SpanKind::Number => Kind::Number,
@@ -316,7 +323,7 @@ impl<'m> View<'m> for Node<'m> {
 
     #[inline]
     fn as_bool(self) -> Option<bool> {
-        match self.json.spans[self.at].kind {
+        match self.json.0.spans[self.at].kind {
             SpanKind::True => Some(true),
             SpanKind::False => Some(false),
             _ => None,
@@ -325,7 +332,7 @@ impl<'m> View<'m> for Node<'m> {
 
     fn items(self) -> impl Iterator<Item = Self> {
         let Self { json, at, .. } = self;
-        let end = if json.spans[at].kind == SpanKind::Array {
+        let end = if json.0.spans[at].kind == SpanKind::Array {
             json.next(at)
         } else {
             at + 1

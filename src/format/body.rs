@@ -34,15 +34,18 @@ use super::wire::FIELDS;
 /// # Ok(()) }
 /// ```
 ///
-/// The messages are held twice: in the original text, and each separately.
+/// Clones share the text of their messages.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
-    text: String,
     format: Option<WireFormat>,
+    /// The messages as they came.
+    originals: Vec<JsonText>,
     messages: Vec<JsonText>,
-    /// Byte ranges of the messages in `text`.
-    places: Vec<Range<usize>>,
-    /// Byte ranges of the items of `tools` in `text`.
+    /// The text without its messages.
+    around: String,
+    /// The place of each message in `around`.
+    places: Vec<usize>,
+    /// Byte ranges of the items of `tools` in `around`.
     tools: Vec<Range<usize>>,
 }
 
@@ -82,6 +85,68 @@ impl RequestBody {
     /// The text is not JSON, is not a body, or has `messages`, `input` or `contents` twice. No
     /// error holds any of the text.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
+        Self::read(text.into(), &[])
+    }
+
+    /// Does the same as [`parse`](Self::parse). Messages with which both `text` and `earlier` begin,
+    /// byte for byte, are shared with `earlier` as they came there, instead of being parsed again.
+    ///
+    /// ```
+    /// # use offcut::format::RequestBody;
+    /// let one = RequestBody::parse(r#"[{"role": "user"}, {"role": "assistant"}]"#)?;
+    /// let text = r#"[{"role": "user"}, {"role": "assistant"}, {"role": "user"}]"#;
+    /// let next = RequestBody::parse_after(&one, text)?;
+    /// assert_eq!((next.messages().len(), next.to_string()), (3, text.to_owned()));
+    /// # Ok::<(), offcut::format::BodyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`parse`](Self::parse).
+    pub fn parse_after(earlier: &Self, text: &str) -> Result<Self, BodyError> {
+        let whole = || Self::parse(text);
+        let Some((known, at)) = earlier.last_shared(text) else {
+            return whole();
+        };
+        // The text without the messages that are known.
+        let (first, place) = (earlier.places[0], earlier.places[known]);
+        let rest = [&text[..first], &text[at..]].concat();
+        let Ok(mut body) = Self::read(rest, &earlier.originals[..known]) else {
+            return whole();
+        };
+        if body.places.first() != Some(&first) {
+            // The messages of this body are in another list.
+            return whole();
+        }
+        body.around.insert_str(first, &earlier.around[first..place]);
+        let moved = place - first;
+        body.places.iter_mut().for_each(|place| *place += moved);
+        body.places.splice(..0, earlier.places[..known].to_vec());
+        for tool in body.tools.iter_mut().filter(|tool| tool.start >= first) {
+            *tool = tool.start + moved..tool.end + moved;
+        }
+        Ok(body)
+    }
+
+    /// The last of the messages with which both `text` and this body, as it came, begin: its index,
+    /// which is above 0, and its place in `text`.
+    fn last_shared(&self, text: &str) -> Option<(usize, usize)> {
+        let (mut from, mut rest, mut last) = (0, text, None);
+        for (nth, (message, &place)) in self.originals.iter().zip(&self.places).enumerate() {
+            let Some(here) = rest.strip_prefix(&self.around[from..place]) else {
+                break;
+            };
+            let Some(after) = here.strip_prefix(message.as_str()) else {
+                break;
+            };
+            last = Some((nth, text.len() - here.len()));
+            (from, rest) = (place, after);
+        }
+        last.filter(|(nth, _)| *nth > 0)
+    }
+
+    /// Parses a body that has had the messages `known` before its first one.
+    fn read(text: String, known: &[JsonText]) -> Result<Self, BodyError> {
         let document = JsonText::parse(text)?;
         let root = Node::root(&document);
         for field in FIELDS {
@@ -89,29 +154,38 @@ impl RequestBody {
                 return Err(BodyError::KeyTwice { field });
             }
         }
-        let list = WireFormat::list(root).map(|(_, list)| list);
+        let list = WireFormat::list(root);
         let is_text = root.get("input").and_then(View::as_str).is_some();
         if list.is_none() && !is_text {
             return Err(BodyError::NoMessages);
         }
-        let format = list.map_or(Some(WireFormat::Responses), |_| WireFormat::of(root));
-        let (messages, places) = list
-            .into_iter()
-            .flat_map(View::items)
-            .map(|item| (item.to_text(), item.range()))
-            .unzip();
-        let tools = root
-            .get("tools")
-            .into_iter()
-            .flat_map(View::items)
-            .map(Node::range)
-            .collect();
+        let items = || list.into_iter().flat_map(|(_, list)| list.items());
+        let parsed = items().map(Node::to_text);
+        let originals: Vec<JsonText> = known.iter().cloned().chain(parsed).collect();
+        let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
+            WireFormat::of_messages(root, field, || originals.iter().map(Node::root))
+        });
+        let (mut around, mut places, mut end) = (String::new(), Vec::new(), 0);
+        for message in items().map(Node::range) {
+            around.push_str(&document.as_str()[end..message.start]);
+            places.push(around.len());
+            end = message.end;
+        }
+        let cut = end - around.len();
+        around.push_str(&document.as_str()[end..]);
+        let tools = root.get("tools").into_iter().flat_map(View::items);
+        // All messages are in one list, so the tools come before or after all of them.
+        let tools = tools.map(Node::range).map(|tool| {
+            let before = if tool.start < end { 0 } else { cut };
+            tool.start - before..tool.end - before
+        });
         Ok(Self {
             format,
-            messages,
+            messages: originals.clone(),
             places,
-            tools,
-            text: document.into_string(),
+            tools: tools.collect(),
+            originals,
+            around,
         })
     }
 
@@ -130,7 +204,7 @@ impl RequestBody {
 
     /// The messages as they came.
     pub fn originals(&self) -> impl Iterator<Item = &str> {
-        self.texts(&self.places)
+        self.originals.iter().map(JsonText::as_str)
     }
 
     /// The messages, to be changed through [`Spelled`](super::Spelled). Their number is fixed,
@@ -145,11 +219,8 @@ impl RequestBody {
     #[must_use]
     pub fn tools(&self) -> Vec<Value> {
         let tool = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
-        self.texts(&self.tools).map(tool).collect()
-    }
-
-    fn texts<'b>(&'b self, places: &'b [Range<usize>]) -> impl Iterator<Item = &'b str> {
-        places.iter().map(|place| &self.text[place.clone()])
+        let texts = self.tools.iter().map(|tool| &self.around[tool.clone()]);
+        texts.map(tool).collect()
     }
 }
 
@@ -157,11 +228,11 @@ impl RequestBody {
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
-        for (message, place) in self.messages.iter().zip(&self.places) {
-            f.write_str(&self.text[at..place.start])?;
+        for (message, &place) in self.messages.iter().zip(&self.places) {
+            f.write_str(&self.around[at..place])?;
             f.write_str(message.as_str())?;
-            at = place.end;
+            at = place;
         }
-        f.write_str(&self.text[at..])
+        f.write_str(&self.around[at..])
     }
 }

@@ -74,18 +74,27 @@ impl WireFormat {
 
     /// Does the work of [`detect`](Self::detect), for values and for text.
     pub(super) fn of<'m, V: View<'m>>(document: V) -> Option<Self> {
-        match Self::list(document)? {
-            (None, messages) => detect(messages),
-            (Some("input"), _) => Some(Self::Responses),
-            (Some("contents"), _) => Some(Self::Gemini),
-            (_, messages) if document.has("system") || document.has("anthropic_version") => {
+        let (field, list) = Self::list(document)?;
+        Self::of_messages(document, field, || list.items())
+    }
+
+    /// The format of `messages`, which a document has in `field`.
+    pub(super) fn of_messages<'m, V: View<'m>, I: Iterator<Item = V>>(
+        document: V,
+        field: Option<&str>,
+        messages: impl Fn() -> I,
+    ) -> Option<Self> {
+        match field {
+            Some("input") => Some(Self::Responses),
+            Some("contents") => Some(Self::Gemini),
+            Some(_) if document.has("system") || document.has("anthropic_version") => {
                 // Some servers of chat completions accept these fields too.
-                let certain = messages.items().find_map(only_format);
+                let certain = messages().find_map(only_format);
                 certain
                     .filter(|format| *format == Self::OpenAiChat)
                     .or(Some(Self::Anthropic))
             }
-            (_, messages) => detect(messages),
+            _ => detect(messages),
         }
     }
 
@@ -145,7 +154,7 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
 }
 
 /// Detects the format of a list of messages.
-fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
+fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
     let is_text = |message: V| {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
@@ -157,20 +166,10 @@ fn detect<'m, V: View<'m>>(messages: V) -> Option<WireFormat> {
         message.text("role") == "assistant"
             && parts.into_iter().any(|part| part.text("type") == "text")
     };
-    let certain = messages.items().find_map(only_format);
+    let certain = messages().find_map(only_format);
     certain
-        .or_else(|| {
-            messages
-                .items()
-                .any(is_list)
-                .then_some(WireFormat::Anthropic)
-        })
-        .or_else(|| {
-            messages
-                .items()
-                .any(is_text)
-                .then_some(WireFormat::OpenAiChat)
-        })
+        .or_else(|| messages().any(is_list).then_some(WireFormat::Anthropic))
+        .or_else(|| messages().any(is_text).then_some(WireFormat::OpenAiChat))
 }
 
 /// The format of a message that fits only one.

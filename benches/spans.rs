@@ -18,8 +18,8 @@ use offcut::format::{JsonText, RequestBody};
 use offcut_benches::texts::{Numbers, code};
 use offcut_benches::{fastest, is_bench, time};
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sonic_rs::JsonValueTrait;
 
 fn body(bytes: usize) -> String {
@@ -37,6 +37,15 @@ fn body(bytes: usize) -> String {
         messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
     }
     json!({"model": "some-model", "temperature": 0.5, "messages": messages}).to_string()
+}
+
+/// The body of the request before.
+fn without_last_round(text: &str) -> String {
+    let mut body: Value = serde_json::from_str(text).expect("JSON");
+    if let Some(messages) = body["messages"].as_array_mut() {
+        messages.truncate(messages.len() - 2);
+    }
+    body.to_string()
 }
 
 #[derive(Deserialize)]
@@ -120,6 +129,7 @@ fn main() {
     };
     let text = body(bytes);
     let own = || text.clone();
+    let earlier = RequestBody::parse(without_last_round(&text)).expect("a body");
     let rows = [
         (
             "JsonText::parse",
@@ -128,6 +138,14 @@ fn main() {
         (
             "RequestBody::parse, which splits and copies",
             measure(runs, own, |text| RequestBody::parse(text).expect("a body")),
+        ),
+        (
+            "RequestBody::parse_after, one round more",
+            measure(
+                runs,
+                || &*text,
+                |text| RequestBody::parse_after(&earlier, text).expect("a body"),
+            ),
         ),
         ("sonic-rs, lazy", measure(runs, || &*text, sonic_lazy)),
         ("sonic-rs, tree", measure(runs, || &*text, sonic_tree)),
@@ -158,5 +176,5 @@ fn main() {
             json!({"gb_per_s": speed, "time_to_ours": ratio}),
         );
     }
-    println!("{}", serde_json::Value::from(line));
+    println!("{}", Value::from(line));
 }

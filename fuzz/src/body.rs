@@ -2,7 +2,7 @@
 //! gives the same bytes, what comes after it is parsed as it would be alone, and every message in
 //! it, however malformed, keeps the contract of a format over text.
 
-use offcut::format::{BodyError, JsonText, RequestBody, Spelled, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, RequestBody, Spelled, WireFormat};
 use serde::de::IgnoredAny;
 
 pub(crate) fn body(data: &[u8]) {
@@ -16,8 +16,13 @@ pub(crate) fn body(data: &[u8]) {
         Err(error) => return assert_eq!(matches!(error, BodyError::InvalidJson(_)), !is_json),
     };
     assert_eq!(body.to_string(), text, "nothing is replaced");
+    let mut changed = body.clone();
+    for message in changed.messages_mut() {
+        let format = Spelled(body.format().unwrap_or(WireFormat::OpenAiChat));
+        format.replace_result(message, 0, vec!["one".into()]);
+    }
     for at in (0..text.len()).step_by(text.len().div_ceil(8)) {
-        later_is_as_alone(&body, data, at);
+        later_is_as_alone(&changed, data, at);
     }
     for format in WireFormat::ALL {
         offcut_testkit::format::malformed_conformance(&Spelled(format), body.messages());
@@ -60,7 +65,6 @@ fn later_is_as_alone(earlier: &RequestBody, data: &[u8], at: usize) {
 /// Checks that after each replacement the text is JSON, and its values are where a new parse finds
 /// them.
 fn replaced_text_is_known(format: WireFormat, message: &JsonText) {
-    use offcut::format::Format;
     let format = Spelled(format);
     let seen = |message: &JsonText| {
         let mut seen = String::new();

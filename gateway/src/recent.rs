@@ -5,13 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offcut::format::{BodyError, RequestBody};
 
-/// Number of bytes of the bodies that are kept. They take up to three times as much memory, with
-/// their strings unescaped.
-const MOST: usize = 32 * 1024 * 1024;
-/// Number of bytes from which a body is kept.
+/// Number of bytes of memory that the bodies may take together.
+const MOST: usize = 64 * 1024 * 1024;
+/// Length in bytes from which a body is kept.
 const SHORTEST: usize = 16 * 1024;
-/// Number of bytes by which a body is recognized in a longer one.
-const SAMPLE: usize = 64;
 
 /// The bodies that came last, as they came, the latest at the end.
 #[derive(Debug, Default)]
@@ -21,63 +18,53 @@ pub(crate) struct Recent(Mutex<VecDeque<Kept>>);
 struct Kept {
     tenant: String,
     body: RequestBody,
-    length: usize,
-    /// The bytes at [`place`](Self::place).
-    sample: Vec<u8>,
-}
-
-impl Kept {
-    fn new(tenant: &str, text: &str, body: RequestBody) -> Self {
-        let sample = text.as_bytes()[Self::place(text.len())..].iter();
-        Self {
-            tenant: tenant.to_owned(),
-            body,
-            length: text.len(),
-            sample: sample.take(SAMPLE).copied().collect(),
-        }
-    }
-
-    /// A place that the next body of the conversation has too, although the messages before its
-    /// last ones may have changed their marks.
-    fn place(length: usize) -> usize {
-        length / 4 * 3
-    }
-
-    /// Returns true if `text` probably begins as this body does.
-    fn is_like(&self, tenant: &str, text: &str) -> bool {
-        let here = text.as_bytes().get(Self::place(self.length)..);
-        self.tenant == tenant && here.is_some_and(|here| here.starts_with(&self.sample))
-    }
+    memory: usize,
 }
 
 impl Recent {
     /// Parses a body, sharing what an earlier one of the same tenant has begun with.
     pub(crate) fn parse(&self, tenant: &str, text: &str) -> Result<RequestBody, BodyError> {
-        if !(SHORTEST..=MOST / 4).contains(&text.len()) {
+        if text.len() < SHORTEST {
             return RequestBody::parse(text);
         }
-        let body = match self.take(tenant, text) {
+        let earlier = self.take(tenant, text);
+        let parsed = match &earlier {
             Some(earlier) => RequestBody::parse_after(&earlier.body, text),
             None => RequestBody::parse(text),
-        }?;
-        self.keep(Kept::new(tenant, text, body.clone()));
-        Ok(body)
+        };
+        let next = parsed.as_ref().ok().map(|body| Kept {
+            tenant: tenant.to_owned(),
+            memory: body.memory(),
+            body: body.clone(),
+        });
+        if let Some(kept) = next.or(earlier).filter(|kept| kept.memory <= MOST / 4) {
+            self.keep(kept);
+        }
+        parsed
     }
 
     /// Takes out the latest body that `text` probably begins with. The next one is kept in its place.
     fn take(&self, tenant: &str, text: &str) -> Option<Kept> {
         let mut bodies = self.bodies();
-        let at = bodies.iter().rposition(|kept| kept.is_like(tenant, text))?;
+        let is_like = |kept: &Kept| kept.tenant == tenant && kept.body.probably_begins(text);
+        let at = bodies.iter().rposition(is_like)?;
         bodies.remove(at)
     }
 
     fn keep(&self, kept: Kept) {
         let mut bodies = self.bodies();
         bodies.push_back(kept);
-        let mut length: usize = bodies.iter().map(|kept| kept.length).sum();
-        while length > MOST {
-            length -= bodies.pop_front().map_or(length, |oldest| oldest.length);
-        }
+        let mut memory: usize = bodies.iter().map(|kept| kept.memory).sum();
+        let too_many = bodies.iter().take_while(|kept| {
+            let is_over = memory > MOST;
+            memory -= kept.memory;
+            is_over
+        });
+        let too_many = too_many.count();
+        let oldest: Vec<Kept> = bodies.drain(..too_many).collect();
+        drop(bodies);
+        // Freed while others may use the rest.
+        drop(oldest);
     }
 
     fn bodies(&self) -> MutexGuard<'_, VecDeque<Kept>> {
@@ -91,20 +78,22 @@ mod tests {
 
     fn text(messages: usize, mark: &str) -> String {
         let message = |nth| {
-            format!(
-                r#"{{"role":"user","content":"{nth}\n{}"}}"#,
-                "word ".repeat(900)
-            )
+            let words = "word ".repeat(900);
+            format!(r#"{{"role":"user","content":"{nth}\n{words}"}}"#)
         };
         let messages: Vec<String> = (0..messages).map(message).collect();
-        format!(
-            r#"{{"system":"{mark}","messages":[{}]}}"#,
-            messages.join(",")
-        )
+        let messages = messages.join(",");
+        // As much follows the messages as some agents have tools.
+        let tail = "x".repeat(messages.len());
+        format!(r#"{{"system":"{mark}","messages":[{messages}],"user":"{tail}"}}"#)
     }
 
-    fn lengths(recent: &Recent) -> Vec<usize> {
-        recent.bodies().iter().map(|kept| kept.length).collect()
+    fn kept(recent: &Recent) -> Vec<(String, usize)> {
+        let bodies = recent.bodies();
+        let kept = bodies
+            .iter()
+            .map(|kept| (kept.tenant.clone(), kept.body.messages().len()));
+        kept.collect()
     }
 
     #[test]
@@ -119,28 +108,28 @@ mod tests {
         ] {
             assert_eq!(recent.parse(tenant, text).unwrap().to_string(), *text);
         }
-        assert_eq!(lengths(&recent), [first.len(), next.len()]);
-        assert_eq!(recent.bodies()[0].tenant, "two");
-        assert!(recent.parse("one", &next[1..]).is_err());
+        let both = [("two".to_owned(), 8), ("one".to_owned(), 9)];
+        assert_eq!(kept(&recent), both);
+        assert!(recent.parse("one", &next[..next.len() - 1]).is_err());
+        assert_eq!(kept(&recent), both, "what was known still is");
         let other = text(9, "another");
         assert_eq!(recent.parse("one", &other).unwrap().to_string(), other);
     }
 
     #[test]
-    fn the_oldest_bodies_make_room() {
+    fn the_oldest_bodies_make_room_by_the_memory_that_they_take() {
         let recent = Recent::default();
-        let longest = text(1_700, "");
-        assert!(longest.len() <= MOST / 4);
-        for nth in 0..6 {
-            recent.parse(&nth.to_string(), &longest).unwrap();
+        let long = text(1_000, "");
+        for nth in 0..9 {
+            recent.parse(&nth.to_string(), &long).unwrap();
         }
-        assert_eq!(lengths(&recent).len(), MOST / longest.len());
-        assert_eq!(recent.bodies().back().unwrap().tenant, "5");
-        recent.parse("0", &text(2_000, "")).unwrap();
-        assert_eq!(
-            recent.bodies().back().unwrap().tenant,
-            "5",
-            "it is too long"
-        );
+        let memory: usize = recent.bodies().iter().map(|kept| kept.memory).sum();
+        let one = recent.bodies()[0].memory;
+        assert!((MOST - one..=MOST).contains(&memory), "{memory} of {MOST}");
+        assert_eq!(kept(&recent).last().unwrap().0, "8");
+        // Short messages take many times as much memory as text.
+        let short = format!("[{}1]", "1,".repeat(200_000));
+        recent.parse("0", &short).unwrap();
+        assert_eq!(kept(&recent).last().unwrap().0, "8", "it takes too much");
     }
 }

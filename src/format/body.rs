@@ -88,8 +88,9 @@ impl RequestBody {
         Self::read(text.into(), &[])
     }
 
-    /// Does the same as [`parse`](Self::parse). Messages with which both `text` and `earlier` begin,
-    /// byte for byte, are shared with `earlier` as they came there, instead of being parsed again.
+    /// Does the same as [`parse`](Self::parse). Of the messages with which both `text` and `earlier`
+    /// begin, byte for byte, all but the last are not parsed again: they are shared with `earlier`,
+    /// as they came there.
     ///
     /// ```
     /// # use offcut::format::RequestBody;
@@ -105,7 +106,9 @@ impl RequestBody {
     /// The same as for [`parse`](Self::parse).
     pub fn parse_after(earlier: &Self, text: &str) -> Result<Self, BodyError> {
         let whole = || Self::parse(text);
-        let Some((known, at)) = earlier.last_shared(text) else {
+        let shared = earlier.last_shared(text);
+        // A text over the limit of `JsonText` fails, however much of it is known.
+        let Some((known, at)) = shared.filter(|_| u32::try_from(text.len()).is_ok()) else {
             return whole();
         };
         // The text without the messages that are known.
@@ -126,6 +129,26 @@ impl RequestBody {
             *tool = tool.start + moved..tool.end + moved;
         }
         Ok(body)
+    }
+
+    /// Returns true if `text` probably begins with most messages of this body, so that
+    /// [`parse_after`](Self::parse_after) is worth while. Compares one of them.
+    #[must_use]
+    pub fn probably_begins(&self, text: &str) -> bool {
+        let nth = self.originals.len() * 3 / 4;
+        let (Some(message), Some(place)) = (self.originals.get(nth), self.places.get(nth)) else {
+            return false;
+        };
+        let before: usize = self.originals().take(nth).map(str::len).sum();
+        let here = text.as_bytes().get(place + before..);
+        here.is_some_and(|here| here.starts_with(message.as_str().as_bytes()))
+    }
+
+    /// The number of bytes that the messages take in memory, as they came, with their strings
+    /// unescaped; clones and bodies parsed after this one share them.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.around.len() + self.originals.iter().map(JsonText::memory).sum::<usize>()
     }
 
     /// The last of the messages with which both `text` and this body, as it came, begin: its index,

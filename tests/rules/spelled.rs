@@ -21,6 +21,11 @@ pub(crate) fn pieces(format: WireFormat, message: &JsonText) -> String {
     seen
 }
 
+/// A message with a result of chat completions.
+fn result() -> impl Strategy<Value = String> {
+    "[a-e]".prop_map(|id| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"a\nline"}}"#))
+}
+
 proptest! {
     #[test]
     fn l5_a_text_is_json_if_serde_json_accepts_it(text in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
@@ -77,8 +82,8 @@ proptest! {
 
     #[test]
     fn l5_a_body_parsed_after_another_is_what_it_would_be_alone(
-        messages in prop::collection::vec(json(), 1..6),
-        others in prop::collection::vec(json(), 0..3),
+        messages in prop::collection::vec(prop_oneof![json(), result()], 1..6),
+        others in prop::collection::vec(prop_oneof![json(), result()], 0..3),
         [around, tools] in [json(), json()],
         spaces in prop::collection::vec(space(), 3),
         which in 0..4,
@@ -104,6 +109,9 @@ proptest! {
         let mut earlier = RequestBody::parse(first).unwrap();
         for message in earlier.messages_mut() {
             Spelled(WireFormat::OpenAiChat).replace_result(message, 0, vec!["changed".into()]);
+            if message.as_str().contains("\"tool\"") {
+                prop_assert!(message.as_str().contains("changed"));
+            }
         }
         for _ in 0..2 {
             match (RequestBody::parse(next.as_str()), RequestBody::parse_after(&earlier, &next)) {

@@ -298,7 +298,8 @@ fn an_agent_over_its_time_is_ended_with_all_that_it_started() {
         .collect();
     assert_eq!(over.len(), 3);
     for task in ["one", "two", "three"] {
-        let child = fs::read_to_string(kept.join(task).join("guesses-0/work/child")).unwrap();
+        let child =
+            fs::read_to_string(kept.join(task).join("guesses-0/work").join("child")).unwrap();
         let status =
             fs::read_to_string(format!("/proc/{}/cmdline", child.trim())).unwrap_or_default();
         assert!(!status.contains("3141"), "still running");

@@ -7,8 +7,9 @@ use offcut::format::{BodyError, RequestBody};
 
 /// Number of bytes of memory that the bodies may take together.
 const MOST: usize = 64 * 1024 * 1024;
-/// Length in bytes from which a body is kept.
-const SHORTEST: usize = 16 * 1024;
+/// Length in bytes from which a body is kept. Shorter ones are parsed in less time than many that are kept
+/// can be looked at.
+const SHORTEST: usize = 64 * 1024;
 
 /// The bodies that came last, as they came, the latest at the end.
 #[derive(Debug, Default)]

@@ -43,7 +43,7 @@ pub struct RequestBody {
     messages: Vec<JsonText>,
     /// The text without its messages.
     around: String,
-    /// The place of each message in `around`.
+    /// The place of each message in the text as it came.
     places: Vec<usize>,
     /// Byte ranges of the items of `tools` in `around`.
     tools: Vec<Range<usize>>,
@@ -108,12 +108,12 @@ impl RequestBody {
         let whole = || Self::parse(text);
         let shared = earlier.last_shared(text);
         // A text over the limit of `JsonText` fails, however much of it is known.
-        let Some((known, at)) = shared.filter(|_| u32::try_from(text.len()).is_ok()) else {
+        let Some((known, between)) = shared.filter(|_| u32::try_from(text.len()).is_ok()) else {
             return whole();
         };
         // The text without the messages that are known.
         let (first, place) = (earlier.places[0], earlier.places[known]);
-        let rest = [&text[..first], &text[at..]].concat();
+        let rest = [&text[..first], &text[place..]].concat();
         let Ok(mut body) = Self::read(rest, &earlier.originals[..known]) else {
             return whole();
         };
@@ -121,13 +121,14 @@ impl RequestBody {
             // The messages of this body are in another list.
             return whole();
         }
-        body.around.insert_str(first, &earlier.around[first..place]);
-        let moved = place - first;
-        body.places.iter_mut().for_each(|place| *place += moved);
-        body.places.splice(..0, earlier.places[..known].to_vec());
+        body.around.insert_str(first, between);
         for tool in body.tools.iter_mut().filter(|tool| tool.start >= first) {
-            *tool = tool.start + moved..tool.end + moved;
+            *tool = tool.start + between.len()..tool.end + between.len();
         }
+        for at in &mut body.places {
+            *at += place - first;
+        }
+        body.places.splice(..0, earlier.places[..known].to_vec());
         Ok(body)
     }
 
@@ -136,11 +137,10 @@ impl RequestBody {
     #[must_use]
     pub fn probably_begins(&self, text: &str) -> bool {
         let nth = self.originals.len() * 3 / 4;
-        let (Some(message), Some(place)) = (self.originals.get(nth), self.places.get(nth)) else {
+        let (Some(message), Some(&place)) = (self.originals.get(nth), self.places.get(nth)) else {
             return false;
         };
-        let before: usize = self.originals().take(nth).map(str::len).sum();
-        let here = text.as_bytes().get(place + before..);
+        let here = text.as_bytes().get(place..);
         here.is_some_and(|here| here.starts_with(message.as_str().as_bytes()))
     }
 
@@ -152,20 +152,38 @@ impl RequestBody {
     }
 
     /// The last of the messages with which both `text` and this body, as it came, begin: its index,
-    /// which is above 0, and its place in `text`.
-    fn last_shared(&self, text: &str) -> Option<(usize, usize)> {
+    /// which is above 0, and all that stands between the messages from the first to it.
+    fn last_shared(&self, text: &str) -> Option<(usize, &str)> {
+        let first = *self.places.first()?;
         let (mut from, mut rest, mut last) = (0, text, None);
-        for (nth, (message, &place)) in self.originals.iter().zip(&self.places).enumerate() {
-            let Some(here) = rest.strip_prefix(&self.around[from..place]) else {
+        for (nth, (before, message)) in self.pieces(&self.originals).enumerate() {
+            let Some(after) = rest
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_prefix(message.as_str()))
+            else {
                 break;
             };
-            let Some(after) = here.strip_prefix(message.as_str()) else {
-                break;
-            };
-            last = Some((nth, text.len() - here.len()));
-            (from, rest) = (place, after);
+            from += before.len();
+            last = Some((nth, &self.around[first..from]));
+            rest = after;
         }
         last.filter(|(nth, _)| *nth > 0)
+    }
+
+    /// Each of `messages`, which are as many as the body has, and the text between it and the one
+    /// before.
+    fn pieces<'b>(
+        &'b self,
+        messages: &'b [JsonText],
+    ) -> impl Iterator<Item = (&'b str, &'b JsonText)> {
+        let (mut from, mut gone) = (0, 0);
+        let places = messages.iter().zip(&self.originals).zip(&self.places);
+        places.map(move |((message, original), &place)| {
+            let before = &self.around[from..place - gone];
+            from += before.len();
+            gone += original.as_str().len();
+            (before, message)
+        })
     }
 
     /// Parses a body that has had the messages `known` before its first one.
@@ -191,7 +209,7 @@ impl RequestBody {
         let (mut around, mut places, mut end) = (String::new(), Vec::new(), 0);
         for message in items().map(Node::range) {
             around.push_str(&document.as_str()[end..message.start]);
-            places.push(around.len());
+            places.push(message.start);
             end = message.end;
         }
         let cut = end - around.len();
@@ -251,10 +269,10 @@ impl RequestBody {
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
-        for (message, &place) in self.messages.iter().zip(&self.places) {
-            f.write_str(&self.around[at..place])?;
+        for (before, message) in self.pieces(&self.messages) {
+            f.write_str(before)?;
             f.write_str(message.as_str())?;
-            at = place;
+            at += before.len();
         }
         f.write_str(&self.around[at..])
     }

@@ -37,20 +37,17 @@ pub(crate) async fn put(
     key: &Key,
     content: Bytes,
 ) -> Result<PutOutcome, BackendError> {
-    let put = store.put(key, content.clone()).await?;
-    if put == PutOutcome::Taken {
-        return Ok(put);
-    }
     let Some(swept) = key.swept().filter(|_| store.can_be_swept()) else {
-        return Ok(put);
+        return store.put(key, content).await;
     };
-    Ok(
-        if compare(store, &swept, &mut Other::Bytes(&content)).await? == Some(false) {
-            PutOutcome::Taken
-        } else {
-            put
-        },
-    )
+    let (put, is_swept) = store.put_then_find(key, content.clone(), &swept).await?;
+    // It may have been removed since.
+    if is_swept
+        && found(stored_equals(store, &swept, &mut Other::Bytes(&content)).await)? == Some(false)
+    {
+        return Ok(PutOutcome::Taken);
+    }
+    Ok(put)
 }
 
 /// Stores the bytes written to `writer` under `key`. They go to `store`, which is the writer's

@@ -69,6 +69,31 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The store failed. The content may or may not be there.
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError>;
 
+    /// Stores like [`put`](Self::put), and returns whether `other` has content after that. A store
+    /// that does both in one step saves the time of the second one. After [`PutOutcome::Taken`],
+    /// nobody looks at `other`, and the answer is `false`.
+    ///
+    /// # Errors
+    ///
+    /// The store failed. The content may or may not be there.
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        let put = self.put(key, content).await?;
+        if put == PutOutcome::Taken {
+            return Ok((put, false));
+        }
+        // An empty read finds out without reading content.
+        match self.read(other, 0..0).await {
+            Ok(_) => Ok((put, true)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok((put, false)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens a writer for content that arrives in chunks and gets its key at the end.
     ///
     /// # Errors
@@ -285,6 +310,15 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         (**self).put(key, content).await
+    }
+
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        (**self).put_then_find(key, content, other).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {

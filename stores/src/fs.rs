@@ -57,6 +57,29 @@ impl Backend for Fs {
         .await
     }
 
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        let (store, key, other) = (self.clone(), key.clone(), other.clone());
+        blocking(move || {
+            let put = store
+                .put_now(&key, &content)
+                .map_err(|source| failed(source, Doing::Store, &store.locate(&key)))?;
+            if put == PutOutcome::Taken {
+                return Ok((put, false));
+            }
+            let found = store
+                .root
+                .find(&other)
+                .map_err(|source| failed(source, Doing::Read, &store.locate(&other)))?;
+            Ok((put, matches!(found, Found::File(..))))
+        })
+        .await
+    }
+
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let store = self.clone();
         Ok(Box::new(blocking(move || FsWriter::open(&store)).await?))

@@ -43,6 +43,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     content::ranges_are_cut_at_the_end(&make().await).await;
     content::nothing_is_not_found(&make().await).await;
     content::stored_content_never_changes(&make().await).await;
+    content::a_put_finds_what_is_beside_it(&make().await).await;
     content::keys_that_differ_in_case_lose_nothing(&make().await).await;
     content::keys_within_keys_lose_nothing(&make().await).await;
     races::one_of_many_puts_is_stored(&Arc::new(make().await)).await;

@@ -241,6 +241,21 @@ impl<B: Backend> Backend for Faulty<B> {
         on_cue(&self.cues.writes, self.inner.put(key, content)).await
     }
 
+    /// Fails like a write and like a read.
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        let both = self.inner.put_then_find(key, content, other);
+        let (put, is_there) = on_cue(&self.cues.writes, both).await?;
+        if put == PutOutcome::Taken {
+            return Ok((put, is_there));
+        }
+        on_cue(&self.cues.reads, async { Ok((put, is_there)) }).await
+    }
+
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         Ok(Box::new(FaultyWriter {
             inner: self.inner.writer().await?,

@@ -43,6 +43,8 @@ enum Flaw {
     RefusesTheEnd,
     /// Treats content that differs only in case as the same.
     FoldsCase,
+    /// Finds nothing beside what it stores.
+    FindsNothing,
     /// Lists content that is still being written.
     ListsWriters,
     /// A writer loses its content if the name is taken.
@@ -178,6 +180,18 @@ impl Backend for Flawed {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         Ok(self.store(key, content).await)
+    }
+
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        let put = self.store(key, content).await;
+        let is_there = self.content.lock().unwrap().contains_key(other);
+        let is_found = put != PutOutcome::Taken && self.flaw != Flaw::FindsNothing;
+        Ok((put, is_there && is_found))
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -402,6 +416,7 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::ResolvesLoosely, "`inverse: foreign locations"),
         (Flaw::IgnoresTheRange, "`read: the range"),
         (Flaw::RefusesTheEnd, "`read: the range"),
+        (Flaw::FindsNothing, "`put_then_find: the other key"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
         (Flaw::LosesOnTaken, "`writer: after taken"),
         (Flaw::LosesOnRead, "`writer: reads what was written"),

@@ -42,6 +42,15 @@ impl Backend for RecoverableStore {
         self.store.put(key, content).await
     }
 
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        self.store.put_then_find(key, content, other).await
+    }
+
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let writer = Some(self.store.writer().await?);
         Ok(Box::new(RecoverableWriter {

@@ -74,6 +74,15 @@ impl Backend for ByHash {
         self.store.put(key, content).await
     }
 
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        self.store.put_then_find(key, content, other).await
+    }
+
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         self.store.writer().await
     }

@@ -249,3 +249,32 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
         "listing a second time",
     );
 }
+
+pub(super) async fn a_put_finds_what_is_beside_it(store: &impl Backend) {
+    const CLAUSE: &str = "put_then_find: the other key";
+    let (first, second, nothing) = (
+        key("trunc/call_1"),
+        key("trunc/call_2"),
+        key("trunc/call_3"),
+    );
+    let steps = [
+        (&first, "one", &nothing, PutOutcome::Stored, false),
+        (&second, "two", &first, PutOutcome::Stored, true),
+        (&second, "two", &first, PutOutcome::AlreadyThere, true),
+        (&second, "two", &second, PutOutcome::AlreadyThere, true),
+        (&second, "two", &nothing, PutOutcome::AlreadyThere, false),
+        (&second, "other", &first, PutOutcome::Taken, false),
+    ];
+    for (key, content, other, outcome, is_there) in steps {
+        let of = format!("a put of {content:?} under `{key}` and a look at `{other}`");
+        let found = store.put_then_find(key, content.into(), other).await;
+        equal(
+            succeed(found, CLAUSE, &of),
+            (outcome, is_there),
+            CLAUSE,
+            &of,
+        );
+    }
+    assert_holds(store, &first, &"one".into(), CLAUSE).await;
+    assert_holds(store, &second, &"two".into(), CLAUSE).await;
+}

@@ -2,6 +2,7 @@
 //! conversation.
 
 mod page_ends;
+mod prepared;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -21,6 +22,8 @@ use crate::store::{Id, Roots, Stored, longest_key};
 use crate::tokens::Meter;
 
 pub(crate) use page_ends::{PageEnd, PageEnds, Place};
+use prepared::Prepared;
+pub(crate) use prepared::ShortText;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
@@ -30,6 +33,7 @@ pub(crate) struct Session {
     shared: Arc<Shared>,
     roots: Roots,
     meter: Meter,
+    prepared: Prepared,
 }
 
 /// State shared by all sessions.
@@ -61,6 +65,7 @@ impl Session {
             shared: Arc::new(shared),
             roots,
             meter,
+            prepared: Prepared::default(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Session {
             shared: self.shared.clone(),
             roots,
             meter: self.meter.sibling(),
+            prepared: Prepared::default(),
         }
     }
 
@@ -171,6 +177,11 @@ impl Session {
 
     pub(crate) fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// The texts that were made for the next clear pass.
+    pub(crate) fn prepared(&self) -> &Prepared {
+        &self.prepared
     }
 
     pub(crate) fn roots(&self) -> &Roots {

@@ -6,6 +6,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod ahead;
 mod body;
 mod card;
 mod client;

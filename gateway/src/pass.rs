@@ -14,6 +14,7 @@ use offcut::format::{RequestBody, WireFormat};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
+use crate::ahead::{Ahead, NextPass};
 use crate::body::{self, Body, Read};
 use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
@@ -38,6 +39,7 @@ pub(crate) struct Passage {
     pub(crate) reducer: Option<Reducer>,
     pub(crate) tenants: Tenants,
     recent: Recent,
+    ahead: Ahead,
     metrics: Arc<Metrics>,
     watch: Arc<Watch>,
     max_body: usize,
@@ -52,6 +54,7 @@ struct Worked {
     body: Option<RequestBody>,
     /// The body to send and its conversation, if it has been changed.
     changed: Option<(Bytes, ConversationId)>,
+    next: Option<NextPass>,
 }
 
 impl Worked {
@@ -64,6 +67,7 @@ impl Worked {
             outcome,
             body: None,
             changed: None,
+            next: None,
         }
     }
 }
@@ -82,6 +86,7 @@ impl Passage {
             reducer,
             tenants,
             recent: Recent::default(),
+            ahead: Ahead::new(settings.patience()),
             metrics,
             watch,
             max_body: settings.max_body_bytes(),
@@ -127,6 +132,7 @@ impl Passage {
             outcome,
             body,
             changed,
+            next,
         } = worked;
         self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
@@ -135,16 +141,19 @@ impl Passage {
         let watched = (exchange.purpose == Purpose::Turn).then(|| {
             let (watch, name) = (self.watch.clone(), upstream.name().to_owned());
             spawn_blocking(move || {
-                if let Some(body) = body {
-                    look.read(&body, sent);
+                if let Some(body) = &body {
+                    look.read(body, sent);
                 }
                 watch.call(&name, look, outcome);
+                body
             })
         });
         let send = async |request| {
             let reply = self.sender.send(request, upstream, group).await;
-            if let Some(watched) = watched {
-                _ = watched.await;
+            if let Some(watched) = watched
+                && let (Ok(Some(body)), Some(next)) = (watched.await, next)
+            {
+                self.ahead.prepare(next, body);
             }
             reply
         };
@@ -225,11 +234,11 @@ impl Passage {
         let Some(tenant) = tenant else {
             return Ok(Worked::passed(Reason::NoTenant));
         };
-        let (outcome, conversation) = match reducer.reduce(tenant, exchange, &mut body, look).await
-        {
-            Reduced::Unchanged => (Outcome::Unchanged, None),
-            Reduced::Passed(reason) => (Outcome::Passed(reason), None),
-            Reduced::Changed(conversation) => (Outcome::Reduced, Some(conversation)),
+        let reduced = reducer.reduce(tenant, exchange, &mut body, look).await;
+        let (outcome, conversation, next) = match reduced {
+            Reduced::Unchanged(next) => (Outcome::Unchanged, None, next),
+            Reduced::Passed(reason) => (Outcome::Passed(reason), None, None),
+            Reduced::Changed(conversation, next) => (Outcome::Reduced, Some(conversation), next),
         };
         let changed = conversation.map(|conversation| {
             // A changed body is hardly ever longer.
@@ -241,6 +250,7 @@ impl Passage {
             outcome,
             body: Some(body),
             changed,
+            next,
         })
     }
 

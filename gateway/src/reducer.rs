@@ -13,6 +13,7 @@ use offcut::report::ErrorSource;
 use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
 use serde_json::Value;
 
+use crate::ahead::NextPass;
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
 use crate::holdout::{Group, group};
@@ -45,12 +46,11 @@ impl ConversationId {
 }
 
 /// The outcome for a body.
-#[derive(Debug)]
 pub(crate) enum Reduced {
     /// There was nothing to replace.
-    Unchanged,
+    Unchanged(Option<NextPass>),
     /// Some of it was replaced. It holds this conversation.
-    Changed(ConversationId),
+    Changed(ConversationId, Option<NextPass>),
     /// The original must be sent.
     Passed(Reason),
 }
@@ -121,7 +121,7 @@ impl Reducer {
             })
         };
         let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
-        let patience = Duration::from_secs(serve.reduce_seconds);
+        let patience = serve.patience();
         // A store that can't be opened has failed the reductions too.
         let url = settings.backend_url.as_ref();
         let store = url.and_then(|url| stores.open(url.as_str()).ok());
@@ -154,7 +154,7 @@ impl Reducer {
         let own = self.own.as_deref();
         let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
         if body.messages().is_empty() {
-            return Reduced::Unchanged;
+            return Reduced::Unchanged(None);
         }
         let conversation = {
             let format = Spelled(exchange.format);
@@ -188,8 +188,9 @@ impl Reducer {
         };
         if conversation.is_nameless() {
             // Before the first call, there is nothing to decide, and nothing has been decided.
-            return Reduced::Unchanged;
+            return Reduced::Unchanged(None);
         }
+        let mut next = None;
         for variant in variants {
             let session = self.session(
                 &tenant,
@@ -202,10 +203,13 @@ impl Reducer {
             let reduced = self
                 .run(&session, exchange.format, &definitions, body)
                 .await;
+            if let (Ok(report), true) = (&reduced, decides) {
+                next = NextPass::near(report, &session, exchange.format);
+            }
             match reduced {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
-                    return Reduced::Changed(conversation);
+                    return Reduced::Changed(conversation, next);
                 }
                 Ok(report) if decides && has_store_failed(&report) => {
                     return Reduced::Passed(Reason::Store);
@@ -214,7 +218,7 @@ impl Reducer {
                 Ok(_) | Err(_) => {}
             }
         }
-        Reduced::Unchanged
+        Reduced::Unchanged(next)
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell.

@@ -232,6 +232,11 @@ impl ServeSettings {
         Duration::from_secs(self.body_seconds)
     }
 
+    /// The time in which a request has to be reduced.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.reduce_seconds)
+    }
+
     pub(crate) fn answer_time(&self) -> Duration {
         Duration::from_secs(self.answer_seconds)
     }

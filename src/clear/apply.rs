@@ -79,7 +79,13 @@ impl Committed {
             anchor,
             head,
         } = self;
-        let edits: Vec<Edit> = edits.into_iter().flat_map(Edit::into_parts).collect();
+        // Moving many edits takes time, and few have arguments of their own.
+        let has_arguments = edits.iter().any(|edit| edit.arguments.is_some());
+        let edits = if has_arguments {
+            edits.into_iter().flat_map(Edit::into_parts).collect()
+        } else {
+            edits
+        };
         for edit in &edits {
             let Content::Ready(put) = &edit.content else {
                 continue;

@@ -63,7 +63,12 @@ impl Plan {
         if choice.is_too_little() {
             selection.give_up(done.into_iter());
         }
-        let (edits, settled) = selection.finish();
+        let rest = if choice.is_too_little() {
+            Reason::TooLittle
+        } else {
+            Reason::TargetReached
+        };
+        let (edits, settled) = selection.finish(rest);
         Ok(Committed {
             pass,
             edits,
@@ -194,10 +199,10 @@ impl Selection<'_> {
         }
     }
 
-    /// Leaves the remaining edits: the target was reached without them.
-    fn finish(mut self) -> (Vec<Edit>, Vec<(Fingerprint, Reason)>) {
+    /// Leaves the remaining edits for `reason`.
+    fn finish(mut self, reason: Reason) -> (Vec<Edit>, Vec<(Fingerprint, Reason)>) {
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
-            edit.keep(Reason::TargetReached);
+            edit.keep(reason);
         }
         (self.edits, self.settled)
     }

@@ -109,6 +109,7 @@ impl<'a> Planner<'a> {
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
+            prepared: None,
         };
         (source, failure)
     }

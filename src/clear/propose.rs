@@ -7,9 +7,10 @@ use offcut_json::{Leaving, leaving};
 use super::choice::Choice;
 use super::edit::{Content, Edit};
 use super::handler::decide_given;
-use super::items::Items;
+use super::items::{Item, Items};
 use super::planner::Planner;
 use super::stub::Line;
+use crate::config::Policy;
 use crate::report::{ErrorSource, Outcome, Reason};
 use crate::rounds::Slot;
 use crate::tokens::Text;
@@ -52,19 +53,11 @@ impl<'a> Planner<'a> {
             return;
         }
         let policy = self.session.policy(item.tool);
-        let key = item.settles_as(self.session.meter());
         let reason = self
             .reason_of_age(slot)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.ledger.final_reason(key))
-            .or_else(|| {
-                let is_final = self.session.is_final(policy, &slot.parts);
-                if is_final {
-                    self.settled.push((key, Reason::AlreadyHint));
-                }
-                is_final.then_some(Reason::AlreadyHint)
-            })
+            .or_else(|| self.final_reason(slot, item, policy))
             .or(Self::is_short_error(slot, policy, item).then_some(Reason::ShortError));
         if let Some(reason) = reason {
             self.edits.push(Edit::kept(item, reason));
@@ -77,7 +70,9 @@ impl<'a> Planner<'a> {
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (of, wrong_id) = self.source(slot, item.tool);
+        let (mut of, wrong_id) = self.source(slot, item.tool);
+        let key = item.settles_as(self.session.meter());
+        of.prepared = self.session.prepared().get(key);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))
@@ -90,6 +85,22 @@ impl<'a> Planner<'a> {
         };
         let edit = Edit::new(item, outcome, Content::Lines(lines));
         self.propose(edit, failure.or(wrong_id));
+    }
+
+    /// Reason why a result is never replaced.
+    fn final_reason(
+        &mut self,
+        slot: &Slot<'_>,
+        item: &Item<'_>,
+        policy: &Policy,
+    ) -> Option<Reason> {
+        let key = item.settles_as(self.session.meter());
+        let known = self.ledger.final_reason(key);
+        if known.is_none() && self.session.is_final(policy, &slot.parts) {
+            self.settled.push((key, Reason::AlreadyHint));
+            return Some(Reason::AlreadyHint);
+        }
+        known
     }
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to

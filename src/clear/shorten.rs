@@ -57,7 +57,7 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
 }
 
 /// Returns the short hints if the hints show what is stored; `None` if they do not.
-async fn compare(
+pub(super) async fn compare(
     pass: &Pass,
     hints: Vec<Shown>,
     decision: &mut Decision,

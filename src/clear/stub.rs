@@ -17,7 +17,7 @@ use crate::format::PartRef;
 use crate::hint::{Kind, Placement};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
-use crate::session::Session;
+use crate::session::{Session, ShortText};
 use crate::store::{Id, Name, Target};
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -63,6 +63,16 @@ pub(super) struct Source<'s> {
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
     pub(super) previewer: Previewer,
+    /// The text that was made for this result before.
+    pub(super) prepared: Option<ShortText>,
+}
+
+impl Source<'_> {
+    /// The preview of a text that is cleared.
+    pub(super) fn preview(&self, text: &str) -> String {
+        let budget = self.policy.stub_length.bytes_for(text.len() as u64);
+        self.previewer.show(text, budget).0
+    }
 }
 
 /// Writes the lines of one pass, and gives each content a name that is unique within the pass.
@@ -97,21 +107,26 @@ impl<'a> Stubs<'a> {
 
     /// The line for a part. `number` counts the result's parts from 1.
     pub(super) fn part(&mut self, of: &Source<'_>, part: PartRef<'_>, number: usize) -> Line {
-        let preview = |text: &str| {
-            let budget = of.policy.stub_length.bytes_for(text.len() as u64);
-            of.previewer.show(text, budget).0
-        };
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
-                let own = self.session.apparent_hints(of.policy, text);
-                if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
-                    return line;
-                }
-                (Bytes::copy_from_slice(text.as_bytes()), None, preview(text))
+                let preview = match &of.prepared {
+                    Some(ShortText::Hint(hint, location)) => {
+                        return Line::Ready(hint.clone(), vec![location.clone()]);
+                    }
+                    Some(ShortText::Preview(preview)) => preview.clone(),
+                    None => {
+                        let own = self.session.apparent_hints(of.policy, text);
+                        if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
+                            return line;
+                        }
+                        of.preview(text)
+                    }
+                };
+                (Bytes::copy_from_slice(text.as_bytes()), None, preview)
             }
             PartRef::Json(value) => {
                 let text = value.to_string();
-                let preview = preview(&text);
+                let preview = of.preview(&text);
                 (text.into(), Some("application/json"), preview)
             }
             PartRef::Media { mime, data } => match decode(data) {
@@ -206,8 +221,7 @@ impl<'a> Stubs<'a> {
         let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
         let content = Bytes::copy_from_slice(text.as_bytes());
         let name = of.id.name_of(&content).part(number);
-        let budget = of.policy.stub_length.bytes_for(content.len() as u64);
-        let draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
+        let draft = draft(of.tool, None, &content, of.preview(text));
         let otherwise = self.store(of, &name, draft, content);
         Some(Line::Shorten(shown, Box::new(otherwise)))
     }
@@ -266,7 +280,7 @@ impl<'a> Stubs<'a> {
     }
 
     /// A hint in the conversation, and its replacement if it is one of ours.
-    fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
+    pub(super) fn shown(&self, of: &Source<'_>, own: ApparentHint) -> Shown {
         let hint = &own.hint;
         // At most what is shown now: text that was not worth showing then is not worth it now.
         let budget = of

@@ -1,6 +1,7 @@
 //! Whole histories in one call.
 
 use super::{Report, ToolReduction};
+use crate::clear;
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages, RequestBody, Spelled};
 use crate::history;
@@ -91,6 +92,31 @@ impl ToolReduction {
     pub async fn reduce_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
         let report = history::reduce(&self.session, &self.memory, turn).await?;
         Ok(self.after_pass(turn, report).await)
+    }
+
+    /// Prepares the next clear pass: makes the previews of results that it may clear, and compares
+    /// hints with the store. Nothing is decided, stored or changed: a pass that was not prepared
+    /// does the same in more time. Only messages that were added since the last call are looked at.
+    ///
+    /// Call it with what was sent, while the model answers:
+    ///
+    /// ```
+    /// # use offcut::{ToolReduction, backend::Memory, format::{Message, Messages, Plain}};
+    /// # async fn answer(_: &[Message]) -> Message { Message::assistant("done") }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// # let mut messages = vec![Message::user("hello")];
+    /// reduction.clear(&Plain, &mut messages).await?;
+    /// let mut sent = messages.clone();
+    /// let sent = Messages::new(&Plain, &mut sent);
+    /// let (answer, ()) = tokio::join!(answer(&messages), reduction.prepare(&sent));
+    /// messages.push(answer);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Results whose tools have a handler or a preview of your own are left to the pass.
+    pub async fn prepare(&self, conversation: &dyn Conversation) {
+        clear::prepare(&self.session, &self.ledger, conversation).await;
     }
 
     /// Like [`reduce`](Self::reduce), over a request's body as text, in the format that its messages

@@ -26,6 +26,7 @@ mod naive;
 mod names;
 mod output;
 mod pass;
+mod prepared;
 mod shadow;
 mod subject;
 mod text;

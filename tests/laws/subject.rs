@@ -1,7 +1,7 @@
 //! The reducers under test: this crate, and some that are broken on purpose.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use offcut::agent::Tool;
@@ -74,6 +74,11 @@ pub(crate) trait Subject<F: Wire>: Sized {
 pub(crate) struct OffcutSubject {
     pub(crate) world: Arc<World>,
     pub(crate) reduction: ToolReduction,
+    /// True if passes are prepared: those with an odd number of messages right before, all others
+    /// by what the last one left.
+    pub(crate) prepares: bool,
+    /// The reports of all passes.
+    pub(crate) reports: Arc<Mutex<Vec<Report>>>,
 }
 
 impl OffcutSubject {
@@ -81,6 +86,8 @@ impl OffcutSubject {
         Self {
             reduction: world.reduction(),
             world: Arc::new(world),
+            prepares: false,
+            reports: Arc::default(),
         }
     }
 }
@@ -101,11 +108,21 @@ impl<F: Wire> Subject<F> for OffcutSubject {
     }
 
     async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String> {
-        self.reduction
-            .clear(&F::default(), messages)
-            .await
-            .map(Some)
-            .map_err(|error| error.to_string())
+        let format = F::default();
+        let prepare = async |messages: &mut Vec<F::Message>| {
+            let messages = Messages::new(&format, messages);
+            self.reduction.prepare(&messages).await;
+        };
+        if self.prepares && messages.len() % 2 == 1 {
+            prepare(messages).await;
+        }
+        let report = self.reduction.clear(&format, messages).await;
+        let report = report.map_err(|error| error.to_string())?;
+        self.reports.lock().unwrap().push(report.clone());
+        if self.prepares {
+            prepare(messages).await;
+        }
+        Ok(Some(report))
     }
 
     async fn read(&self, location: &str) -> Option<Bytes> {
@@ -136,6 +153,8 @@ impl<F: Wire> Subject<F> for OffcutSubject {
         Self {
             reduction: self.world.reduction(),
             world: self.world.clone(),
+            prepares: self.prepares,
+            reports: self.reports.clone(),
         }
     }
 

@@ -60,7 +60,7 @@ impl Ahead {
             let NextPass { session, format } = next;
             let format = Spelled(format);
             let messages = Messages::new(&format, sent.messages_mut());
-            // What is left over is made by the pass.
+            // The pass makes the rest.
             _ = runtime.block_on(async { timeout(patience, session.prepare(&messages)).await });
             drop(permit);
         });

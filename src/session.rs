@@ -23,7 +23,7 @@ use crate::tokens::Meter;
 
 pub(crate) use page_ends::{PageEnd, PageEnds, Place};
 use prepared::Prepared;
-pub(crate) use prepared::ShortText;
+pub(crate) use prepared::{PreparedHint, PreparedResult};
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
@@ -179,7 +179,7 @@ impl Session {
         &self.meter
     }
 
-    /// The texts that were made for the next clear pass.
+    /// The previews that were made for the next clear pass.
     pub(crate) fn prepared(&self) -> &Prepared {
         &self.prepared
     }

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use offcut::format::{Messages, RequestBody, Spelled, WireFormat};
 use offcut::{Report, ToolReduction};
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// A conversation that may be cleared soon.
@@ -49,19 +47,19 @@ impl Ahead {
         }
     }
 
-    /// Prepares a pass over the messages that were sent, and returns at once. Where as many as may
-    /// be are under way, this one is left out: the pass does the work itself.
+    /// Prepares a pass over the messages that were sent, and returns at once. If all permits are
+    /// taken, it does nothing: the pass does the work itself.
     pub(crate) fn prepare(&self, next: NextPass, mut sent: RequestBody) {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             return;
         };
-        let (runtime, patience) = (Handle::current(), self.patience);
-        spawn_blocking(move || {
+        let patience = self.patience;
+        tokio::spawn(async move {
             let NextPass { session, format } = next;
             let format = Spelled(format);
             let messages = Messages::new(&format, sent.messages_mut());
             // The pass makes the rest.
-            _ = runtime.block_on(async { timeout(patience, session.prepare(&messages)).await });
+            _ = timeout(patience, session.prepare(&messages)).await;
             drop(permit);
         });
     }
@@ -90,10 +88,10 @@ mod tests {
         RequestBody::parse(json!({"model": "m", "messages": messages}).to_string()).unwrap()
     }
 
-    /// Makes the pass that the tenth round triggers, and returns how often it reads. It is prepared
-    /// unless all processors are busy.
-    async fn reads(is_busy: bool) -> u64 {
-        let store = Arc::new(Faulty::new(Memory::new()));
+    /// Makes the pass that the tenth round triggers, which is prepared unless all processors are
+    /// busy. Returns how often it reads, and the body.
+    async fn reduced(is_busy: bool) -> (u64, String) {
+        let store = Arc::new(Faulty::new(Memory::named("ahead").unwrap()));
         let builder = ToolReduction::builder()
             .backend(Arc::clone(&store))
             .token_counter(TokenCounter::Estimate)
@@ -117,14 +115,16 @@ mod tests {
         // All are free once it is prepared.
         _ = ahead.permits.acquire_many(all).await.unwrap();
         let before = store.reads();
-        let report = session.reduce_body(&mut body(10)).await.unwrap();
+        let mut last = body(10);
+        let report = session.reduce_body(&mut last).await.unwrap();
         assert!(report.is_change());
-        store.reads() - before
+        (store.reads() - before, last.to_string())
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_pass_reads_less_once_it_is_prepared() {
-        let [prepared, alone] = [reads(false).await, reads(true).await];
-        assert!(prepared + 8 < alone, "{prepared} and {alone}");
+    async fn a_prepared_pass_reads_less_and_does_the_same() {
+        let [prepared, alone] = [reduced(false).await, reduced(true).await];
+        assert!(prepared.0 + 8 < alone.0, "{} and {}", prepared.0, alone.0);
+        assert_eq!(prepared.1, alone.1);
     }
 }

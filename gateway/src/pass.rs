@@ -152,6 +152,7 @@ impl Passage {
             let reply = self.sender.send(request, upstream, group).await;
             if let Some(watched) = watched
                 && let (Ok(Some(body)), Some(next)) = (watched.await, next)
+                && (reply.as_ref()).is_ok_and(|reply| reply.status().is_success())
             {
                 self.ahead.prepare(next, body);
             }

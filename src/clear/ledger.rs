@@ -47,7 +47,7 @@ impl Ledger {
 
     /// Returns true if `print` belongs to something replaced before, so that it may have to be
     /// replaced again.
-    pub(super) fn has_replaced(&self, print: Fingerprint) -> bool {
+    pub(crate) fn has_replaced(&self, print: Fingerprint) -> bool {
         self.replacements.contains_key(&print)
             && self
                 .originals
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// Reason why an item is never replaced.
-    pub(super) fn final_reason(&self, key: Fingerprint) -> Option<Reason> {
+    pub(crate) fn final_reason(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
     }
 
@@ -178,11 +178,16 @@ pub(super) struct Walk<'l> {
 impl Origin {
     /// Fingerprint of a final decision, which depends on content, id and tool.
     pub(super) fn settles_as(&self, meter: &Meter, tool: &str) -> Fingerprint {
-        let mut record = meter.record();
-        record.known(b's', self.print);
-        record.field(b't', tool.as_bytes());
-        record.finish()
+        settles_as(meter, self.print, tool)
     }
+}
+
+/// Fingerprint of what depends on a result's content and id, which `print` covers, and its tool.
+pub(super) fn settles_as(meter: &Meter, print: Fingerprint, tool: &str) -> Fingerprint {
+    let mut record = meter.record();
+    record.known(b's', print);
+    record.field(b't', tool.as_bytes());
+    record.finish()
 }
 
 impl Walk<'_> {

@@ -115,7 +115,6 @@ impl Plan {
                 Planner::new(session, &ledger, items)
             });
             planner.choose(self.choice.clone());
-            session.prepared().clear();
         } else if let Some(planner) = &mut planner {
             self.head.cost_estimate = previews.estimate();
             previews.put(planner);

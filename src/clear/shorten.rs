@@ -57,70 +57,90 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
 }
 
 /// Returns the short hints if the hints show what is stored; `None` if they do not.
-pub(super) async fn compare(
+async fn compare(
     pass: &Pass,
     hints: Vec<Shown>,
     decision: &mut Decision,
 ) -> Result<Option<Line>, Reason> {
-    let session = &pass.session;
     let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
-    for shown in hints {
-        let Shown {
-            own,
-            mut draft,
-            previewer,
-            budget,
-            was_previewed_in,
-            expected,
-        } = shown;
-        let hint = own.hint;
-        let Some(stored) = own.stored else {
-            texts.push(expected);
+    for mut shown in hints {
+        let found = match shown.of_content.take() {
+            Some(prepared) => Some(prepared),
+            None => preview_of_content(pass, &shown, decision).await?,
+        };
+        let Some(stored) = shown.own.stored else {
+            texts.push(shown.expected);
             continue;
         };
-        // A hint no longer than one of ours may be left alone.
-        let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
-            && hint.preview.len() <= was_previewed_in;
-        let unverified = if may_stay {
-            Err(Reason::Unverified)
-        } else {
-            Ok(None)
+        let Some((preview, parts)) = found else {
+            return Ok(None);
         };
-        let content = match pass.ask(&stored.backend, stored.whole()).await {
-            Ok(Some(content)) => content,
-            // Too large to compare.
-            Ok(None) => return unverified,
-            Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
-            Err(error) => {
-                decision.fail(ErrorSource::Store.said(&error));
-                return Err(Reason::StoreFailed);
-            }
-        };
-        let said = HintContext {
-            prose: session.prose(),
-            tool: &draft.tool,
-            reader: session.reader(),
-            own: &|text| previewer.own(text, was_previewed_in)?.ok(),
-        };
-        let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= budget;
-        match judge(&hint, &content, said, is_short) {
-            Verdict::Ours => {}
-            // A reworded hint is not cut: its words are stored nowhere.
-            Verdict::Reworded => return unverified,
-            Verdict::Imitation => return Ok(None),
-        }
-        let (parts, text) = texts_in(&hint, &content).unwrap_or((0, &content));
-        draft.parts = parts;
-        draft.hint.preview = if is_short {
-            hint.preview
-        } else {
-            previewer.show(&String::from_utf8_lossy(text), budget).0
-        };
-        let hint = session.hint(draft, Some(stored.location.clone()));
+        let mut draft = shown.draft;
+        (draft.parts, draft.hint.preview) = (parts, preview);
+        let hint = pass.session.hint(draft, Some(stored.location.clone()));
         texts.push(hint.render());
         locations.push(stored.location);
     }
     let text = join(texts.iter().map(String::as_str));
     Ok(Some(Line::Ready(text, locations)))
+}
+
+/// Returns the preview of the stored content that a hint shows, and the number of texts joined in
+/// that content; `None` if the hint shows something else, or leads nowhere.
+pub(super) async fn preview_of_content(
+    pass: &Pass,
+    shown: &Shown,
+    decision: &mut Decision,
+) -> Result<Option<(String, usize)>, Reason> {
+    let Shown {
+        own,
+        draft,
+        previewer,
+        budget,
+        was_previewed_in,
+        ..
+    } = shown;
+    let (session, hint) = (&pass.session, &own.hint);
+    let Some(stored) = &own.stored else {
+        return Ok(None);
+    };
+    // A hint no longer than one of ours may be left alone.
+    let may_stay = matches!(hint.kind, Kind::Truncated | Kind::Cleared)
+        && hint.preview.len() <= *was_previewed_in;
+    let unverified = if may_stay {
+        Err(Reason::Unverified)
+    } else {
+        Ok(None)
+    };
+    let content = match pass.ask(&stored.backend, stored.whole()).await {
+        Ok(Some(content)) => content,
+        // Too large to compare.
+        Ok(None) => return unverified,
+        Err(NoAnswer::Failed(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // The store can't tell. Nothing has to be stored here, so this is not a failed offload.
+        Err(error) => {
+            decision.fail(ErrorSource::Store.said(&error));
+            return Err(Reason::StoreFailed);
+        }
+    };
+    let said = HintContext {
+        prose: session.prose(),
+        tool: &draft.tool,
+        reader: session.reader(),
+        own: &|text| previewer.own(text, *was_previewed_in)?.ok(),
+    };
+    let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= *budget;
+    match judge(hint, &content, said, is_short) {
+        Verdict::Ours => {}
+        // A reworded hint is not cut: its words are stored nowhere.
+        Verdict::Reworded => return unverified,
+        Verdict::Imitation => return Ok(None),
+    }
+    let (parts, text) = texts_in(hint, &content).unwrap_or((0, &content));
+    let preview = if is_short {
+        hint.preview.clone()
+    } else {
+        previewer.show(&String::from_utf8_lossy(text), *budget).0
+    };
+    Ok(Some((preview, parts)))
 }

@@ -17,7 +17,7 @@ use crate::format::PartRef;
 use crate::hint::{Kind, Placement};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
-use crate::session::{Session, ShortText};
+use crate::session::{PreparedResult, Session};
 use crate::store::{Id, Name, Target};
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -55,6 +55,9 @@ pub(super) struct Shown {
     pub(super) was_previewed_in: usize,
     /// The new hint as it is expected to be.
     pub(super) expected: String,
+    /// The preview of the stored content and the number of texts joined in that, if the hint was
+    /// compared with it before.
+    pub(super) of_content: Option<(String, usize)>,
 }
 
 /// The result or call that a line is about.
@@ -63,15 +66,20 @@ pub(super) struct Source<'s> {
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
     pub(super) previewer: Previewer,
-    /// The text that was made for this result before.
-    pub(super) prepared: Option<ShortText>,
+    /// Set if it is a result that was prepared.
+    pub(super) prepared: Option<PreparedResult>,
 }
 
 impl Source<'_> {
-    /// The preview of a text that is cleared.
+    /// The preview of a text that is cleared. If the result was prepared, that is its only text.
     pub(super) fn preview(&self, text: &str) -> String {
-        let budget = self.policy.stub_length.bytes_for(text.len() as u64);
-        self.previewer.show(text, budget).0
+        match &self.prepared {
+            Some(prepared) => prepared.of_text.clone(),
+            None => {
+                let budget = self.policy.stub_length.bytes_for(text.len() as u64);
+                self.previewer.show(text, budget).0
+            }
+        }
     }
 }
 
@@ -109,20 +117,12 @@ impl<'a> Stubs<'a> {
     pub(super) fn part(&mut self, of: &Source<'_>, part: PartRef<'_>, number: usize) -> Line {
         let (content, mime, preview) = match part {
             PartRef::Text(text) => {
-                let preview = match &of.prepared {
-                    Some(ShortText::Hint(hint, location)) => {
-                        return Line::Ready(hint.clone(), vec![location.clone()]);
-                    }
-                    Some(ShortText::Preview(preview)) => preview.clone(),
-                    None => {
-                        let own = self.session.apparent_hints(of.policy, text);
-                        if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
-                            return line;
-                        }
-                        of.preview(text)
-                    }
-                };
-                (Bytes::copy_from_slice(text.as_bytes()), None, preview)
+                let own = self.session.apparent_hints(of.policy, text);
+                if let Some(line) = own.and_then(|own| self.hints(of, text, own, number)) {
+                    return line;
+                }
+                let content = Bytes::copy_from_slice(text.as_bytes());
+                (content, None, of.preview(text))
             }
             PartRef::Json(value) => {
                 let text = value.to_string();
@@ -290,7 +290,11 @@ impl<'a> Stubs<'a> {
             .min(hint.preview.len());
         // The final preview is made from the stored content. Until that has been read, the shown
         // preview is used instead, because it gives a preview of the same length.
-        let preview = of.previewer.show(&hint.preview, budget).0;
+        let prepared = of.prepared.as_ref().and_then(|result| result.hint.clone());
+        let (preview, of_content) = match prepared {
+            Some(prepared) => (prepared.of_shown, Some(prepared.of_content)),
+            None => (of.previewer.show(&hint.preview, budget).0, None),
+        };
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
         draft.hint.lines = hint.lines;
         draft.hint.flags = hint.flags;
@@ -306,6 +310,7 @@ impl<'a> Stubs<'a> {
             budget,
             was_previewed_in: of.policy.preview_length.bytes_for(hint.bytes),
             expected,
+            of_content,
             own,
         }
     }

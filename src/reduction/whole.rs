@@ -1,5 +1,7 @@
 //! Whole histories in one call.
 
+use std::sync::PoisonError;
+
 use super::{Report, ToolReduction};
 use crate::clear;
 use crate::error::OffloadError;
@@ -114,9 +116,15 @@ impl ToolReduction {
     /// # Ok(()) }
     /// ```
     ///
-    /// Results whose tools have a handler or a preview of your own are left to the pass.
+    /// A hint that is compared long before a pass is compared again. Results whose tools have a
+    /// handler or a preview of your own are left to the pass.
     pub async fn prepare(&self, conversation: &dyn Conversation) {
-        clear::prepare(&self.session, &self.ledger, conversation).await;
+        let is_known = |print, key| {
+            let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_settled = ledger.final_reason(key).is_some() || self.memory.is_settled(key);
+            is_settled || ledger.has_replaced(print)
+        };
+        clear::prepare(&self.session, conversation, is_known).await;
     }
 
     /// Like [`reduce`](Self::reduce), over a request's body as text, in the format that its messages

@@ -15,7 +15,7 @@ fn drive_both<F: Wire>(wire: F, setup: &Setup, steps: &[Step]) -> Result<(), Vio
         let mut done = Vec::new();
         for prepares in [false, true] {
             let subject = OffcutSubject {
-                prepares,
+                prepares: Some(prepares),
                 ..OffcutSubject::new(World::new(setup.clone()))
             };
             let (run, subject) = drive(wire, subject, steps, None).await?;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use offcut::agent::Tool;
 use offcut::backend::{ErrorKind, Location};
 use offcut::format::Messages;
-use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction};
+use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction, Turn};
 use offcut_testkit::Fault;
 
 use super::wire::Wire;
@@ -74,10 +74,10 @@ pub(crate) trait Subject<F: Wire>: Sized {
 pub(crate) struct OffcutSubject {
     pub(crate) world: Arc<World>,
     pub(crate) reduction: ToolReduction,
-    /// True if passes are prepared: those with an odd number of messages right before, all others
-    /// by what the last one left.
-    pub(crate) prepares: bool,
-    /// The reports of all passes.
+    /// Set if passes are compared with prepared ones, and true if these are prepared: those with an
+    /// odd number of messages right before, all others by what the last one left.
+    pub(crate) prepares: Option<bool>,
+    /// The reports of all plans and passes that are compared.
     pub(crate) reports: Arc<Mutex<Vec<Report>>>,
 }
 
@@ -86,7 +86,7 @@ impl OffcutSubject {
         Self {
             reduction: world.reduction(),
             world: Arc::new(world),
-            prepares: false,
+            prepares: None,
             reports: Arc::default(),
         }
     }
@@ -113,13 +113,23 @@ impl<F: Wire> Subject<F> for OffcutSubject {
             let messages = Messages::new(&format, messages);
             self.reduction.prepare(&messages).await;
         };
-        if self.prepares && messages.len() % 2 == 1 {
+        let is_prepared = self.prepares == Some(true);
+        if is_prepared && messages.len() % 2 == 1 {
             prepare(messages).await;
+        }
+        let mut reports = Vec::new();
+        if self.prepares.is_some() {
+            let mut messages = Messages::new(&format, messages);
+            let plan = self.reduction.plan(&Turn::new(&mut messages));
+            reports.push(plan.report());
         }
         let report = self.reduction.clear(&format, messages).await;
         let report = report.map_err(|error| error.to_string())?;
-        self.reports.lock().unwrap().push(report.clone());
-        if self.prepares {
+        if self.prepares.is_some() {
+            reports.push(report.clone());
+            self.reports.lock().unwrap().append(&mut reports);
+        }
+        if is_prepared {
             prepare(messages).await;
         }
         Ok(Some(report))

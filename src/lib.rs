@@ -64,7 +64,6 @@ mod reduction;
 pub mod report;
 pub mod rounds;
 mod session;
-mod store;
 pub mod tokens;
 mod tool;
 mod truncate;

@@ -16,7 +16,7 @@ use offcut_preview::text::lines::{count_lines, first_line, last_line};
 use crate::backend::{BackendError, Location};
 use crate::hint::{Hint, Kind, Position};
 use crate::session::{PageEnd, Place, Session};
-use crate::store::{BLOCK, Stored};
+use offcut_store::content::{BLOCK, Stored};
 
 pub(crate) use other_reader::OtherReader;
 pub use tool::ReadFileTool;

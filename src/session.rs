@@ -18,8 +18,8 @@ use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
 use crate::hint::{Hint, Language};
 use crate::report::{ErrorSource, Failure, Report};
-use crate::store::{Id, Roots, Stored, longest_key};
 use crate::tokens::Meter;
+use offcut_store::content::{Id, Roots, Stored, longest_key};
 
 pub(crate) use page_ends::{PageEnd, PageEnds, Place};
 use prepared::Prepared;

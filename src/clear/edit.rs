@@ -12,9 +12,9 @@ use crate::backend::Backend;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
-use crate::store::Target;
 use crate::tokens::Meter;
 use offcut_decisions::fingerprint::Fingerprint;
+use offcut_store::content::Target;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
 /// replacement.

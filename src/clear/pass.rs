@@ -11,7 +11,7 @@ use crate::config::OnStoreFailure;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
-use crate::store::Target;
+use offcut_store::content::Target;
 
 /// One pass. Clones share their state.
 #[derive(Clone)]

@@ -17,8 +17,8 @@ use crate::format::{Conversation, PartRef};
 use crate::report::{Decision, Subject};
 use crate::rounds::Outline;
 use crate::session::{PreparedHint, PreparedResult, Session};
-use crate::store::Id;
 use crate::tokens::Text;
+use offcut_store::content::Id;
 
 /// Prepares results that a pass may clear, now or once they are old, and that were not prepared
 /// before. `is_known` tells by a result's fingerprint, and by that of a final decision about it,

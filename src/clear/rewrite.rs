@@ -19,8 +19,8 @@ use crate::middleware::Turn;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report, Subject, saved};
 use crate::rounds::{Outline, Turns};
 use crate::session::Session;
-use crate::store::Target;
 use crate::tokens::Text;
+use offcut_store::content::Target;
 
 /// Hands the rounds that `plan` clears to the rewriter, and plans again over what it leaves. Both
 /// are applied if together they free enough. Without a rewriter, or rounds for it, `plan` is

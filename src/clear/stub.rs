@@ -18,7 +18,7 @@ use crate::hint::{Kind, Placement};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::{PreparedResult, Session};
-use crate::store::{Id, Name, Target};
+use offcut_store::content::{Id, Name, Target};
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
 const MAX_FIRST_LINE: usize = 80;

@@ -14,7 +14,7 @@ use crate::backend::{BackendError, Location};
 use crate::content::{Part, ToolCall};
 use crate::hint::Placement;
 use crate::session::{Place, Session};
-use crate::store::Stored;
+use offcut_store::content::Stored;
 
 /// Minimum room, in bytes, for a page's content in addition to the part of the result that was
 /// already shown.

@@ -7,7 +7,7 @@ use offcut_preview::text::lines::begins;
 use super::stretch::{MAX_READER_TEXT, Start, number_at};
 use crate::backend::BackendError;
 use crate::hint::Position;
-use crate::store::{MAX_WHOLE, Stored};
+use offcut_store::content::{MAX_WHOLE, Stored};
 
 /// Number of starts of each kind that are compared, at most. If a text repeats, its first places
 /// have the longest continuations.

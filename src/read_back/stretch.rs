@@ -6,7 +6,7 @@ use offcut_preview::text::lines::first_line;
 
 use crate::backend::BackendError;
 use crate::hint::Position;
-use crate::store::{Blocks, Stored};
+use offcut_store::content::{Blocks, Stored};
 
 /// Maximum number of bytes that a reader may add to the content: a header and a footer together.
 pub(super) const MAX_READER_TEXT: usize = 256;

@@ -14,8 +14,8 @@ use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::Position;
 use crate::preview::Preview;
 use crate::session::Session;
-use crate::store::{Stored, media_type};
 use crate::tool::{Tool, ToolDefinition};
+use offcut_store::content::{Stored, media_type};
 
 /// `read_file { path, offset?, limit?, pattern? }`, a tool that reads stored content back one
 /// bounded page at a time.

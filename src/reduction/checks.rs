@@ -9,7 +9,7 @@ use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
 use crate::hint::{Flags, Hint, Kind};
 use crate::read_back::{MIN_PAGE, overhead};
-use crate::store::{Roots, longest_key};
+use offcut_store::content::{Roots, longest_key};
 
 /// Bounds of `root_dir`, which a session, a phase and a name follow.
 const MAX_ROOT_SEGMENTS: usize = 8;

@@ -7,7 +7,7 @@ use offcut_store::names::digest;
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome};
 use crate::ours::{Classified, classify};
 use crate::session::Session;
-use crate::store::{Id, Name, key, put};
+use offcut_store::content::{Id, Name, key, put};
 
 /// Stores `text` and returns its locations, or `None` if it only looks like hints.
 pub(super) async fn store_original(

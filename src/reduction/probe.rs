@@ -5,7 +5,7 @@ use offcut_store::names::digest;
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::session::Session;
-use crate::store::{By, name, probe_key, put, read};
+use offcut_store::content::{By, name, probe_key, put, read};
 
 /// The content that is stored for a trial: always the same, so that a store takes it once.
 const PROBE: &[u8] = b"Offcut found out with this that content can be stored here and read back\n";

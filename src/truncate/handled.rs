@@ -15,7 +15,7 @@ use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
-use crate::store::Target;
+use offcut_store::content::Target;
 
 /// The user's handler for the tool's results, if there is one.
 pub(super) fn handler(job: &Arc<Job>) -> Option<(&Arc<Job>, Arc<dyn TruncHandler>)> {

@@ -15,7 +15,7 @@ use super::job::{Job, Size};
 use super::text::Text;
 use crate::backend::Location;
 use crate::hint::Kind;
-use crate::store::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
+use offcut_store::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 
 /// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;

@@ -18,7 +18,7 @@ use crate::error::OffloadError;
 use crate::hint::Placement;
 use crate::read_back::OtherReader;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
-use crate::store::{Id, MAX_WHOLE};
+use offcut_store::content::{Id, MAX_WHOLE};
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::job::Job;
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
-use crate::store::{self, Blocks, By, Id, Name, Ranges, Target};
+use offcut_store::content::{self, Blocks, By, Id, Name, Ranges, Target};
 
 /// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
@@ -170,8 +170,8 @@ async fn name(
     // is needed in advance: once the store has failed, nothing can be read any more.
     let mut is_taken = false;
     if let (Some(name), None) = (&name, &spool) {
-        let key = store::key(roots, Phase::Truncate, name);
-        if store::name(backend, writer, &key, By::Finish).await? != PutOutcome::Taken {
+        let key = content::key(roots, Phase::Truncate, name);
+        if content::name(backend, writer, &key, By::Finish).await? != PutOutcome::Taken {
             return Ok(Saved::at(backend.locate(&key)));
         }
         is_taken = true;

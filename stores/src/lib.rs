@@ -23,6 +23,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod backend;
+pub mod content;
 mod error;
 mod error_chain;
 #[cfg(feature = "fs")]

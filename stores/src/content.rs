@@ -1,4 +1,7 @@
-//! The place of a result in a backend: prefixes, taken names, and reading stored content.
+//! The place of a result in a store: prefixes, taken names, and reading stored content.
+//!
+//! The library `offcut` names, stores and reads its results by this module. A store of your own needs
+//! none of it.
 
 mod blocks;
 mod names;
@@ -7,24 +10,22 @@ mod swept;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::layout::{Phase, is_reserved};
+use crate::names::digest;
 use bytes::Bytes;
-use offcut_store::layout::{Phase, is_reserved};
-use offcut_store::names::digest;
 
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
-};
+use crate::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer};
 
-pub(crate) use blocks::{BLOCK, Blocks, Ranges};
-pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
-pub(crate) use swept::{By, name, put, read};
+pub use blocks::{BLOCK, Blocks, Ranges};
+pub use names::{DIGEST_EXAMPLE, Id, Name, media_type};
+pub use swept::{By, name, put, read};
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
-pub(crate) const MAX_WHOLE: u64 = 64 << 20;
+pub const MAX_WHOLE: u64 = 64 << 20;
 
 /// The prefix under which one session stores, in every backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Roots {
+pub struct Roots {
     /// Empty, or safe segments, each followed by a slash.
     prefix: String,
     /// Length of the part of the prefix that does not come from a session.
@@ -39,7 +40,7 @@ pub(crate) struct Roots {
 
 impl Roots {
     /// The roots of a configuration with a `root_dir`.
-    pub(crate) fn of(root_dir: &Key) -> Self {
+    pub fn of(root_dir: &Key) -> Self {
         let prefix = format!("{root_dir}/");
         Self {
             root: prefix.len(),
@@ -50,7 +51,7 @@ impl Roots {
     }
 
     /// The roots of the session `id` within this one.
-    pub(crate) fn session(&self, id: &str) -> Self {
+    pub fn session(&self, id: &str) -> Self {
         let [segment, former] = Key::session_segments(id);
         let has_moved = self.former.is_some() || former != segment;
         let before = self.former.as_deref().unwrap_or(&self.prefix);
@@ -64,7 +65,7 @@ impl Roots {
 
     /// The roots of one of the conversations of a tenant. It reads what any of them stored: a
     /// conversation that was compacted or forked is another one, with the old hints.
-    pub(crate) fn conversation(&self, tenant: &str, id: &str) -> Self {
+    pub fn conversation(&self, tenant: &str, id: &str) -> Self {
         let all = self.session(tenant);
         let one = all.session(id);
         Self {
@@ -95,13 +96,13 @@ impl Roots {
     }
 
     /// The beginning of every key of the session, and of sessions made from it.
-    pub(crate) fn prefix(&self) -> &str {
+    pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// Returns true if `key` names something that this session stored: exactly
     /// `<prefix><phase>/<name>`.
-    pub(crate) fn owns(&self, key: &Key) -> bool {
+    pub fn owns(&self, key: &Key) -> bool {
         let siblings = self.tenant.and_then(|tenant| {
             let name = key.as_str().strip_prefix(&self.prefix[..tenant])?;
             let (session, _) = name.split_once('/')?;
@@ -122,7 +123,7 @@ impl Roots {
 }
 
 /// A key as long as any below `roots`.
-pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
+pub fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     key(
         roots,
         Phase::Truncate,
@@ -136,15 +137,16 @@ pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     clippy::expect_used,
     reason = "prefix and name are made of safe segments, shorter than those of content"
 )]
-pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
+pub fn probe_key(roots: &Roots, digest: &str) -> Key {
     Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::SWEPT)).expect("safe segments")
 }
 
+/// The key of the content with this name.
 #[expect(
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"
 )]
-pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
+pub fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     Key::new(format!(
         "{}{}/{}",
         roots.prefix,
@@ -156,18 +158,19 @@ pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
 
 /// The two names that content may get: its own, and one that is free even if the first is taken.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub struct Target {
     first: Key,
     second: Key,
 }
 
 impl Target {
-    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+    /// A target for `content`.
+    pub fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
         Self::with_digest(roots, phase, name, &digest(content))
     }
 
     /// A target for content of which only the digest is known.
-    pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
+    pub fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
         let second = key(roots, phase, &name.with_digest(digest));
         Self {
             first: key(roots, phase, name),
@@ -176,12 +179,12 @@ impl Target {
     }
 
     /// A target for content whose own name is known to be taken.
-    pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+    pub fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
         Self::new(roots, phase, name, content).second_only()
     }
 
     /// Drops the first name, which is known to be taken.
-    pub(crate) fn second_only(self) -> Self {
+    pub fn second_only(self) -> Self {
         Self {
             first: self.second.clone(),
             second: self.second,
@@ -189,17 +192,17 @@ impl Target {
     }
 
     /// The locations that the content may get.
-    pub(crate) fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
+    pub fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
         [backend.locate(&self.first), backend.locate(&self.second)]
     }
 
     /// The keys to try, in this order.
-    pub(crate) fn keys(&self) -> [&Key; 2] {
+    pub fn keys(&self) -> [&Key; 2] {
         [&self.first, &self.second]
     }
 
     /// Stores `content` and returns its location. Never overwrites stored content.
-    pub(crate) async fn save(
+    pub async fn save(
         &self,
         backend: &dyn Backend,
         content: Bytes,
@@ -215,7 +218,7 @@ impl Target {
 
     /// Names the bytes written to `writer` and returns their location. `store` is the writer's own
     /// store or its spool.
-    pub(crate) async fn name(
+    pub async fn name(
         &self,
         store: &dyn Backend,
         writer: &mut dyn Writer,
@@ -241,22 +244,25 @@ impl Target {
 
 /// Stored content and its location.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
-    pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) key: Key,
-    pub(crate) location: Location,
+pub struct Stored {
+    /// The store that has it.
+    pub backend: Arc<dyn Backend>,
+    /// Its key there.
+    pub key: Key,
+    /// Its location, as hints show it.
+    pub location: Location,
 }
 
 impl Stored {
     /// Reads `range`. Every block is looked up again, because the content may be swept between two
     /// blocks.
-    pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
+    pub async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         read(&*self.backend, &self.key, range).await
     }
 
     /// Passes the content to `see` block by block until that returns `false`. Returns the content's
     /// length.
-    pub(crate) async fn scan(
+    pub async fn scan(
         &self,
         see: impl FnMut(&[u8], u64) -> bool + Send,
     ) -> Result<u64, BackendError> {
@@ -264,7 +270,7 @@ impl Stored {
     }
 
     /// Like [`scan`](Self::scan), from byte `at` on, in blocks of at most `block` bytes.
-    pub(crate) async fn scan_from(
+    pub async fn scan_from(
         &self,
         at: u64,
         block: u64,
@@ -282,7 +288,7 @@ impl Stored {
     }
 
     /// The whole content, or `None` if it is longer than [`MAX_WHOLE`].
-    pub(crate) async fn whole(&self) -> Result<Option<Bytes>, BackendError> {
+    pub async fn whole(&self) -> Result<Option<Bytes>, BackendError> {
         let mut content = Vec::new();
         let total = self
             .scan(|bytes, total| {
@@ -357,7 +363,7 @@ mod tests {
     fn the_longest_name_fits_a_key() {
         let roots =
             Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
-                .session(&offcut_store::layout::longest_session());
+                .session(&crate::layout::longest_session());
         assert!(
             longest_key(&roots, false).as_str().len() > 400 + 2 * 64,
             "a session and an id"

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::backend::{BackendError, ErrorKind, ReadRange};
+use crate::{BackendError, ErrorKind, ReadRange};
 
 /// Number of bytes read at once.
-pub(crate) const BLOCK: u64 = 1 << 20;
+pub const BLOCK: u64 = 1 << 20;
 
 /// Content that can be read in ranges.
-pub(crate) trait Ranges {
+pub trait Ranges {
     /// Reads the part of `range` that is within the content.
     fn read(
         &mut self,
@@ -20,7 +20,8 @@ pub(crate) trait Ranges {
 }
 
 /// Content being read in blocks of at most `block` bytes.
-pub(crate) struct Blocks<R> {
+#[derive(Debug)]
+pub struct Blocks<R> {
     content: R,
     at: u64,
     block: u64,
@@ -30,7 +31,7 @@ pub(crate) struct Blocks<R> {
 
 impl<R: Ranges> Blocks<R> {
     /// The blocks from byte `at` on, to the end of the content.
-    pub(crate) fn from(content: R, at: u64, block: u64) -> Self {
+    pub fn from(content: R, at: u64, block: u64) -> Self {
         Self {
             content,
             at,
@@ -40,7 +41,7 @@ impl<R: Ranges> Blocks<R> {
     }
 
     /// The blocks of `range`, which must exist in full.
-    pub(crate) fn of(content: R, range: Range<u64>) -> Self {
+    pub fn of(content: R, range: Range<u64>) -> Self {
         Self {
             end: Some(range.end),
             ..Self::from(content, range.start, BLOCK)
@@ -48,7 +49,7 @@ impl<R: Ranges> Blocks<R> {
     }
 
     /// Reads the next block; `None` after the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<ReadRange>, BackendError> {
+    pub async fn next(&mut self) -> Result<Option<ReadRange>, BackendError> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -64,7 +65,7 @@ impl<R: Ranges> Blocks<R> {
     }
 
     /// Returns `true` once the last block has been read.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.end.is_some_and(|end| self.at >= end)
     }
 }

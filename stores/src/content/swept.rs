@@ -10,16 +10,18 @@
 
 use std::ops::Range;
 
+use crate::range::indexes_within;
 use bytes::Bytes;
-use offcut_store::range::indexes_within;
 
 use super::blocks::BLOCK;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer};
+use crate::{Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer};
 
 /// The way in which a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub enum By {
+    /// By [`Writer::finish`].
     Finish,
+    /// By [`Writer::finish_in_spool`].
     FinishInSpool,
 }
 
@@ -32,7 +34,7 @@ fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
 }
 
 /// Stores `content` as the meaning of `key`.
-pub(crate) async fn put(
+pub async fn put(
     store: &dyn Backend,
     key: &Key,
     content: Bytes,
@@ -57,7 +59,7 @@ pub(crate) async fn put(
 /// Content that is missing then, first at `key` and afterwards at its swept place, can't get to the
 /// swept place within the grace. Equal content found at either place may be swept, which keeps its
 /// meaning.
-pub(crate) async fn name(
+pub async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
     key: &Key,
@@ -91,7 +93,7 @@ async fn compare(
 }
 
 /// Reads `range` of what `key` means. Brings back swept content.
-pub(crate) async fn read(
+pub async fn read(
     store: &dyn Backend,
     key: &Key,
     range: Range<u64>,
@@ -162,7 +164,7 @@ async fn stored_equals(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Memory;
+    use crate::Memory;
 
     fn key(path: &str) -> Key {
         Key::new(path).unwrap()

@@ -1,17 +1,17 @@
 //! Names for stored content, made from the ids of calls, sessions and users: safe ids unchanged,
 //! digests for the others.
 
-use offcut_store::layout::{MAX_ID, is_reserved};
-use offcut_store::names::{digest, is_safe_segment};
+use crate::layout::{MAX_ID, is_reserved};
+use crate::names::{digest, is_safe_segment};
 use sha2::{Digest, Sha256};
 
-use crate::backend::Key;
+use crate::Key;
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;
 /// A digest with the most bytes and tokens that one can have: each digit between letters is a
 /// token.
-pub(crate) const DIGEST_EXAMPLE: &str = "0a1b2c3d4e5f6a7b";
+pub const DIGEST_EXAMPLE: &str = "0a1b2c3d4e5f6a7b";
 
 /// Maximum length, in bytes, of an id from a callback or a handler.
 const MAX_GIVEN: usize = 200;
@@ -23,14 +23,14 @@ const SHORT_NAMES: u64 = 1_000_000;
 
 /// An id under which a result is stored: its call's, or one that a user's code gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Id {
+pub struct Id {
     text: String,
     is_given: bool,
 }
 
 impl Id {
     /// The id of a call, as a model wrote it.
-    pub(crate) fn of_call(id: &str) -> Self {
+    pub fn of_call(id: &str) -> Self {
         Self {
             text: id.to_owned(),
             is_given: false,
@@ -40,7 +40,7 @@ impl Id {
     /// Like [`of_call`](Self::of_call), with six digits of its digest instead of a long id. Two ids
     /// may get the same digits, just as an id may repeat: the second content gets its digest in its
     /// name.
-    pub(crate) fn short_of_call(id: &str) -> Self {
+    pub fn short_of_call(id: &str) -> Self {
         if id.len() < MIN_TO_SHORTEN {
             return Self::of_call(id);
         }
@@ -57,7 +57,7 @@ impl Id {
 
     /// The id that a user's code gave. If it is not a safe name, returns the call's id and the
     /// problem.
-    pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
+    pub fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {
             return (
                 Self {
@@ -68,24 +68,22 @@ impl Id {
             );
         }
         let problem = format!(
-            "{} can't be used as an id: use 1 to {MAX_GIVEN} ASCII letters, digits, '.', '_' or '-', but not `trunc`, \
+            "{:?} can't be used as an id: use 1 to {MAX_GIVEN} ASCII letters, digits, '.', '_' or '-', but not `trunc`, \
              `clear` or `swept`; the call's id was used instead",
-            serde_json::Value::from(
-                given
-                    .get(..given.floor_char_boundary(MAX_ID))
-                    .unwrap_or_default()
-            )
+            given
+                .get(..given.floor_char_boundary(MAX_ID))
+                .unwrap_or_default()
         );
         (call(), Some(problem))
     }
 
     /// Returns true if a user's code gave it.
-    pub(crate) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.is_given
     }
 
     /// The name that it gives to any content, if it is a safe one.
-    pub(crate) fn name(&self) -> Option<Name> {
+    pub fn name(&self) -> Option<Name> {
         let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
         let is_safe = self.text.len() <= most && is_free(&self.text);
         is_safe.then(|| Name {
@@ -96,7 +94,7 @@ impl Id {
     }
 
     /// The name of `content`: a digest of it if the id is not a safe name.
-    pub(crate) fn name_of(&self, content: &[u8]) -> Name {
+    pub fn name_of(&self, content: &[u8]) -> Name {
         self.name()
             .unwrap_or_else(|| Name::of_digest(digest(content)))
     }
@@ -110,7 +108,7 @@ fn is_free(name: &str) -> bool {
 
 /// A name for stored content: an id if that is safe, else a digest of the content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Name {
+pub struct Name {
     stem: String,
     ending: &'static str,
     /// True if the name holds a digest of its content.
@@ -119,7 +117,7 @@ pub(crate) struct Name {
 
 impl Name {
     /// The name of content that has this digest, and no id to be named by.
-    pub(crate) fn of_digest(digest: String) -> Self {
+    pub fn of_digest(digest: String) -> Self {
         Self {
             stem: digest,
             ending: "",
@@ -128,7 +126,7 @@ impl Name {
     }
 
     /// A name as long as any without a digest.
-    pub(super) fn longest(has_given_ids: bool) -> Self {
+    pub fn longest(has_given_ids: bool) -> Self {
         let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
         Self {
             stem,
@@ -138,7 +136,7 @@ impl Name {
     }
 
     /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …
-    pub(crate) fn part(mut self, n: usize) -> Self {
+    pub fn part(mut self, n: usize) -> Self {
         if n > 1 {
             self.stem = format!("{}-{n}", self.stem);
         }
@@ -146,19 +144,19 @@ impl Name {
     }
 
     /// The name of a call's arguments.
-    pub(crate) fn arguments(mut self) -> Self {
+    pub fn arguments(mut self) -> Self {
         self.stem.push_str("-args");
         self
     }
 
     /// The name of a whole round.
-    pub(crate) fn round(mut self) -> Self {
+    pub fn round(mut self) -> Self {
         self.stem.push_str("-round");
         self
     }
 
     /// The name with a file ending that fits `mime`.
-    pub(crate) fn with_ending(mut self, mime: &str) -> Self {
+    pub fn with_ending(mut self, mime: &str) -> Self {
         self.ending = ENDINGS
             .iter()
             .find_map(|(known, ending)| (*known == mime).then_some(*ending))
@@ -167,12 +165,12 @@ impl Name {
     }
 
     /// Returns true if no other content can have the same name.
-    pub(crate) fn is_digest(&self) -> bool {
+    pub fn is_digest(&self) -> bool {
         self.is_digest
     }
 
     /// The name that is free even if this one is taken.
-    pub(crate) fn with_digest(&self, digest: &str) -> Self {
+    pub fn with_digest(&self, digest: &str) -> Self {
         Self {
             stem: format!("{}-{digest}", self.stem),
             ending: self.ending,
@@ -181,7 +179,7 @@ impl Name {
     }
 
     /// The file name.
-    pub(crate) fn file(&self) -> String {
+    pub fn file(&self) -> String {
         format!("{}{}", self.stem, self.ending)
     }
 }
@@ -203,7 +201,7 @@ const ENDINGS: [(&str, &str); 12] = [
 ];
 
 /// The media type of the content stored under `key`, if its ending tells.
-pub(crate) fn media_type(key: &Key) -> Option<&'static str> {
+pub fn media_type(key: &Key) -> Option<&'static str> {
     let is_media = |mime: &str| {
         ["image/", "audio/", "video/", "application/pdf"]
             .iter()

@@ -156,7 +156,12 @@ fn transcripts_cost_what_the_replay_says_and_are_the_same_from_any_server() {
         writeln!(std::io::stderr(), "{skipped}").unwrap();
         return;
     }
-    let home = tempfile::tempdir().unwrap();
+    // Hints name it, and a long random name would cost what no user's folder does.
+    let home = tempfile::Builder::new()
+        .prefix("offcut")
+        .rand_bytes(2)
+        .tempdir()
+        .unwrap();
     let provider = Provider::start();
     let reduction =
         ToolReduction::builder().settings(Settings::recommended(), offcut::backend::open);

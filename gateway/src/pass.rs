@@ -150,8 +150,11 @@ impl Passage {
         });
         let send = async |request| {
             let reply = self.sender.send(request, upstream, group).await;
-            if let Some(watched) = watched
-                && let (Ok(Some(body)), Some(next)) = (watched.await, next)
+            let body = match watched {
+                Some(watched) => watched.await.ok().flatten(),
+                None => None,
+            };
+            if let (Some(body), Some(next)) = (body, next)
                 && (reply.as_ref()).is_ok_and(|reply| reply.status().is_success())
             {
                 self.ahead.prepare(next, body);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
-use crate::error::{BackendError, ErrorKind};
+use crate::error::{BackendError, ErrorKind, found};
 use crate::key::Key;
 
 /// A store for content that leaves a conversation.
@@ -87,11 +87,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
             return Ok((put, false));
         }
         // An empty read finds out without reading content.
-        match self.read(other, 0..0).await {
-            Ok(_) => Ok((put, true)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok((put, false)),
-            Err(error) => Err(error),
-        }
+        let other = found(self.read(other, 0..0).await)?;
+        Ok((put, other.is_some()))
     }
 
     /// Opens a writer for content that arrives in chunks and gets its key at the end.

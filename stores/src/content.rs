@@ -10,10 +10,10 @@ mod swept;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::layout::{Phase, is_reserved};
-use crate::names::digest;
 use bytes::Bytes;
 
+use crate::layout::{Phase, is_reserved};
+use crate::names::digest;
 use crate::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer};
 
 pub use blocks::{BLOCK, Blocks, Ranges};

@@ -22,6 +22,7 @@ use self::root::Found;
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
+use crate::error::found;
 use crate::range::within;
 use crate::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
@@ -49,12 +50,7 @@ impl Backend for Fs {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let (store, key) = (self.clone(), key.clone());
-        blocking(move || {
-            store
-                .put_now(&key, &content)
-                .map_err(|source| failed(source, Doing::Store, &store.locate(&key)))
-        })
-        .await
+        blocking(move || store.put_now(&key, &content)).await
     }
 
     async fn put_then_find(
@@ -65,17 +61,12 @@ impl Backend for Fs {
     ) -> Result<(PutOutcome, bool), BackendError> {
         let (store, key, other) = (self.clone(), key.clone(), other.clone());
         blocking(move || {
-            let put = store
-                .put_now(&key, &content)
-                .map_err(|source| failed(source, Doing::Store, &store.locate(&key)))?;
+            let put = store.put_now(&key, &content)?;
             if put == PutOutcome::Taken {
                 return Ok((put, false));
             }
-            let found = store
-                .root
-                .find(&other)
-                .map_err(|source| failed(source, Doing::Read, &store.locate(&other)))?;
-            Ok((put, matches!(found, Found::File(..))))
+            let other = found(store.read_now(&other, &(0..0)))?;
+            Ok((put, other.is_some()))
         })
         .await
     }
@@ -163,14 +154,17 @@ impl Fs {
         tried.map_err(|source| failed(source, Doing::Check, &Location::new(self.root.prefix())))
     }
 
-    fn put_now(&self, key: &Key, content: &[u8]) -> io::Result<PutOutcome> {
-        // Compare first, so that content already stored succeeds even on a full disk.
-        if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {
-            return Ok(put);
-        }
-        let mut stage = Stage::create(self)?;
-        stage.write(content)?;
-        stage.name(key)
+    fn put_now(&self, key: &Key, content: &[u8]) -> Result<PutOutcome, BackendError> {
+        let put = || {
+            // Compare first, so that content already stored succeeds even on a full disk.
+            if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {
+                return Ok(put);
+            }
+            let mut stage = Stage::create(self)?;
+            stage.write(content)?;
+            stage.name(key)
+        };
+        put().map_err(|source| failed(source, Doing::Store, &self.locate(key)))
     }
 
     fn remove_now(&self, key: &Key) -> io::Result<()> {

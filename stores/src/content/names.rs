@@ -1,11 +1,11 @@
 //! Names for stored content, made from the ids of calls, sessions and users: safe ids unchanged,
 //! digests for the others.
 
-use crate::layout::{MAX_ID, is_reserved};
-use crate::names::{digest, is_safe_segment};
 use sha2::{Digest, Sha256};
 
 use crate::Key;
+use crate::layout::{MAX_ID, is_reserved};
+use crate::names::{digest, is_safe_segment};
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;

@@ -10,11 +10,12 @@
 
 use std::ops::Range;
 
-use crate::range::indexes_within;
 use bytes::Bytes;
 
 use super::blocks::BLOCK;
-use crate::{Backend, BackendError, ErrorKind, Key, PutOutcome, ReadRange, Writer};
+use crate::error::found;
+use crate::range::indexes_within;
+use crate::{Backend, BackendError, Key, PutOutcome, ReadRange, Writer};
 
 /// The way in which a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +24,6 @@ pub enum By {
     Finish,
     /// By [`Writer::finish_in_spool`].
     FinishInSpool,
-}
-
-/// Turns `NotFound` into `None`.
-fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    }
 }
 
 /// Stores `content` as the meaning of `key`.
@@ -164,7 +157,7 @@ async fn stored_equals(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::{ErrorKind, Memory};
 
     fn key(path: &str) -> Key {
         Key::new(path).unwrap()

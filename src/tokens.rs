@@ -90,6 +90,10 @@ impl CountTokens for Estimate {
     fn is_free(&self) -> bool {
         true
     }
+
+    fn costs_at_most(&self, short: &str, long: &str) -> bool {
+        short.len() <= long.len()
+    }
 }
 
 #[cfg(feature = "tiktoken")]

@@ -43,25 +43,19 @@ pub(crate) struct OtherReader {
 
 impl OtherReader {
     /// Starts with the `first` bytes of a result, more than its limit, of which `shown` bytes of
-    /// text were shown. `None` if the call names nothing that is stored.
-    pub(crate) fn new(
-        session: &Session,
-        call: &ToolCall,
-        first: Bytes,
-        shown: usize,
-    ) -> Option<Self> {
-        let stored = named_in(session, call)?;
+    /// text were shown. `stored` is the content that the call [names](named_in).
+    pub(crate) fn new(stored: Stored, first: Bytes, shown: usize) -> Self {
         let length = first.len() as u64;
         let shown = bytes_shown_as(&first, shown);
         let kept = first[..shown.max(MAX_READER_TEXT).min(first.len())].to_vec();
-        Some(Self {
+        Self {
             stored,
             waiting: first,
             first: kept,
             shown,
             stretches: None,
             length,
-        })
+        }
     }
 
     /// Adds the next `bytes` of the result. Those before must have been [compared](Self::compare).
@@ -192,30 +186,30 @@ impl OtherReader {
     }
 }
 
-/// Stored content of this session that the call's arguments name.
-fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
+/// Stored content of this session that the call's arguments name: the first location in them, as a
+/// value or as a word of a command.
+pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    location_in(session, &arguments, &mut MAX_WORDS.clone())
-}
-
-/// The first location in the arguments, as a value or as a word of a command.
-fn location_in(session: &Session, arguments: &Value, words: &mut usize) -> Option<Stored> {
-    match arguments {
-        Value::String(text) => session.resolve(text).or_else(|| {
-            let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
-            text.split(is_between)
-                .filter(|word| !word.is_empty())
-                .find_map(|word| {
-                    *words = words.checked_sub(1)?;
-                    session.resolve(word)
-                })
-        }),
-        Value::Array(values) => values
-            .iter()
-            .find_map(|value| location_in(session, value, words)),
-        Value::Object(fields) => fields
-            .values()
-            .find_map(|value| location_in(session, value, words)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    let (mut values, mut words) = (vec![&arguments], MAX_WORDS);
+    while let Some(value) = values.pop() {
+        match value {
+            Value::String(text) => {
+                let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
+                let mut parts = text.split(is_between).filter(|word| !word.is_empty());
+                let stored = session.resolve(text).or_else(|| {
+                    parts.find_map(|word| {
+                        words = words.checked_sub(1)?;
+                        session.resolve(word)
+                    })
+                });
+                if stored.is_some() {
+                    return stored;
+                }
+            }
+            Value::Array(all) => values.extend(all.iter().rev()),
+            Value::Object(fields) => values.extend(fields.values().rev()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
+    None
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use offcut_store::layout::Phase;
 
-use super::job::{Job, report, text_bytes};
+use super::job::{Job, Size, report};
 use super::stream::{Truncated, truncate_by_limit};
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
@@ -14,14 +14,10 @@ use crate::error::OffloadError;
 use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
-use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
+use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use offcut_store::content::Target;
 
-/// The user's handler for the tool's results, if there is one.
-pub(super) fn handler(job: &Arc<Job>) -> Option<(&Arc<Job>, Arc<dyn TruncHandler>)> {
-    Some((job, job.policy.hooks.trunc_handler.clone()?))
-}
-
+/// Truncates a result as `handler`, the job's, says.
 pub(super) async fn truncate(
     job: &Arc<Job>,
     handler: &dyn TruncHandler,
@@ -51,7 +47,7 @@ pub(super) async fn truncate(
         Ok(Action::Replace(replacement)) => return replace(job, whole, &replacement).await,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
     };
-    truncate_by_limit(Some(job.clone()), whole.into_output(), failure).await
+    truncate_by_limit(job.clone(), whole.into_output(), failure).await
 }
 
 async fn replace(
@@ -81,7 +77,7 @@ async fn replace(
         Ok(parts) => Ok(whole.shown_as(job, parts, decision)),
         Err(error) => {
             let failure = ErrorSource::Handler.said(&error);
-            truncate_by_limit(Some(job.clone()), whole.into_output(), Some(failure)).await
+            truncate_by_limit(job.clone(), whole.into_output(), Some(failure)).await
         }
     }
 }
@@ -150,21 +146,12 @@ impl Whole {
 
     /// `parts` instead of the result.
     fn shown_as(self, job: &Job, parts: Vec<Part>, mut decision: Decision) -> Truncated {
-        let bytes = |parts: &[Part]| parts.iter().map(text_bytes).sum();
-        let tokens = |parts: &[Part]| {
-            parts
-                .iter()
-                .map(|part| job.size_of_part(part).tokens)
-                .fold(0, u64::saturating_add)
+        let size = |parts: &[Part]| {
+            let sizes = parts.iter().map(|part| job.size_of_part(part));
+            sizes.fold(Size::default(), Size::plus)
         };
-        decision.bytes = Change {
-            before: bytes(&self.parts),
-            after: bytes(&parts),
-        };
-        decision.tokens = job.counts_tokens().then(|| Change {
-            before: tokens(&self.parts),
-            after: tokens(&parts),
-        });
+        let (bytes, tokens) = size(&self.parts).changed_to(size(&parts));
+        (decision.bytes, decision.tokens) = (bytes, decision.tokens.map(|_| tokens));
         Truncated {
             parts,
             is_error: self.is_error,

@@ -3,12 +3,14 @@
 
 mod rest;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::cut::Cut;
 use super::job::{Job, Size};
 use super::spill::Source;
 use super::text::{Content, Text};
@@ -51,7 +53,7 @@ pub(super) struct Held {
 #[derive(Debug)]
 enum Slot {
     /// A text that counts towards the limit.
-    Text(Text),
+    Text(Box<Text>),
     /// A part that passes through unchanged.
     Part(Part),
     /// An empty slot: its part was already shown, or the hint in another slot stands for it.
@@ -133,7 +135,7 @@ impl Held {
         };
         let mut text = Text::new(self.job.sketch(), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
-        self.slots.push(Slot::Text(text));
+        self.slots.push(Slot::Text(text.into()));
         self.is_open = true;
     }
 
@@ -142,8 +144,10 @@ impl Held {
         if std::mem::take(&mut self.is_open)
             && let Some(Slot::Text(text)) = self.slots.last_mut()
         {
-            text.end(self.job.session.meter());
-            self.ended = self.ended.plus(self.job.size(text));
+            let meter = self.job.session.meter();
+            text.end(meter);
+            text.size = self.job.sized(text.length(), || text.tokens(meter));
+            self.ended = self.ended.plus(text.size);
         }
     }
 
@@ -260,7 +264,7 @@ impl Held {
             .iter()
             .enumerate()
             .filter_map(|(slot, part)| match part {
-                Slot::Text(text) => Some((slot, text)),
+                Slot::Text(text) => Some((slot, &**text)),
                 Slot::Part(_) | Slot::Shown => None,
             })
     }
@@ -300,7 +304,7 @@ impl Held {
                     is_counted &= !text.has_more_tokens();
                     Size {
                         bytes: text.bytes,
-                        ..self.job.size(text)
+                        ..text.size
                     }
                 }
                 Slot::Part(part) => self.job.size_of_part(part),
@@ -315,13 +319,19 @@ impl Held {
         self.text(slot)?.spilled()
     }
 
+    /// Slots of spilled texts that none of `cuts` replaces.
+    pub(super) fn uncut_spilled(&self, cuts: &[Cut]) -> Vec<usize> {
+        let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
+        let slots = 0..self.slots.len();
+        slots
+            .filter(|slot| self.spilled(*slot).is_some() && !cut.contains(slot))
+            .collect()
+    }
+
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
-        let mut texts: Vec<_> = self
-            .texts()
-            .map(|(slot, text)| (slot, self.job.size(text)))
-            .collect();
+        let mut texts: Vec<_> = self.texts().map(|(slot, text)| (slot, text.size)).collect();
         texts.sort_by_key(|(slot, size)| (size.bytes, *slot));
         let mut sum = Size::default();
         let within = texts.into_iter().take_while(|(_, size)| {
@@ -342,21 +352,29 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// The bytes to store for the texts of `slots`. If there is a manifest, each text is followed
-    /// by a line feed, and it comes last. `None` if one of the texts is lost.
+    /// The bytes to store for the texts of `slots`, a single source if all of them are in memory. If
+    /// there is a manifest, each text is followed by a line feed, and it comes last. `None` if one
+    /// of the texts is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
-        let bytes = |bytes: &[u8]| Source::Bytes(Bytes::copy_from_slice(bytes));
         let mut sources = Vec::new();
+        let append = |sources: &mut Vec<Source>, bytes: &[u8]| match sources.last_mut() {
+            Some(Source::Bytes(all)) => all.extend_from_slice(bytes),
+            _ => sources.push(Source::Bytes(bytes.to_vec())),
+        };
         for slot in slots {
             let text = self.text(*slot)?;
-            sources.push(match &text.content {
-                Content::Memory(held) => bytes(held),
-                Content::Spilled(_) => Source::Spilled(text.spilled()?),
+            match &text.content {
+                Content::Memory(held) => append(&mut sources, held),
+                Content::Spilled(_) => sources.push(Source::Spilled(text.spilled()?)),
                 Content::Lost => return None,
-            });
-            sources.extend(manifest.map(|_| bytes(b"\n")));
+            }
+            if manifest.is_some() {
+                append(&mut sources, b"\n");
+            }
         }
-        sources.extend(manifest.map(|manifest| bytes(manifest.as_bytes())));
+        if let Some(manifest) = manifest {
+            append(&mut sources, manifest.as_bytes());
+        }
         Some(sources)
     }
 }

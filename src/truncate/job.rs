@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use offcut_preview::{Sketch, longest_marks};
 
-use super::text::Text;
 use crate::backend::{Backend, BackendError};
 use crate::config::{OnStoreFailure, Policy, SizeLimit};
 use crate::content::{Part, ToolCall};
@@ -39,6 +38,15 @@ impl Size {
             tokens: self.tokens.saturating_add(other.tokens),
         }
     }
+
+    /// The changes of bytes and of tokens.
+    pub(super) fn changed_to(self, after: Self) -> (Change, Change) {
+        let change = |before, after| Change { before, after };
+        (
+            change(self.bytes, after.bytes),
+            change(self.tokens, after.tokens),
+        )
+    }
 }
 
 impl Job {
@@ -54,10 +62,6 @@ impl Job {
         }))
     }
 
-    pub(super) fn counts_tokens(&self) -> bool {
-        matches!(self.policy.max_length_for_trunc, SizeLimit::Tokens { .. })
-    }
-
     pub(super) fn is_over_limit(&self, size: Size) -> bool {
         match self.policy.max_length_for_trunc {
             SizeLimit::Bytes(bytes) => size.bytes > bytes as u64,
@@ -65,11 +69,6 @@ impl Job {
                 size.tokens > tokens || size.bytes > tokens.saturating_mul(MAX_TOKEN)
             }
         }
-    }
-
-    /// The size of the part of a text that has arrived.
-    pub(super) fn size(&self, text: &Text) -> Size {
-        self.sized(text.length(), || text.tokens(self.session.meter()))
     }
 
     /// The size of a text that is present as a whole, and is counted as one.
@@ -83,7 +82,10 @@ impl Job {
     }
 
     pub(super) fn sized(&self, bytes: u64, tokens: impl FnOnce() -> u64) -> Size {
-        let tokens = if self.counts_tokens() { tokens() } else { 0 };
+        let tokens = match self.policy.max_length_for_trunc {
+            SizeLimit::Bytes(_) => 0,
+            SizeLimit::Tokens { .. } => tokens(),
+        };
         Size { bytes, tokens }
     }
 
@@ -132,11 +134,12 @@ impl Job {
         }
     }
 
-    /// A decision about the result, without sizes.
+    /// A decision about the result, with sizes of 0. It has tokens only if the limit is in tokens.
     pub(super) fn decision(&self, outcome: Outcome) -> Decision {
         let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
         decision.outcome = outcome;
-        decision.tokens = self.counts_tokens().then(Change::default);
+        let is_in_tokens = matches!(self.policy.max_length_for_trunc, SizeLimit::Tokens { .. });
+        decision.tokens = is_in_tokens.then(Change::default);
         decision
     }
 }

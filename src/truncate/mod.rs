@@ -20,7 +20,6 @@ use job::Job;
 
 use crate::content::{ToolCall, ToolOutput};
 use crate::error::OffloadError;
-use crate::hint::Placement;
 use crate::session::Session;
 
 pub use stream::{Truncated, TruncatedStream};
@@ -31,9 +30,11 @@ pub(crate) async fn truncate(
     call: &ToolCall,
     output: ToolOutput,
 ) -> Result<Truncated, OffloadError> {
-    let job = Job::new(session, call);
-    match job.as_ref().and_then(handled::handler) {
-        Some((job, handler)) => handled::truncate(job, &*handler, output).await,
+    let Some(job) = Job::new(session, call) else {
+        return Ok(Truncated::unchanged(output).await);
+    };
+    match &job.policy.hooks.trunc_handler {
+        Some(handler) => handled::truncate(&job, &**handler, output).await,
         None => stream::truncate_by_limit(job, output, None).await,
     }
 }
@@ -44,17 +45,13 @@ pub(crate) fn truncate_stream(
     call: &ToolCall,
     output: ToolOutput,
 ) -> TruncatedStream {
-    let job = Job::new(session, call);
-    let (session, is_error) = (session.clone(), output.is_error);
-    match job.as_ref().and_then(handled::handler) {
-        Some((job, handler)) => {
-            let job = job.clone();
-            let handled = async move { handled::truncate(&job, &*handler, output).await };
-            TruncatedStream::whole(session, is_error, handled)
-        }
-        None => {
-            let flow = stream::Flow::new(job, output.body, Placement::Last);
-            TruncatedStream::new(session, is_error, flow)
-        }
+    let (session, is_error, job) = (session.clone(), output.is_error, Job::new(session, call));
+    if let Some(job) = &job
+        && let Some(handler) = job.policy.hooks.trunc_handler.clone()
+    {
+        let job = job.clone();
+        let handled = async move { handled::truncate(&job, &*handler, output).await };
+        return TruncatedStream::whole(session, is_error, handled);
     }
+    TruncatedStream::new(session, is_error, stream::Flow::new(job, output.body))
 }

@@ -36,19 +36,50 @@ impl Candidate<'_> {
     }
 }
 
+/// The texts of `held`, in order.
+fn candidates(held: &Held) -> impl Iterator<Item = Candidate<'_>> {
+    held.texts()
+        .enumerate()
+        .map(|(number, (slot, text))| Candidate {
+            slot,
+            text,
+            is_first: number == 0,
+        })
+}
+
+/// The texts of `held` that are cut, in order. The output broke off in the text of slot `broken`.
+pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Vec<Cut> {
+    let (lost, texts): (Vec<_>, Vec<_>) =
+        candidates(held).partition(|candidate| candidate.text.is_lost());
+    let planner = Planner::new(job, id, held, broken);
+    let mut cuts = planner.cut_each(&lost);
+    cuts.extend(planner.cut_texts(&texts, &cuts));
+    // Names follow the order of the parts: `<id>`, `<id>-2`, …
+    cuts.sort_by_key(|cut| cut.slots.first().copied());
+    for (cut, number) in cuts.iter_mut().zip(1..) {
+        cut.number = number;
+    }
+    cuts
+}
+
+/// The lost texts of `held`, each cut to a preview regardless of the others.
+pub(super) fn plan_lost(job: &Job, id: &Id, held: &Held) -> Vec<Cut> {
+    let lost = candidates(held).filter(|candidate| candidate.text.is_lost());
+    Planner::new(job, id, held, None).cut_each(&lost.collect::<Vec<_>>())
+}
+
 /// Decides about one result.
-pub(super) struct Planner<'a> {
+struct Planner<'a> {
     job: &'a Job,
     id: &'a Id,
     held: &'a Held,
-    /// The slot of the text in which the output broke off.
     broken: Option<usize>,
     /// The locations that a text may get; `true` for those in the spool.
     locations: OnceCell<Vec<(Location, bool)>>,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(job: &'a Job, id: &'a Id, held: &'a Held, broken: Option<usize>) -> Self {
+    fn new(job: &'a Job, id: &'a Id, held: &'a Held, broken: Option<usize>) -> Self {
         Self {
             job,
             id,
@@ -58,35 +89,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The texts that are cut, in order.
-    pub(super) fn plan(&self) -> Vec<Cut> {
-        let (mut cuts, texts) = (self.lost(), self.texts(false));
-        cuts.extend(self.cut_texts(&texts, &cuts));
-        // Names follow the order of the parts: `<id>`, `<id>-2`, …
-        cuts.sort_by_key(|cut| cut.slots.first().copied());
-        for (cut, number) in cuts.iter_mut().zip(1..) {
-            cut.number = number;
-        }
-        cuts
-    }
-
-    /// The lost texts, each cut to a preview regardless of the others.
-    pub(super) fn lost(&self) -> Vec<Cut> {
-        let lost = self.texts(true);
-        lost.iter()
-            .map(|candidate| self.cut_to(*candidate, self.share(&lost, lost.len(), *candidate)))
-            .collect()
-    }
-
-    fn texts(&self, are_lost: bool) -> Vec<Candidate<'a>> {
-        let texts = self.held.texts().enumerate();
+    /// Cuts each of `texts` to its share of a preview.
+    fn cut_each(&self, texts: &[Candidate<'_>]) -> Vec<Cut> {
         texts
-            .filter(|(_, (_, text))| text.is_lost() == are_lost)
-            .map(|(number, (slot, text))| Candidate {
-                slot,
-                text,
-                is_first: number == 0,
-            })
+            .iter()
+            .map(|candidate| self.cut_to(*candidate, self.share(texts, texts.len(), *candidate)))
             .collect()
     }
 
@@ -230,7 +237,7 @@ impl<'a> Planner<'a> {
         let meter = self.job.session.meter();
         let hints = cuts.map(|cut| self.job.sized(cut.bytes(), || cut.tokens(meter)));
         let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
-        let others = others.map(|candidate| self.job.size(candidate.text));
+        let others = others.map(|candidate| candidate.text.size);
         let all = hints.chain(others).fold(Size::default(), Size::plus);
         !self.job.is_over_limit(all)
     }

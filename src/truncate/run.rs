@@ -1,6 +1,5 @@
 //! Processes one result: carries out what `held` and the plan decide.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,14 +8,14 @@ use offcut_store::layout::Phase;
 use super::cut::Cut;
 use super::held::Held;
 use super::job::{Job, Size, report, text_bytes};
-use super::plan::Planner;
-use super::spill::{Saved, Spill};
+use super::plan::{plan, plan_lost};
+use super::spill::Spill;
 use super::text::Content;
 use crate::backend::{BackendError, Location};
 use crate::content::{Chunk, Part};
 use crate::error::OffloadError;
 use crate::hint::Placement;
-use crate::read_back::OtherReader;
+use crate::read_back::{OtherReader, named_in};
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
 use offcut_store::content::{Id, MAX_WHOLE};
 
@@ -76,8 +75,12 @@ impl Run {
             self.decision.bytes.after += bytes;
             return Ok(vec![chunk]);
         }
-        // Done only now, so that pieces shown earlier did not wait for it.
-        self.compare().await;
+        // The latest bytes are compared only now, so that pieces shown earlier did not wait for it.
+        if let Some(reader) = &mut self.reader
+            && !reader.compare().await
+        {
+            self.reader = None;
+        }
         let (mut show, spill) = self.held.push(chunk);
         let Some(bytes) = spill else { return Ok(show) };
         self.feed_reader(&bytes);
@@ -100,7 +103,7 @@ impl Run {
     /// All spilled bytes, followed by `last`, which could not be written; `None` if that is too
     /// long or lost.
     async fn all_spilled(&mut self, last: &[u8]) -> Option<Vec<u8>> {
-        let before = self.spill.length();
+        let before = self.spill.length;
         if before + last.len() as u64 > MAX_TAKEN_BACK {
             return None;
         }
@@ -121,7 +124,7 @@ impl Run {
     /// so.
     fn pass_held(&mut self) -> Vec<Chunk> {
         let (Size { bytes: before, .. }, _) = self.held.size();
-        for cut in Planner::new(&self.job, &self.id, &self.held, None).lost() {
+        for cut in plan_lost(&self.job, &self.id, &self.held) {
             self.decision.outcome = Outcome::Lost;
             let slots = cut.slots.clone();
             self.held.replace(&slots, cut.hint(&self.job.session, None));
@@ -150,17 +153,17 @@ impl Run {
             self.decision.locations = vec![location];
             self.held.replace_all(parts);
         } else {
-            if self.spill.length() > 0 {
+            if self.spill.length > 0 {
                 self.restore(&self.held.wanted_back()).await?;
             }
-            let broken = self.held.last_in_chunks().filter(|_| interrupted);
+            let broken = if interrupted {
+                self.held.last_in_chunks()
+            } else {
+                None
+            };
             let cuts = loop {
-                let cuts = Planner::new(&self.job, &self.id, &self.held, broken).plan();
-                let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
-                let texts = self.held.texts().map(|(slot, _)| slot);
-                let left_whole: Vec<usize> = texts
-                    .filter(|slot| !cut.contains(slot) && self.held.spilled(*slot).is_some())
-                    .collect();
+                let cuts = plan(&self.job, &self.id, &self.held, broken);
+                let left_whole = self.held.uncut_spilled(&cuts);
                 if left_whole.is_empty() {
                     break cuts;
                 }
@@ -172,13 +175,9 @@ impl Run {
             }
         }
         let (chunks, after) = self.held.show_rest(false);
-        let change = |of: fn(Size) -> u64| Change {
-            before: of(before),
-            after: of(after),
-        };
-        self.decision.bytes = change(|size| size.bytes);
-        self.decision.tokens =
-            (self.job.counts_tokens() && is_counted).then(|| change(|size| size.tokens));
+        let (bytes, tokens) = before.changed_to(after);
+        let counted = self.decision.tokens.filter(|_| is_counted);
+        (self.decision.bytes, self.decision.tokens) = (bytes, counted.map(|_| tokens));
         Ok((chunks, report(Some(self.decision))))
     }
 
@@ -212,12 +211,9 @@ impl Run {
             // A text lost earlier has been reported with its error.
             None => None,
             Some(sources) => match self.spill.store(cut.number, sources).await {
-                Ok(Saved {
-                    location,
-                    is_local,
-                    error,
-                }) => {
-                    if let Some(error) = error {
+                Ok((location, store_error)) => {
+                    let is_local = store_error.is_some();
+                    if let Some(error) = store_error {
                         self.decision.fail(ErrorSource::Store.said(&error));
                     }
                     self.decision.locations.push(location.clone());
@@ -257,15 +253,6 @@ impl Run {
         Ok(self.held.is_in_memory(slots))
     }
 
-    /// Compares the latest bytes with the stored content.
-    async fn compare(&mut self) {
-        if let Some(reader) = &mut self.reader
-            && !reader.compare().await
-        {
-            self.reader = None;
-        }
-    }
-
     /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
     /// the result is over the limit.
     fn feed_reader(&mut self, bytes: &Bytes) {
@@ -277,7 +264,8 @@ impl Run {
             reader.push(bytes.clone());
         } else if text.bytes == bytes.len() as u64 {
             let Job { session, call, .. } = &*self.job;
-            self.reader = OtherReader::new(session, call, bytes.clone(), shown);
+            self.reader = named_in(session, call)
+                .map(|stored| OtherReader::new(stored, bytes.clone(), shown));
         }
     }
 
@@ -295,7 +283,8 @@ impl Run {
         let reader = match (self.reader.take(), &text.content) {
             (Some(reader), _) => reader,
             (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
-                OtherReader::new(session, call, Bytes::copy_from_slice(bytes), shown)?
+                let stored = named_in(session, call)?;
+                OtherReader::new(stored, Bytes::copy_from_slice(bytes), shown)
             }
             _ => return None,
         };

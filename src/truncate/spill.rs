@@ -22,34 +22,20 @@ pub(super) struct Spill {
     id: Id,
     /// Opened for the first bytes.
     writer: Option<Box<dyn Writer>>,
-    length: u64,
+    /// Number of bytes written.
+    pub(super) length: u64,
 }
 
 /// Content to store, or a piece of it.
 pub(super) enum Source {
-    Bytes(Bytes),
+    Bytes(Vec<u8>),
     /// A range of the spilled bytes.
     Spilled(Range<u64>),
 }
 
-/// The place where content is stored.
-pub(super) struct Saved {
-    pub(super) location: Location,
-    /// `true` if that is in the spool, a file on this machine.
-    pub(super) is_local: bool,
-    /// The error of the store, if the spool had to take the content.
-    pub(super) error: Option<BackendError>,
-}
-
-impl Saved {
-    fn at(location: Location) -> Self {
-        Self {
-            location,
-            is_local: false,
-            error: None,
-        }
-    }
-}
+/// The place where content is stored, and the error of the store if that is its spool, a directory
+/// on this machine.
+pub(super) type Saved = (Location, Option<BackendError>);
 
 impl Spill {
     pub(super) fn new(job: Arc<Job>, id: Id) -> Self {
@@ -72,11 +58,6 @@ impl Spill {
         Ok(())
     }
 
-    /// Number of bytes written.
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Forgets the spilled bytes. Later bytes go to a new writer.
     pub(super) fn discard(&mut self) {
         (self.writer, self.length) = (None, 0);
@@ -97,7 +78,7 @@ impl Spill {
     pub(super) async fn store(
         &mut self,
         number: usize,
-        sources: Vec<Source>,
+        mut sources: Vec<Source>,
     ) -> Result<Saved, BackendError> {
         let Self {
             job,
@@ -109,13 +90,14 @@ impl Spill {
         if matches!(&sources[..], [Source::Spilled(range)] if *range == (0..*all)) {
             return name(job, id, number, opened(spilled)?, *all).await;
         }
-        if let Some(content) = in_memory(&sources) {
+        if let [Source::Bytes(content)] = &mut sources[..] {
+            let content = Bytes::from(std::mem::take(content));
             let digest = digest(&content);
             let name = id.name();
             let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()));
             let (roots, name) = (job.session.roots(), name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
-            return target.save(&*job.backend, content).await.map(Saved::at);
+            return Ok((target.save(&*job.backend, content).await?, None));
         }
         let mut writer = job.backend.writer().await?;
         let mut length = 0;
@@ -123,7 +105,7 @@ impl Spill {
             match source {
                 Source::Bytes(bytes) => {
                     length += bytes.len() as u64;
-                    writer.write(bytes).await?;
+                    writer.write(bytes.into()).await?;
                 }
                 Source::Spilled(range) => {
                     length += range.end - range.start;
@@ -136,24 +118,6 @@ impl Spill {
         }
         name(job, id, number, &mut *writer, length).await
     }
-}
-
-/// The sources joined, if none of them was spilled.
-fn in_memory(sources: &[Source]) -> Option<Bytes> {
-    let pieces: Option<Vec<&Bytes>> = sources
-        .iter()
-        .map(|source| match source {
-            Source::Bytes(bytes) => Some(bytes),
-            Source::Spilled(_) => None,
-        })
-        .collect();
-    let pieces = pieces?;
-    if let [whole] = pieces[..] {
-        return Some(whole.clone());
-    }
-    let mut all = Vec::new();
-    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
-    Some(all.into())
 }
 
 /// Names the `length` bytes that were written to `writer`.
@@ -172,7 +136,7 @@ async fn name(
     if let (Some(name), None) = (&name, &spool) {
         let key = content::key(roots, Phase::Truncate, name);
         if content::name(backend, writer, &key, By::Finish).await? != PutOutcome::Taken {
-            return Ok(Saved::at(backend.locate(&key)));
+            return Ok((backend.locate(&key), None));
         }
         is_taken = true;
     }
@@ -188,18 +152,14 @@ async fn name(
         target = target.second_only();
     }
     let error = match target.name(backend, writer, By::Finish).await {
-        Ok(location) => return Ok(Saved::at(location)),
+        Ok(location) => return Ok((location, None)),
         Err(error) => error,
     };
     let Some(spool) = spool else {
         return Err(error);
     };
     match target.name(&*spool, writer, By::FinishInSpool).await {
-        Ok(location) => Ok(Saved {
-            location,
-            is_local: true,
-            error: Some(error),
-        }),
+        Ok(location) => Ok((location, Some(error))),
         Err(_) => Err(error),
     }
 }

@@ -32,6 +32,18 @@ pub struct Truncated {
 }
 
 impl Truncated {
+    /// The unchanged result of a tool whose results are never truncated.
+    pub(super) async fn unchanged(output: ToolOutput) -> Self {
+        let is_error = output.is_error;
+        let (parts, interrupted) = output.into_parts().await;
+        Self {
+            parts,
+            is_error,
+            interrupted,
+            report: report(None),
+        }
+    }
+
     /// The texts shown, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
@@ -188,33 +200,38 @@ impl From<TruncatedStream> for ToolOutput {
 /// Truncates a result without a handler, reading it to its end. `failure` is the reason why no
 /// handler decided.
 pub(super) async fn truncate_by_limit(
-    job: Option<Arc<Job>>,
+    job: Arc<Job>,
     output: ToolOutput,
     failure: Option<Failure>,
 ) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
-    let (mut chunks, mut interrupted) = (Vec::new(), None);
-    let mut flow = Flow::new(job, body, Placement::First);
-    while let Some(chunk) = flow.next().await {
+    let is_stream = matches!(body, Body::Stream(_));
+    let mut run = Run::new(job, Placement::First, is_stream);
+    let (mut shown, mut interrupted) = (Vec::new(), None);
+    let mut chunks = body.chunks();
+    while let Some(chunk) = chunks.next().await {
         match chunk {
-            Ok(chunk) => chunks.push(chunk),
-            Err(Broken::Tool(error)) => interrupted = Some(error),
-            Err(Broken::Store(error)) => return Err(error),
+            Ok(chunk) => shown.extend(run.feed(chunk).await?),
+            Err(error) => {
+                interrupted = Some(error);
+                break;
+            }
         }
     }
-    let mut report = flow.report.unwrap_or_else(|| report(None));
+    let (rest, mut report) = run.finish(interrupted.is_some()).await?;
+    shown.extend(rest);
     if let (Some(decision), Some(failure)) = (report.decisions.first_mut(), failure) {
         decision.fail_first(failure);
     }
     Ok(Truncated {
-        parts: parts_of(chunks).0,
+        parts: parts_of(shown).0,
         is_error,
         interrupted,
         report,
     })
 }
 
-/// An incoming result, and what is shown of it.
+/// An incoming result, and what is shown of it as it arrives.
 pub(super) struct Flow {
     source: BoxStream<'static, Result<Chunk, ToolError>>,
     /// `None` if everything passes, and at the end.
@@ -233,11 +250,10 @@ enum Broken {
 
 impl Flow {
     /// Without a job everything passes.
-    pub(super) fn new(job: Option<Arc<Job>>, body: Body, placement: Placement) -> Self {
-        let is_stream = placement == Placement::Last || matches!(body, Body::Stream(_));
+    pub(super) fn new(job: Option<Arc<Job>>, body: Body) -> Self {
         Self {
             source: body.chunks(),
-            run: job.map(|job| Run::new(job, placement, is_stream)),
+            run: job.map(|job| Run::new(job, Placement::Last, true)),
             ready: VecDeque::new(),
             is_done: false,
             report: None,

@@ -8,6 +8,7 @@ use offcut_preview::Sketch;
 use offcut_preview::text::utf8::{Decoder, bytes_shown_as};
 use serde_json::Value;
 
+use super::job::Size;
 use super::token_sum::{Counts, TokenSum};
 use crate::content::Part;
 use crate::tokens::Meter;
@@ -26,6 +27,8 @@ pub(super) struct Text {
     pub(super) content: Content,
     /// Number of original bytes. Differs from the number shown if they are not UTF-8.
     pub(super) bytes: u64,
+    /// Its size once it has ended.
+    pub(super) size: Size,
     decoder: Decoder,
     /// Its tokens, if they matter before it has ended.
     tokens: Option<TokenSum>,
@@ -51,6 +54,7 @@ impl Text {
             sketch,
             content: Content::Memory(Vec::new()),
             bytes: 0,
+            size: Size::default(),
             decoder: Decoder::default(),
             tokens: counts.map(TokenSum::new),
         }

@@ -186,8 +186,8 @@ impl OtherReader {
     }
 }
 
-/// Stored content of this session that the call's arguments name: the first location in them, as a
-/// value or as a word of a command.
+/// Stored content of this session that the call's arguments name, as a value or as a word of a
+/// command: the first, if there are several.
 pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let (mut values, mut words) = (vec![&arguments], MAX_WORDS);
@@ -196,14 +196,14 @@ pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
             Value::String(text) => {
                 let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
                 let mut parts = text.split(is_between).filter(|word| !word.is_empty());
-                let stored = session.resolve(text).or_else(|| {
+                let in_words = || {
                     parts.find_map(|word| {
                         words = words.checked_sub(1)?;
                         session.resolve(word)
                     })
-                });
-                if stored.is_some() {
-                    return stored;
+                };
+                if let Some(stored) = session.resolve(text).or_else(in_words) {
+                    return Some(stored);
                 }
             }
             Value::Array(all) => values.extend(all.iter().rev()),

@@ -17,7 +17,7 @@ use crate::hint::Kind;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use offcut_store::content::Target;
 
-/// Truncates a result as `handler`, the job's, says.
+/// Truncates a result as the job's `handler` decides.
 pub(super) async fn truncate(
     job: &Arc<Job>,
     handler: &dyn TruncHandler,
@@ -150,8 +150,7 @@ impl Whole {
             let sizes = parts.iter().map(|part| job.size_of_part(part));
             sizes.fold(Size::default(), Size::plus)
         };
-        let (bytes, tokens) = size(&self.parts).changed_to(size(&parts));
-        (decision.bytes, decision.tokens) = (bytes, decision.tokens.map(|_| tokens));
+        (decision.bytes, decision.tokens) = job.changes(size(&self.parts), size(&parts));
         Truncated {
             parts,
             is_error: self.is_error,

@@ -3,14 +3,12 @@
 
 mod rest;
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::cut::Cut;
 use super::job::{Job, Size};
 use super::spill::Source;
 use super::text::{Content, Text};
@@ -135,7 +133,7 @@ impl Held {
         };
         let mut text = Text::new(self.job.sketch(), counts);
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
-        self.slots.push(Slot::Text(text.into()));
+        self.slots.push(Slot::Text(Box::new(text)));
         self.is_open = true;
     }
 
@@ -319,15 +317,6 @@ impl Held {
         self.text(slot)?.spilled()
     }
 
-    /// Slots of spilled texts that none of `cuts` replaces.
-    pub(super) fn uncut_spilled(&self, cuts: &[Cut]) -> Vec<usize> {
-        let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
-        let slots = 0..self.slots.len();
-        slots
-            .filter(|slot| self.spilled(*slot).is_some() && !cut.contains(slot))
-            .collect()
-    }
-
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
@@ -352,9 +341,9 @@ impl Held {
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))
     }
 
-    /// The bytes to store for the texts of `slots`, a single source if all of them are in memory. If
-    /// there is a manifest, each text is followed by a line feed, and it comes last. `None` if one
-    /// of the texts is lost.
+    /// The bytes to store for the texts of `slots`: a single source if all of them are in memory.
+    /// If there is a manifest, each text is followed by a line feed, and it comes last. `None` if
+    /// one of the texts is lost.
     pub(super) fn sources(&self, slots: &[usize], manifest: Option<&str>) -> Option<Vec<Source>> {
         let mut sources = Vec::new();
         let append = |sources: &mut Vec<Source>, bytes: &[u8]| match sources.last_mut() {

@@ -38,15 +38,6 @@ impl Size {
             tokens: self.tokens.saturating_add(other.tokens),
         }
     }
-
-    /// The changes of bytes and of tokens.
-    pub(super) fn changed_to(self, after: Self) -> (Change, Change) {
-        let change = |before, after| Change { before, after };
-        (
-            change(self.bytes, after.bytes),
-            change(self.tokens, after.tokens),
-        )
-    }
 }
 
 impl Job {
@@ -87,6 +78,19 @@ impl Job {
             SizeLimit::Tokens { .. } => tokens(),
         };
         Size { bytes, tokens }
+    }
+
+    /// The changes in bytes and, if the limit is in tokens, in tokens.
+    pub(super) fn changes(&self, before: Size, after: Size) -> (Change, Option<Change>) {
+        let change = |of: fn(Size) -> u64| Change {
+            before: of(before),
+            after: of(after),
+        };
+        let tokens = match self.policy.max_length_for_trunc {
+            SizeLimit::Bytes(_) => None,
+            SizeLimit::Tokens { .. } => Some(change(|size| size.tokens)),
+        };
+        (change(|size| size.bytes), tokens)
     }
 
     /// A text of more bytes than this outweighs any hint for it, in tokens too: head and tail are
@@ -134,12 +138,10 @@ impl Job {
         }
     }
 
-    /// A decision about the result, with sizes of 0. It has tokens only if the limit is in tokens.
+    /// A decision about the result, without sizes.
     pub(super) fn decision(&self, outcome: Outcome) -> Decision {
         let mut decision = Decision::new(Subject::Result, &self.call.name, &self.call.id, 0);
         decision.outcome = outcome;
-        let is_in_tokens = matches!(self.policy.max_length_for_trunc, SizeLimit::Tokens { .. });
-        decision.tokens = is_in_tokens.then(Change::default);
         decision
     }
 }

@@ -1,7 +1,9 @@
 //! Decides which texts of a result are cut, and what is shown of each. Does no I/O.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use offcut_hint::Draft;
@@ -47,8 +49,17 @@ fn candidates(held: &Held) -> impl Iterator<Item = Candidate<'_>> {
         })
 }
 
-/// The texts of `held` that are cut, in order. The output broke off in the text of slot `broken`.
-pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Vec<Cut> {
+/// The texts of a result that are cut.
+pub(super) struct Plan {
+    /// In order.
+    pub(super) cuts: Vec<Cut>,
+    /// Slots of texts that are left whole, but have left memory.
+    pub(super) missing: Vec<usize>,
+}
+
+/// Plans the cuts of `held`. `broken` is the slot of the text in which the output broke off, if it
+/// did.
+pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Plan {
     let (lost, texts): (Vec<_>, Vec<_>) =
         candidates(held).partition(|candidate| candidate.text.is_lost());
     let planner = Planner::new(job, id, held, broken);
@@ -59,7 +70,11 @@ pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Ve
     for (cut, number) in cuts.iter_mut().zip(1..) {
         cut.number = number;
     }
-    cuts
+    let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
+    let whole = texts.iter().filter(|text| !cut.contains(&text.slot));
+    let missing = whole.filter(|whole| whole.text.spilled().is_some());
+    let missing = missing.map(|missing| missing.slot).collect();
+    Plan { cuts, missing }
 }
 
 /// The lost texts of `held`, each cut to a preview regardless of the others.
@@ -331,9 +346,9 @@ impl<'a> Planner<'a> {
         }
         let (most, meter) = (self.job.sure_gain(), self.job.session.meter());
         // Usually one text alone outweighs the hint, and nothing need be counted.
-        let is_longer = |candidate: &Candidate<'_>| {
-            let text = candidate.text.at_hand();
-            text.is_some_and(|text| text.len() > most || cut.costs_at_most(&text, meter))
+        let is_longer = |Candidate { text, .. }: &Candidate<'_>| {
+            let costs_more = |text: Cow<'_, str>| cut.costs_at_most(&text, meter);
+            text.length() > most as u64 || text.at_hand().is_some_and(costs_more)
         };
         if texts.iter().any(is_longer) {
             return true;

@@ -8,7 +8,7 @@ use offcut_store::layout::Phase;
 use super::cut::Cut;
 use super::held::Held;
 use super::job::{Job, Size, report, text_bytes};
-use super::plan::{plan, plan_lost};
+use super::plan::{Plan, plan, plan_lost};
 use super::spill::Spill;
 use super::text::Content;
 use crate::backend::{BackendError, Location};
@@ -75,7 +75,7 @@ impl Run {
             self.decision.bytes.after += bytes;
             return Ok(vec![chunk]);
         }
-        // The latest bytes are compared only now, so that pieces shown earlier did not wait for it.
+        // Compare the latest bytes only now, so that pieces shown earlier did not have to wait.
         if let Some(reader) = &mut self.reader
             && !reader.compare().await
         {
@@ -156,28 +156,22 @@ impl Run {
             if self.spill.length > 0 {
                 self.restore(&self.held.wanted_back()).await?;
             }
-            let broken = if interrupted {
-                self.held.last_in_chunks()
-            } else {
-                None
-            };
+            let broken = interrupted.then(|| self.held.last_in_chunks()).flatten();
             let cuts = loop {
-                let cuts = plan(&self.job, &self.id, &self.held, broken);
-                let left_whole = self.held.uncut_spilled(&cuts);
-                if left_whole.is_empty() {
+                let Plan { cuts, missing } = plan(&self.job, &self.id, &self.held, broken);
+                if missing.is_empty() {
                     break cuts;
                 }
                 // Texts that can't be restored are lost, and a new plan is made.
-                self.restore(&left_whole).await?;
+                self.restore(&missing).await?;
             };
             for cut in cuts {
                 self.store(cut).await?;
             }
         }
         let (chunks, after) = self.held.show_rest(false);
-        let (bytes, tokens) = before.changed_to(after);
-        let counted = self.decision.tokens.filter(|_| is_counted);
-        (self.decision.bytes, self.decision.tokens) = (bytes, counted.map(|_| tokens));
+        let (bytes, tokens) = self.job.changes(before, after);
+        (self.decision.bytes, self.decision.tokens) = (bytes, tokens.filter(|_| is_counted));
         Ok((chunks, report(Some(self.decision))))
     }
 

@@ -33,8 +33,8 @@ pub(super) enum Source {
     Spilled(Range<u64>),
 }
 
-/// The place where content is stored, and the error of the store if that is its spool, a directory
-/// on this machine.
+/// The location of stored content. If it is in the spool, a store on this machine, the error of the
+/// store that could not take the content comes with it.
 pub(super) type Saved = (Location, Option<BackendError>);
 
 impl Spill {

@@ -208,13 +208,21 @@ pub(super) async fn truncate_by_limit(
     let is_stream = matches!(body, Body::Stream(_));
     let mut run = Run::new(job, Placement::First, is_stream);
     let (mut shown, mut interrupted) = (Vec::new(), None);
-    let mut chunks = body.chunks();
-    while let Some(chunk) = chunks.next().await {
-        match chunk {
-            Ok(chunk) => shown.extend(run.feed(chunk).await?),
-            Err(error) => {
-                interrupted = Some(error);
-                break;
+    match body {
+        Body::Parts(parts) => {
+            for part in parts {
+                shown.extend(run.feed(Chunk::Part(part)).await?);
+            }
+        }
+        Body::Stream(mut chunks) => {
+            while let Some(chunk) = chunks.next().await {
+                match chunk {
+                    Ok(chunk) => shown.extend(run.feed(chunk).await?),
+                    Err(error) => {
+                        interrupted = Some(error);
+                        break;
+                    }
+                }
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Text {
     pub(super) content: Content,
     /// Number of original bytes. Differs from the number shown if they are not UTF-8.
     pub(super) bytes: u64,
-    /// Its size once it has ended.
+    /// Its size; zero until it has ended.
     pub(super) size: Size,
     decoder: Decoder,
     /// Its tokens, if they matter before it has ended.
@@ -128,10 +128,14 @@ impl Text {
         }
     }
 
-    /// Its text, if it is in memory or recorded for counting.
+    /// Its text, if it is in memory or recorded for counting. `None` if its tokens were counted in
+    /// pieces: streamed, such a text may have left memory, and both must be decided alike.
     pub(super) fn at_hand(&self) -> Option<Cow<'_, str>> {
-        let noted = || self.tokens.as_ref()?.noted().map(Cow::Borrowed);
-        self.shown().or_else(noted)
+        match &self.tokens {
+            None => self.shown(),
+            Some(tokens) if tokens.is_in_pieces() => None,
+            Some(tokens) => self.shown().or_else(|| tokens.noted().map(Cow::Borrowed)),
+        }
     }
 
     /// Its range within the spilled bytes, if it was spilled.

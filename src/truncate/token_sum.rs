@@ -49,6 +49,11 @@ impl TokenSum {
         }
     }
 
+    /// Returns `true` if a part of the text was counted by itself.
+    pub(super) fn is_in_pieces(&self) -> bool {
+        self.cuts > 0
+    }
+
     /// The whole text, if it is recorded and short enough.
     pub(super) fn noted(&self) -> Option<&str> {
         let is_whole = matches!(self.counts, Counts::Bytes(_)) && !self.has_stopped;

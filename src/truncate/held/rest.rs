@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Held, Slot};
 use crate::content::{Chunk, Part};
-use crate::truncate::job::Size;
+use crate::truncate::job::{Size, text_bytes};
 use crate::truncate::text::Content;
 
 impl Held {
@@ -45,8 +45,8 @@ impl Held {
         self.slots = parts.into_iter().map(Slot::Part).collect();
     }
 
-    /// Returns the chunks that are left to show, and the final size of everything shown. A last text
-    /// that continues unchanged has no tokens, since it may be of any length.
+    /// Returns the chunks that are left to show, and the final size of everything shown. If the
+    /// last text continues unchanged, tokens are not counted, since it may be of any length.
     pub(in crate::truncate) fn show_rest(&mut self, goes_on: bool) -> (Vec<Chunk>, Size) {
         let (mut chunks, mut size) = (Vec::new(), self.passed);
         for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
@@ -59,7 +59,7 @@ impl Held {
                 // Taken back after the store failed: it is passed on unchanged.
                 Slot::Text(text) if text.comes_in_chunks && (goes_on || !text.is_utf8()) => {
                     let length = text.shown().map_or(text.bytes, |text| text.len() as u64);
-                    let tokens = text.size.tokens;
+                    let tokens = if goes_on { 0 } else { text.size.tokens };
                     let rest = text.into_rest(shown);
                     size = size.plus(Size {
                         // The size as finally shown.
@@ -73,7 +73,14 @@ impl Held {
                 Slot::Part(part) => part,
                 Slot::Shown => continue,
             };
-            size = size.plus(self.job.size_of_part(&part));
+            size = size.plus(if goes_on {
+                Size {
+                    bytes: text_bytes(&part),
+                    tokens: 0,
+                }
+            } else {
+                self.job.size_of_part(&part)
+            });
             match part {
                 Part::Text(text) if shown == text.len() && shown > 0 => {}
                 Part::Text(text) if shown > 0 => {

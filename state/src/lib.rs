@@ -39,7 +39,7 @@
 //! | [`AddMessages::langgraph`] | `add_messages` | messages by id, replaced in place; removals |
 //! | [`AddMessages::agentflow`] | `add_messages` | messages by id, those in the list stay |
 //! | [`RemoveToolMessages`] | `remove_tool_messages` | the messages without finished tool sequences |
-//! | [`BoundedMessages`] | | a bound that never separates a call from its result |
+//! | [`BoundedMessages`] | | a bound that keeps instructions and begins with a user's request |
 //!
 //! # Guarantees
 //!

@@ -217,7 +217,7 @@ impl BoundedAppend {
 }
 
 /// Drops the first `over` items of the existing list and the update, taken together.
-pub(crate) fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
+fn drop_front<T>(over: usize, existing: usize, mut update: Vec<T>) -> ListEdit<T> {
     let of_existing = over.min(existing);
     update.drain(..(over - of_existing).min(update.len()));
     ListEdit {

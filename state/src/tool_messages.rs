@@ -8,7 +8,7 @@ use offcut::rounds::pair_results;
 use serde_json::Value;
 
 use crate::json_messages::without_removals;
-use crate::list::{ListEdit, drop_front};
+use crate::list::ListEdit;
 use crate::reducer::{Cause, Change, Reducer};
 use crate::value;
 
@@ -57,14 +57,16 @@ pub struct RemoveToolMessages<F = OpenAiChat> {
     format: F,
 }
 
-/// A [`BoundedAppend`](crate::BoundedAppend) for messages, which leaves no result without its call.
+/// A bound on a list of messages, after which a provider still accepts them. It is ours: none of the
+/// systems has it.
 ///
-/// Appends, then drops from the front until at most `max_len` messages are left and no round is
-/// cut, since providers refuse a result without its call. So fewer may be left. If the newest round
-/// alone is longer than `max_len`, it stays whole; only then is the list longer than `max_len`. An
-/// empty update changes nothing.
+/// Appends, then keeps the leading instructions, the newest messages, and at most `max_len` in all.
+/// The newest messages begin with a user's message, or with a round of the request that a user's
+/// message before them makes, which then stays in front of them. No result is left without its
+/// call. So fewer than `max_len` may be left, and more only if the instructions and the newest
+/// round alone are longer. An empty update changes nothing.
 ///
-/// Dropped messages are gone, including instructions at the front: keep these outside the list.
+/// Dropped messages are gone.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundedMessages<F = OpenAiChat> {
     format: F,
@@ -104,39 +106,100 @@ impl<F: Format> BoundedMessages<F> {
     }
 
     fn edit(&self, existing: &[F::Message], update: Vec<F::Message>) -> ListEdit<F::Message> {
-        let len = existing.len() + update.len();
-        let over = len.saturating_sub(self.max_len.get());
-        if update.is_empty() || over == 0 {
+        if update.is_empty() || existing.len() + update.len() <= self.max_len.get() {
             return ListEdit::append(update);
         }
-        let cut = self.whole_cut(existing, &update, over);
-        drop_front(cut, existing.len(), update)
+        let window = self.window(existing, &update);
+        let remove = (0..existing.len()).filter(|&at| !window.has(at));
+        let append = (existing.len()..).zip(update);
+        ListEdit {
+            remove: remove.collect(),
+            ..ListEdit::append(
+                append
+                    .filter(|(at, _)| window.has(*at))
+                    .map(|(_, message)| message)
+                    .collect(),
+            )
+        }
     }
 
-    /// Returns the first position from `over` on that cuts no round or, if that is the end, the
-    /// last such position before it.
-    fn whole_cut(&self, existing: &[F::Message], update: &[F::Message], over: usize) -> usize {
-        let len = existing.len() + update.len();
-        // Number of pairs that a cut before each message would split.
-        let mut parted = vec![0_i64; len + 1];
-        for result in pair_results(&self.format, existing.iter().chain(update)) {
+    /// The longest window within the bound or, if there is none, the shortest.
+    fn window(&self, existing: &[F::Message], update: &[F::Message]) -> Window {
+        let messages = || existing.iter().chain(update);
+        let authors: Vec<_> = messages()
+            .map(|message| author(&self.format, message))
+            .collect();
+        // Number of pairs that a beginning at each message would split.
+        let mut parted = vec![0_i64; authors.len() + 1];
+        for result in pair_results(&self.format, messages()) {
             if let Some((message, _)) = result.call {
                 parted[message + 1] += 1;
                 parted[result.message + 1] -= 1;
             }
         }
-        let mut sum = 0;
-        let mut last_before = 0;
-        for (at, change) in parted.iter().enumerate().take(len) {
-            sum += change;
-            match (sum, at < over) {
-                (0, true) => last_before = at,
-                (0, false) => return at,
-                _ => {}
+        let instructions = authors
+            .iter()
+            .take_while(|author| **author == Some(Role::System))
+            .count();
+        let has_user = authors.contains(&Some(Role::User));
+        let mut window = Window {
+            instructions,
+            request: None,
+            from: instructions,
+        };
+        let (mut sum, mut request, mut before) = (0, None, None);
+        for (at, author) in authors.iter().enumerate() {
+            sum += parted[at];
+            let begins = match author {
+                _ if at < instructions || sum > 0 => false,
+                Some(Role::User) => true,
+                Some(Role::Tool) => false,
+                // A turn of the assistant begins after a user's message or a result.
+                _ if request.is_some() => matches!(before, Some(Role::User | Role::Tool)),
+                _ => !has_user,
+            };
+            if *author == Some(Role::User) {
+                request = Some(at);
             }
+            if begins {
+                window.from = at;
+                window.request = request.filter(|request| *request != at);
+                let len = authors.len() - at + instructions;
+                if len + usize::from(window.request.is_some()) <= self.max_len.get() {
+                    break;
+                }
+            }
+            before = *author;
         }
-        last_before
+        window
     }
+}
+
+/// The messages that a bound leaves.
+struct Window {
+    /// Number of leading instructions.
+    instructions: usize,
+    /// The user's message before the newest messages, unless they begin with one.
+    request: Option<usize>,
+    /// The first of the newest messages.
+    from: usize,
+}
+
+impl Window {
+    fn has(&self, at: usize) -> bool {
+        at < self.instructions || self.request == Some(at) || at >= self.from
+    }
+}
+
+/// The author of a message; the tool if it has results, beside whatever else.
+fn author<F: Format>(format: &F, message: &F::Message) -> Option<Role> {
+    let mut author = None;
+    format.visit(message, &mut |piece| match piece {
+        Piece::Result(_) => author = Some(Role::Tool),
+        Piece::Role(role) => author = author.or(Some(role)),
+        _ => {}
+    });
+    author
 }
 
 /// The role of a message in a tool sequence.

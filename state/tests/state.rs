@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "state/bounded.rs"]
+mod bounded;
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "state/declared.rs"]

@@ -222,9 +222,10 @@ fn s5_every_word_is_a_reducer() {
         ),
         ("{add_messages: {key: id}}", json!([item(3)])),
         ("add_messages", json!([item(3)])),
+        // Without a user's role, all three are instructions.
         (
             "{bounded_messages: {max_len: 2}}",
-            json!([item(2), item(3)]),
+            json!([item(1), item(2), item(3)]),
         ),
         ("remove_tool_messages", json!([item(1), item(2), item(3)])),
     ];

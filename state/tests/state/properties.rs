@@ -404,8 +404,10 @@ proptest! {
     }
 
     #[test]
-    fn the_pair_safe_bound_separates_no_pair(words in conversations(), at in 0..24_usize, max in 1..10_usize) {
-        let (all, shapes) = messages(&words);
+    fn bounded_messages_are_a_conversation(words in conversations(), system in 0..3_usize, at in 0..24_usize, max in 1..10_usize) {
+        let (rest, shapes) = messages(&words);
+        let instruction = json!({"role": "system", "content": "Never delete files."});
+        let all: Vec<_> = vec![instruction; system].into_iter().chain(rest.iter().cloned()).collect();
         let (list, update) = all.split_at(at.min(all.len()));
         let reducer = BoundedMessages::new(OpenAiChat, NonZeroUsize::new(max).unwrap());
         let left = reducer.reduce(list.to_vec(), update.to_vec()).unwrap();
@@ -413,8 +415,6 @@ proptest! {
             prop_assert_eq!(left, all);
             return Ok(());
         }
-        let cut = all.len() - left.len();
-        prop_assert_eq!(&left[..], &all[cut..]);
         // A result answers its call once, so a second one, or one before its call, is not part of a
         // pair.
         let mut answered = Vec::new();
@@ -428,10 +428,25 @@ proptest! {
                 }
             }
         }
-        let parts = |cut: usize| pairs.iter().any(|(call, result)| *call < cut && cut <= *result);
-        prop_assert!(!parts(cut));
-        let wanted = all.len() - max;
-        let best = (wanted..all.len()).find(|cut| !parts(*cut)).or_else(|| (0..wanted).rev().find(|cut| !parts(*cut)));
-        prop_assert_eq!(Some(cut), best);
+        // All windows: the instructions, perhaps the last user's message before, and an end that
+        // begins with a user or, after one, with a turn.
+        let is_user = |at: usize| shapes[at] == Shape::Other;
+        let windows: Vec<Vec<Value>> = (0..rest.len()).filter_map(|from| {
+            if pairs.iter().any(|(call, result)| *call < from && from <= *result) {
+                return None;
+            }
+            let request = (0..from).rev().find(|at| is_user(*at));
+            let begins_turn = !matches!(shapes[from], Shape::Result(_)) && from > 0
+                && matches!(shapes[from - 1], Shape::Result(_) | Shape::Other);
+            let front = match request {
+                _ if is_user(from) => None,
+                Some(request) if begins_turn => Some(rest[request].clone()),
+                None if !(0..rest.len()).any(is_user) && !matches!(shapes[from], Shape::Result(_)) => None,
+                _ => return None,
+            };
+            Some(all[..system].iter().cloned().chain(front).chain(rest[from..].iter().cloned()).collect())
+        }).collect();
+        let longest = windows.iter().find(|window| window.len() <= max).or(windows.last());
+        prop_assert_eq!(&left, longest.unwrap_or(&all));
     }
 }

@@ -99,13 +99,13 @@ impl Records {
         }
     }
 
-    /// Returns `true` if there is a record.
+    /// Returns `true` if there is a `number`-th record.
     ///
     /// # Errors
     ///
     /// The store failed.
-    pub async fn is_begun(&self) -> Result<bool, BackendError> {
-        match self.store.read(&self.key(0)?, 0..1).await {
+    pub async fn has(&self, number: u64) -> Result<bool, BackendError> {
+        match self.store.read(&self.key(number)?, 0..1).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -229,9 +229,9 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_taken_only_once() {
         let store = Memory::new();
-        assert!(!records(&store).is_begun().await.unwrap());
+        assert!(!records(&store).has(0).await.unwrap());
         assert!(records(&store).append(0, &decided("one")).await.unwrap());
-        assert!(records(&store).is_begun().await.unwrap());
+        assert!(records(&store).has(0).await.unwrap());
         assert!(
             records(&store).append(0, &decided("one")).await.unwrap(),
             "the same again"

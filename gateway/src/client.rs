@@ -17,7 +17,8 @@ use crate::settings::ServeSettings;
 pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// A client that keeps connections open, sends headers as they are spelled and follows no redirect.
-pub(crate) fn client(settings: &ServeSettings) -> Result<HttpClient, GatewayError> {
+/// They may be idle for as long as `idle`.
+pub(crate) fn client(settings: &ServeSettings, idle: Duration) -> Result<HttpClient, GatewayError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -35,7 +36,8 @@ pub(crate) fn client(settings: &ServeSettings) -> Result<HttpClient, GatewayErro
         .wrap_connector(tcp);
     let client = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(60))
+        .pool_idle_timeout(idle)
+        .pool_max_idle_per_host(if idle.is_zero() { 0 } else { usize::MAX })
         .http1_preserve_header_case(true)
         .build(connector);
     Ok(client)

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 /// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,29 +51,53 @@ impl Encoding {
     /// The decoded body, of at most `max` bytes.
     pub(crate) fn decode(self, body: &Bytes, max: usize) -> Result<Bytes, NotDecoded> {
         let bytes = body.as_ref();
-        let read = match self {
+        let mut decoded = Vec::new();
+        match self {
             Self::Identity => return Ok(body.clone()),
-            Self::Gzip => at_most(flate2::read::MultiGzDecoder::new(bytes), max),
-            Self::Brotli => at_most(brotli_decompressor::Decompressor::new(bytes, 4096), max),
-            Self::Zstd => {
-                let decoder = ruzstd::decoding::StreamingDecoder::new(bytes);
-                at_most(decoder.map_err(|_| NotDecoded::Broken)?, max)
+            Self::Gzip => at_most(flate2::read::MultiGzDecoder::new(bytes), &mut decoded, max)?,
+            Self::Brotli => {
+                let decoder = brotli_decompressor::Decompressor::new(bytes, 4096);
+                at_most(decoder, &mut decoded, max)?;
             }
-        };
-        read.map(Bytes::from)
+            Self::Zstd => zstd(bytes, &mut decoded, max)?,
+        }
+        Ok(decoded.into())
     }
 }
 
-/// Reads to the end, but no further than `max` bytes.
-fn at_most(reader: impl Read, max: usize) -> Result<Vec<u8>, NotDecoded> {
-    let mut decoded = Vec::new();
-    let most = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-    let read = reader.take(most).read_to_end(&mut decoded);
+/// Reads to the end, but no further than to `max` bytes in all.
+fn at_most(reader: impl Read, decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDecoded> {
+    let most = u64::try_from(max - decoded.len()).unwrap_or(u64::MAX);
+    let read = reader.take(most.saturating_add(1)).read_to_end(decoded);
     match read {
         Ok(_) if decoded.len() > max => Err(NotDecoded::TooLong),
-        Ok(_) => Ok(decoded),
+        Ok(_) => Ok(()),
         Err(_) => Err(NotDecoded::Broken),
     }
+}
+
+/// Decodes all frames.
+fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDecoded> {
+    while !bytes.is_empty() {
+        let mut frame = match StreamingDecoder::new(&mut bytes) {
+            Ok(frame) => frame,
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length,
+                ..
+            })) => {
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                bytes = bytes.get(length..).ok_or(NotDecoded::Broken)?;
+                continue;
+            }
+            Err(_) => return Err(NotDecoded::Broken),
+        };
+        at_most(&mut frame, decoded, max)?;
+        let sum = frame.decoder.get_checksum_from_data();
+        if sum.is_some() && sum != frame.decoder.get_calculated_checksum() {
+            return Err(NotDecoded::Broken);
+        }
+    }
+    Ok(())
 }
 
 /// Decodes a stream as it passes.
@@ -220,6 +246,23 @@ mod tests {
         ];
         let decoded = Encoding::Zstd.decode(&Bytes::copy_from_slice(&zstd), 100);
         assert_eq!(decoded, Ok(Bytes::from_static(b"hello hello hello")));
+        // All frames count, skippable ones hold nothing, and a checksum is compared.
+        let summed = [
+            0x28, 0xb5, 0x2f, 0xfd, 0x24, 0x11, 0x65, 0x00, 0x00, 0x30, 0x68, 0x65, 0x6c, 0x6c,
+            0x6f, 0x20, 0x01, 0x00, 0x31, 0x4a, 0x11, 0xa2, 0xed, 0x1e, 0x0c,
+        ];
+        let skipped = [0x50, 0x2a, 0x4d, 0x18, 0x02, 0x00, 0x00, 0x00, 0xff, 0xff];
+        let frames = Bytes::from([&summed[..], &skipped, &zstd].concat());
+        let twice = Bytes::from_static(b"hello hello hellohello hello hello");
+        assert_eq!(Encoding::Zstd.decode(&frames, 100), Ok(twice));
+        assert_eq!(Encoding::Zstd.decode(&frames, 20), Err(NotDecoded::TooLong));
+        let mut wrong = summed;
+        wrong[wrong.len() - 1] ^= 1;
+        let then_more = [&zstd[..], b"more"].concat();
+        for broken in [&wrong[..], &then_more, &skipped[..9]] {
+            let broken = Bytes::copy_from_slice(broken);
+            assert_eq!(Encoding::Zstd.decode(&broken, 100), Err(NotDecoded::Broken));
+        }
         let brotli = [0x0b, 0x02, 0x80, b'h', b'e', b'l', b'l', b'o', 0x03];
         let decoded = Encoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
         assert_eq!(decoded, Ok(Bytes::from_static(b"hello")));

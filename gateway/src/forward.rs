@@ -2,9 +2,7 @@
 
 use http::header;
 use http::request::Parts;
-use http::{Request, Uri, Version};
-
-use crate::body::Body;
+use http::{Uri, Version};
 
 /// The head of a request to a provider. `host` and `expect` are for one server each.
 pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
@@ -14,14 +12,6 @@ pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
     parts.uri = uri;
     parts.version = Version::HTTP_11;
     parts
-}
-
-/// A request with a body of known length.
-pub(crate) fn with_body(mut parts: Parts, body: Body, length: Option<usize>) -> Request<Body> {
-    if let Some(length) = length {
-        parts.headers.insert(header::CONTENT_LENGTH, length.into());
-    }
-    Request::from_parts(parts, body)
 }
 
 /// Returns true if no segment of a path leads out of the provider's base path.

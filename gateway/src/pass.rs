@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
+use http::{HeaderMap, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use offcut::ErrorChain;
 use offcut::format::{RequestBody, WireFormat};
 use serde_json::json;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::ahead::{Ahead, NextPass};
 use crate::body::{self, Body, Read};
@@ -20,17 +23,17 @@ use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
+use crate::own;
 use crate::recent::Recent;
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
-use crate::send::{Refusal, Sender};
+use crate::send::{Payload, Refusal, Sender};
 use crate::settings::{OnFailure, ServeSettings};
 use crate::tenant::Tenants;
 use crate::upstream::Upstream;
 use crate::watch::{Look, Prompt, Watch};
-use crate::{forward, own};
 
-/// The longest error of a provider that is read.
+/// The longest beginning of a provider's error that is read.
 const LONGEST_ERROR: usize = 1024 * 1024;
 
 /// Takes requests with a conversation to their provider.
@@ -44,6 +47,7 @@ pub(crate) struct Passage {
     watch: Arc<Watch>,
     max_body: usize,
     pause: Duration,
+    patience: Duration,
     on_failure: OnFailure,
 }
 
@@ -91,6 +95,7 @@ impl Passage {
             watch,
             max_body: settings.max_body_bytes(),
             pause: settings.body_pause(),
+            patience: settings.answer_time(),
             on_failure: settings.on_failure,
         }
     }
@@ -120,7 +125,7 @@ impl Passage {
                     .call(upstream.name(), Look::default(), worked.outcome);
                 let reply = self
                     .sender
-                    .send(Request::from_parts(parts, body), upstream, None)
+                    .send(parts, Payload::Stream(body), upstream, None)
                     .await?;
                 return Ok(marked(reply, worked.outcome));
             }
@@ -148,8 +153,9 @@ impl Passage {
                 body
             })
         });
-        let send = async |request| {
-            let reply = self.sender.send(request, upstream, group).await;
+        let send = async |parts, bytes| {
+            let payload = Payload::Whole(bytes);
+            let reply = self.sender.send(parts, payload, upstream, group).await;
             let body = match watched {
                 Some(watched) => watched.await.ok().flatten(),
                 None => None,
@@ -163,7 +169,7 @@ impl Passage {
         };
         let Some((changed, conversation)) = changed else {
             self.metrics.took(begun.elapsed());
-            let reply = send(as_it_came(parts, original)).await?;
+            let reply = send(parts, original).await?;
             return Ok(marked(reply, outcome));
         };
         self.metrics
@@ -173,23 +179,25 @@ impl Passage {
         let mut head = parts.clone();
         // A body that was decoded is not compressed again.
         head.headers.remove(header::CONTENT_ENCODING);
-        let size = Some(changed.len());
-        let request = forward::with_body(head, body::full(changed), size);
         self.metrics.took(begun.elapsed());
-        let reply = send(request).await?;
-        if reply.status() != StatusCode::BAD_REQUEST {
+        let reply = send(head, changed).await?;
+        if !is_refusal(reply.status()) {
             return Ok(marked(reply, outcome));
         }
-        let (reply, is_final) = examined(reply).await?;
+        let (refusal, is_final) = examined(reply, self.patience).await;
         if is_final {
-            return Ok(marked(reply, outcome));
+            return Ok(marked(refusal, outcome));
         }
         self.watch
             .refused(upstream.name(), conversation.name(), before);
-        let reply = self
+        let again = self
             .sender
-            .send(as_it_came(parts, original), upstream, group)
-            .await?;
+            .send(parts, Payload::Whole(original), upstream, group)
+            .await;
+        let Ok(reply) = again else {
+            // What the provider has said is worth more than that it says nothing now.
+            return Ok(marked(refusal, outcome));
+        };
         if reply.status().is_success()
             && let Some(reducer) = &self.reducer
         {
@@ -288,36 +296,52 @@ impl Passage {
     }
 }
 
-/// A request with the client's own body.
-fn as_it_came(parts: Parts, original: Bytes) -> Request<Body> {
-    let length = Some(original.len());
-    forward::with_body(parts, body::full(original), length)
-}
-
 /// A body without its compression.
 fn decoded(headers: &HeaderMap, body: &Bytes, max: usize) -> Result<Bytes, Reason> {
     let encoding = Encoding::of(headers).ok_or(Reason::Encoding)?;
     encoding.decode(body, max).map_err(|_| Reason::Encoding)
 }
 
-/// Reads a refusal. Returns the reply, whole again, and whether it is final: the prompt is too long,
-/// which clients have to know, or it can't be read.
-async fn examined(reply: Response<Body>) -> Result<(Response<Body>, bool), Refusal> {
+/// Returns true for what providers answer to a body that they do not take as it is.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+    )
+}
+
+/// Reads the beginning of a refusal, within a time. Returns the reply, whole again, and whether it
+/// is final: the prompt is too long, which clients have to know.
+async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>, bool) {
     let (parts, mut body) = reply.into_parts();
     let mut read = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.ok().filter(|_| read.len() <= LONGEST_ERROR);
-        let Some(frame) = frame else {
-            let message = "the provider's refusal broke off, or is too long: try again";
-            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, message)));
-        };
-        read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
-    }
+    let is_read = timeout(patience, async {
+        while read.len() <= LONGEST_ERROR {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
+                }
+                Some(Err(error)) => return Some(error),
+                None => break,
+            }
+        }
+        None
+    })
+    .await;
     let read = Bytes::from(read);
     let encoding = Encoding::of(&parts.headers);
     let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
-    let is_final = text.is_none_or(|text| says_too_long(&text));
-    Ok((Response::from_parts(parts, body::full(read)), is_final))
+    let is_final = text.is_some_and(|text| says_too_long(&text));
+    let begun = stream::once(async { Ok(Frame::data(read)) });
+    let rest: Body = match is_read {
+        Ok(Some(error)) => {
+            BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
+        }
+        Ok(None) | Err(_) => body,
+    };
+    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
+    let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
+    (Response::from_parts(parts, whole), is_final)
 }
 
 /// The answer to a thread, whose history would not be on the wire: clients then send all of it.

@@ -1,14 +1,21 @@
 //! Sends requests to providers.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode, Version};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Extensions, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Error;
+use hyper_util::client::legacy::connect::HttpInfo;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
-use crate::body::{Body, BoxError};
+use crate::body::{self, Body, BoxError};
 use crate::client::{HttpClient, client};
 use crate::error::GatewayError;
 use crate::holdout::Group;
@@ -21,9 +28,24 @@ use crate::usage::{Scan, Usage, Watched};
 /// An answer that takes the place of the provider's.
 pub(crate) type Refusal = Box<Response<Body>>;
 
+/// Number of connections that are remembered as used.
+const REMEMBERED: usize = 4096;
+
+/// The body of a request to a provider.
+pub(crate) enum Payload {
+    /// All of it. It can be sent again.
+    Whole(Bytes),
+    /// It passes as it comes.
+    Stream(Body),
+}
+
 /// Sends requests to providers, and counts their replies.
 pub(crate) struct Sender {
     client: HttpClient,
+    /// Opens a connection for each request.
+    fresh: HttpClient,
+    /// Own ends of connections on which a provider has answered.
+    used: Mutex<HashSet<SocketAddr>>,
     patience: Duration,
     metrics: Arc<Metrics>,
 }
@@ -34,7 +56,9 @@ impl Sender {
         metrics: Arc<Metrics>,
     ) -> Result<Self, GatewayError> {
         Ok(Self {
-            client: client(settings)?,
+            client: client(settings, Duration::from_secs(60))?,
+            fresh: client(settings, Duration::ZERO)?,
+            used: Mutex::default(),
             patience: settings.answer_time(),
             metrics,
         })
@@ -44,11 +68,12 @@ impl Sender {
     /// for `group`.
     pub(crate) async fn send(
         &self,
-        request: Request<Body>,
+        parts: Parts,
+        payload: Payload,
         upstream: &Upstream,
         group: Option<Group>,
     ) -> Result<Response<Body>, Refusal> {
-        let answered = timeout(self.patience, self.client.request(request)).await;
+        let answered = timeout(self.patience, self.try_twice(parts, payload)).await;
         let response = match answered {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
@@ -72,6 +97,10 @@ impl Sender {
             }
         };
         self.count(upstream, response.status().as_u16());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let message = "the provider changed the protocol, which was not asked of it";
+            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, message)));
+        }
         let (mut parts, body) = response.into_parts();
         offcut_http::strip(&mut parts.headers);
         // The version belongs to the connection, and an agent's own is another one.
@@ -84,6 +113,54 @@ impl Sender {
             .map_err(|error| -> BoxError { error.into() })
             .boxed_unsync();
         Ok(Response::from_parts(parts, body))
+    }
+
+    /// Sends a request. If a connection that was used before breaks before the reply begins, the
+    /// provider has most likely closed it as idle, so the request is sent once more, on a new one.
+    async fn try_twice(&self, parts: Parts, payload: Payload) -> Result<Response<Incoming>, Error> {
+        let bytes = match payload {
+            Payload::Whole(bytes) => bytes,
+            Payload::Stream(body) => {
+                let sent = self.client.request(Request::from_parts(parts, body)).await;
+                return sent.inspect(|reply| self.remember(reply.extensions()));
+            }
+        };
+        let whole = |mut parts: Parts| {
+            if !bytes.is_empty() || parts.headers.contains_key(header::CONTENT_LENGTH) {
+                parts
+                    .headers
+                    .insert(header::CONTENT_LENGTH, bytes.len().into());
+            }
+            Request::from_parts(parts, body::full(bytes.clone()))
+        };
+        match self.client.request(whole(parts.clone())).await {
+            Err(error) if self.was_used(&error) => {
+                tracing::debug!("a connection was closed as idle; the request is sent again");
+                self.fresh.request(whole(parts)).await
+            }
+            sent => sent.inspect(|reply| self.remember(reply.extensions())),
+        }
+    }
+
+    fn remember(&self, reply: &Extensions) {
+        if let Some(connection) = reply.get::<HttpInfo>() {
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            if used.len() >= REMEMBERED {
+                used.clear();
+            }
+            used.insert(connection.local_addr());
+        }
+    }
+
+    /// Returns true if a provider had answered before on the connection of `error`.
+    fn was_used(&self, error: &Error) -> bool {
+        let mut of = Extensions::new();
+        if let Some(connection) = error.connect_info() {
+            connection.get_extras(&mut of);
+        }
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        of.get::<HttpInfo>()
+            .is_some_and(|connection| used.remove(&connection.local_addr()))
     }
 
     fn count(&self, upstream: &Upstream, status: u16) {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::{Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::{Body as _, Incoming};
 use tracing::Instrument;
 
 use crate::body::{self, Body, Read};
@@ -15,7 +16,7 @@ use crate::page::Token;
 use crate::pass::Passage;
 use crate::plug::Plug;
 use crate::reducer::Reducer;
-use crate::send::{Refusal, Sender};
+use crate::send::{Payload, Refusal, Sender};
 use crate::settings::ServeSettings;
 use crate::tenant::Tenants;
 use crate::upstream::{Upstream, Upstreams};
@@ -203,6 +204,13 @@ impl Service {
                 "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
             );
         }
+        let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+        if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+            return refused(
+                StatusCode::NOT_IMPLEMENTED,
+                "the only transfer encoding is chunked: compress with content-encoding",
+            );
+        }
         if own::asks_for_upgrade(headers) {
             return Err(Box::new(own::no_upgrade()));
         }
@@ -249,10 +257,18 @@ impl Service {
                 .pass(parts, body, exchange, upstream, begun)
                 .await;
         }
-        let body = body::passed(body, self.settings.body_pause());
+        let (mut parts, mut payload) = (parts, Payload::Whole(Bytes::new()));
+        if !body.is_end_stream() {
+            if body.size_hint().exact().is_none() {
+                // Without it, the body of a GET would not be sent.
+                let chunked = HeaderValue::from_static("chunked");
+                parts.headers.insert(header::TRANSFER_ENCODING, chunked);
+            }
+            payload = Payload::Stream(body::passed(body, self.settings.body_pause()));
+        }
         self.passage
             .sender
-            .send(Request::from_parts(parts, body), upstream, None)
+            .send(parts, payload, upstream, None)
             .await
     }
 

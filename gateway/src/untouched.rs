@@ -50,7 +50,7 @@ impl Untouched {
                 return false;
             }
         }
-        let Some(is_untouched) = self.timed(prefix, async |row| row.is_begun().await).await else {
+        let Some(is_untouched) = self.timed(prefix, async |row| row.has(0).await).await else {
             return false;
         };
         let mut known = self.known();

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use futures_util::future::join;
 use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
 use offcut_decisions::{Decided, Decisions, Record, Records, digest_of_settings};
 
@@ -54,13 +55,27 @@ impl Memory {
     }
 
     /// Reads the records that others have written. Returns the number of those that decide nothing,
-    /// since they could not be understood.
+    /// since they could not be understood. If the newest known record is gone, the content to which
+    /// its hints lead is gone too: swept, moved or deleted. Then all is forgotten, and decided again.
     pub(super) async fn catch_up(&self, records: Option<&Records>) -> Result<usize, BackendError> {
         let Some(records) = records else {
             return Ok(0);
         };
-        let from = self.known().records;
-        let read = records.read(from).await?;
+        let mut from = self.known().records;
+        let newest = async {
+            match from.checked_sub(1) {
+                Some(newest) => records.has(newest).await,
+                None => Ok(true),
+            }
+        };
+        let (is_there, read) = join(newest, records.read(from)).await;
+        let read = if is_there? {
+            read?
+        } else {
+            from = 0;
+            *self.known() = Known::default();
+            records.read(0).await?
+        };
         let mut known = self.known();
         let mut unusable = 0;
         for (number, read) in (from..).zip(read) {

@@ -1,13 +1,14 @@
 //! Records that can't be written, can't be read, or are not ours.
 
 use offcut::OnStoreFailure;
-use offcut::backend::{Backend, ErrorKind, Key};
+use offcut::backend::{Backend, ErrorKind, Fs, Key};
 use offcut::format::Plain;
+use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason};
 use offcut_testkit::{Fault, Faulty};
 
 use super::{history, keys, new_process, reduce, small};
-use crate::common::memory;
+use crate::common::{content, memory, text};
 
 #[tokio::test]
 async fn without_records_nothing_new_is_done() {
@@ -91,4 +92,63 @@ async fn hostile_records_are_ignored_and_reported() {
         let (again, _) = reduce(&new_process(&store), &messages).await;
         assert_eq!(again, sent, "{hostile:.60}");
     }
+}
+
+/// What a process remembers is repeated only while its content is where the hints say.
+#[tokio::test]
+async fn what_was_swept_or_moved_is_not_repeated() {
+    type Harm = fn(&std::path::Path) -> std::io::Result<()>;
+    let harms: [Harm; 4] = [
+        |store| std::fs::remove_dir_all(store),
+        |store| std::fs::rename(store, store.with_extension("moved")),
+        |store| {
+            std::fs::rename(store, store.with_extension("moved"))?;
+            std::fs::create_dir(store)
+        },
+        |store| {
+            std::fs::remove_dir_all(store)?;
+            std::fs::write(store, "a file")
+        },
+    ];
+    for (number, harm) in harms.into_iter().enumerate() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("store");
+        let reduction = small(Fs::open(&path).unwrap()).build().unwrap();
+        let messages = history(6);
+        let (sent, _) = reduce(&reduction, &messages).await;
+        assert_ne!(sent, messages);
+        harm(&path).unwrap();
+        let (again, report) = reduce(&reduction, &messages).await;
+        let locations = report.decisions.iter().flat_map(|one| &one.locations);
+        for location in locations {
+            assert!(
+                std::fs::metadata(location.as_str()).is_ok(),
+                "{number}: {location}"
+            );
+        }
+        for (now, original) in again.iter().zip(&messages) {
+            if now == original {
+                continue;
+            }
+            let hint = Hint::parse(text(content(now)));
+            assert!(
+                hint.is_some_and(|hint| hint
+                    .location
+                    .is_some_and(|at| std::fs::metadata(at.as_str()).is_ok())),
+                "{number}: {now:?}"
+            );
+        }
+    }
+    // A sweep removes content and records alike; the same process stores both again.
+    let store = memory();
+    let reduction = small(store.clone()).build().unwrap();
+    let messages = history(6);
+    let (sent, _) = reduce(&reduction, &messages).await;
+    for key in keys(&store, "") {
+        store.remove(&Key::new(key).unwrap()).await.unwrap();
+    }
+    let (again, report) = reduce(&reduction, &messages).await;
+    assert_eq!(again, sent);
+    assert!(report.decisions.iter().any(|one| one.outcome.is_change()));
+    assert_ne!(keys(&store, ""), Vec::<String>::new());
 }

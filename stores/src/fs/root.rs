@@ -117,15 +117,24 @@ impl Root {
     }
 
     /// Fails if the directory's path now leads elsewhere, since new hints would be wrong.
-    #[cfg(unix)]
     pub(super) fn expect_in_place(&self) -> io::Result<()> {
+        if self.is_in_place()? {
+            Ok(())
+        } else {
+            Err(moved())
+        }
+    }
+
+    /// Returns false if the directory's path now leads elsewhere.
+    #[cfg(unix)]
+    fn is_in_place(&self) -> io::Result<bool> {
         use cap_std::fs::MetadataExt;
         use std::os::unix::fs::MetadataExt as _;
         let held = self.dir()?.dir_metadata()?;
         match std::fs::metadata(&self.path) {
-            Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => Ok(()),
-            Err(error) if !is_absent(&error) => Err(error),
-            _ => Err(moved()),
+            Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -136,8 +145,8 @@ impl Root {
         clippy::unused_self,
         reason = "on Unix it can fail"
     )]
-    pub(super) fn expect_in_place(&self) -> io::Result<()> {
-        Ok(())
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
     }
 
     /// Returns true after [`mark_tried`](Self::mark_tried).
@@ -176,6 +185,10 @@ impl Root {
             Err(error) if is_absent(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(error),
         };
+        // A directory that was moved away is still open, but its content is not where hints say.
+        if !self.is_in_place()? {
+            return Ok(Found::Nothing);
+        }
         // Check the type before opening: opening a pipe would block until someone writes to it.
         match dir.symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => {}

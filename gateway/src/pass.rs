@@ -195,7 +195,7 @@ impl Passage {
             .send(parts, Payload::Whole(original), upstream, group)
             .await;
         let Ok(reply) = again else {
-            // What the provider has said is worth more than that it says nothing now.
+            // The refusal says more than the silence now.
             return Ok(marked(refusal, outcome));
         };
         if reply.status().is_success()

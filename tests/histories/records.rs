@@ -94,7 +94,7 @@ async fn hostile_records_are_ignored_and_reported() {
     }
 }
 
-/// What a process remembers is repeated only while its content is where the hints say.
+/// Decisions that a process remembers are repeated only while their content is where hints say.
 #[tokio::test]
 async fn what_was_swept_or_moved_is_not_repeated() {
     type Harm = fn(&std::path::Path) -> std::io::Result<()>;

@@ -71,6 +71,12 @@ impl Home {
         self.0.join("served.jsonl")
     }
 
+    /// The folders that have held transcripts, one to a line, as JSON.
+    #[must_use]
+    pub fn transcripts(&self) -> PathBuf {
+        self.0.join("transcripts.jsonl")
+    }
+
     /// A folder with a file for each server that runs.
     #[must_use]
     pub fn servers(&self) -> PathBuf {

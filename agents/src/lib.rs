@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod doctor;
+pub mod endpoints;
 pub mod gain;
 pub mod hook;
 pub mod install;

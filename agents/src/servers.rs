@@ -22,6 +22,8 @@ pub struct Servers {
     pub path: PathBuf,
     /// Names of the servers with Offcut in front.
     pub wrapped: Vec<String>,
+    /// For each of these, the words that run Offcut.
+    pub(crate) fronts: Vec<Vec<String>>,
     /// Names of the servers over stdio that do not.
     pub bare: Vec<String>,
     /// Names of the servers that have a URL in place of a command, which stay as they are.
@@ -134,14 +136,20 @@ fn looked(place: &ServersFile, text: &str, is_changed: bool) -> Result<Servers, 
     let mut servers = Servers {
         path: place.path.clone(),
         wrapped: Vec::new(),
+        fronts: Vec::new(),
         bare: Vec::new(),
         remote: Vec::new(),
         is_changed,
     };
     for server in found {
         let list = match &server.command {
-            Some(command) if command.is_wrapped() => &mut servers.wrapped,
-            Some(_) => &mut servers.bare,
+            Some(command) => match command.front() {
+                Some(front) => {
+                    servers.fronts.push(front.to_vec());
+                    &mut servers.wrapped
+                }
+                None => &mut servers.bare,
+            },
             None => &mut servers.remote,
         };
         list.extend(server.path.last().cloned());

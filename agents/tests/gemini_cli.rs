@@ -44,60 +44,34 @@ impl User {
         })
     }
 
-    /// The file that the answer makes the client read in place of the result.
-    async fn answer(&self, event: &Value) -> Option<PathBuf> {
+    /// The text that takes the place of the result.
+    async fn answer(&self, event: &Value) -> Option<String> {
         let answer = self.0.answer(Agent::GeminiCli, event).await?;
-        let output = &answer["hookSpecificOutput"];
-        assert_eq!(output["hookEventName"], "AfterTool");
-        assert_eq!(output["tailToolCallRequest"]["name"], "read_file");
-        let file = &output["tailToolCallRequest"]["args"]["file_path"];
-        Some(file.as_str().unwrap().into())
+        assert_eq!(answer["decision"], "deny");
+        Some(answer["reason"].as_str().unwrap().to_owned())
     }
 }
 
-/// The content that the hint in `file` leads to.
-fn read_back(file: &Path) -> String {
-    support::read_back(&fs::read_to_string(file).unwrap())
-}
-
 #[tokio::test(flavor = "current_thread")]
-async fn a_result_is_replaced_by_that_of_a_second_call() {
+async fn a_result_is_replaced_in_its_place() {
     let long = lines(3_000);
     for content in [json!(long), json!({"text": long}), json!([{"text": long}])] {
         let user = User::new();
         let event = user.event("run_shell_command", json!({"command": "make"}), content);
-        let file = user.answer(&event).await.unwrap();
-        assert!(file.starts_with(user.project().join("offcut/previews")));
-        assert_eq!(read_back(&file), long);
+        let shown = user.answer(&event).await.unwrap();
+        assert_eq!(support::read_back(&shown), long);
         let stored = user.project().join("offcut/store/s1/trunc/085335796");
         assert_eq!(fs::read_to_string(stored).unwrap(), long);
     }
     let user = User::new();
     let parts = json!([{"text": "head"}, {"text": long}]);
     let event = user.event("mcp_db_query", json!({}), parts);
-    let file = user.answer(&event).await.unwrap();
-    assert_eq!(read_back(&file), format!("head\n{long}"));
+    let shown = user.answer(&event).await.unwrap();
+    assert_eq!(support::read_back(&shown), format!("head\n{long}"));
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn the_preview_goes_after_it_was_read() {
-    let user = User::new();
-    let event = user.event("run_shell_command", json!({}), json!(lines(3_000)));
-    let file = user.answer(&event).await.unwrap();
-    let shown = fs::read_to_string(&file).unwrap();
-    let mut second = user.event("read_file", json!({"file_path": file}), json!(shown));
-    second["original_request_name"] = "run_shell_command".into();
-    assert_eq!(user.answer(&second).await, None);
-    assert!(!file.exists());
-    let other = user.home().join("notes");
-    fs::write(&other, "mine").unwrap();
-    second["tool_input"] = json!({"file_path": other});
-    assert_eq!(user.answer(&second).await, None);
-    assert!(other.exists());
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn results_that_a_second_call_would_change_stay() {
+async fn results_that_a_denial_would_change_stay() {
     let user = User::new();
     let long = lines(3_000);
     let mut failed = user.event("mcp_db_query", json!({}), json!(long));
@@ -109,7 +83,6 @@ async fn results_that_a_second_call_would_change_stay() {
         user.event("mcp_db_query", json!({}), picture),
         user.event("mcp_db_query", json!({}), json!(null)),
         user.event("mcp_db_query", json!({}), json!("short")),
-        user.event("mcp_db_query", json!({}), json!("x".repeat(90_000))),
         skill,
     ];
     for event in cases {
@@ -118,7 +91,6 @@ async fn results_that_a_second_call_would_change_stay() {
     let mut before = user.event("mcp_db_query", json!({}), json!(long));
     before["hook_event_name"] = "BeforeTool".into();
     assert_eq!(user.answer(&before).await, None);
-    assert!(!user.project().join("offcut/previews").exists());
 }
 
 #[tokio::test(flavor = "current_thread")]

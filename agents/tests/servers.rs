@@ -237,7 +237,8 @@ fn hooks_and_servers_in_one_file_come_and_go_together() {
 #[test]
 fn doctor_names_the_servers_with_offcut_in_front() {
     let (agent, text, ..) = files().swap_remove(0);
-    let project = Project::with(agent, text);
+    let mut project = Project::with(agent, text);
+    project.installation.program = project.folder.path().join("offcut");
     let about_servers = || {
         let findings = doctor::examine(&project.installation);
         findings
@@ -247,6 +248,13 @@ fn doctor_names_the_servers_with_offcut_in_front() {
     };
     assert!(about_servers().is_empty());
     project.installation.wrap_servers().unwrap();
+    // The program in front of them is not there.
+    let found = about_servers();
+    assert!(
+        found[0].level == Level::Problem && found[0].text.ends_with(": a, b, c"),
+        "{found:?}"
+    );
+    fs::write(&project.installation.program, "").unwrap();
     let found = about_servers();
     assert!(
         found[0].level == Level::Works && found[0].text.ends_with(": a, b, c"),

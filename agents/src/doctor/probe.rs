@@ -100,11 +100,7 @@ impl Probe {
             Agent::ClaudeCode => {
                 text("/hookSpecificOutput/updatedToolOutput/stdout").map(str::to_owned)
             }
-            Agent::Codex => text("/reason").map(str::to_owned),
-            Agent::GeminiCli => {
-                let file = text("/hookSpecificOutput/tailToolCallRequest/args/file_path")?;
-                std::fs::read_to_string(file).ok()
-            }
+            Agent::Codex | Agent::GeminiCli => text("/reason").map(str::to_owned),
             _ => text("/output").map(str::to_owned),
         }
     }

@@ -1,13 +1,10 @@
 //! Events of Gemini CLI.
 //!
-//! The client lets a hook replace a result in two ways: by denying it, which the model is told as an
-//! error, or by the result of a second call. So the preview is written to a file, and the second call
-//! reads it. Both that file and the store lie in the project's temporary folder, which the client lets
-//! its tools read, but does not search by default.
+//! The client lets a hook replace a result in two ways: by the result of a second call, which changes
+//! the order of parallel results, or by denying it, which keeps the order. The store lies in the
+//! project's temporary folder, which the client lets its tools read, but does not search by default.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use offcut::{ToolCall, ToolReduction};
 use serde::Deserialize;
@@ -22,10 +19,6 @@ use crate::journal::Entry;
 
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";
-/// Its reader cuts lines that have more UTF-16 units.
-const LONGEST_LINE: usize = 2_000;
-/// Its reader cuts files that have more lines.
-const MOST_LINES: usize = 2_000;
 /// The tool that loads instructions, which must stay whole.
 const SKILL: &str = "activate_skill";
 
@@ -46,9 +39,6 @@ struct Event {
     tool_input: Value,
     #[serde(default)]
     tool_response: Value,
-    /// The tool whose result is replaced by this one.
-    #[serde(default)]
-    original_request_name: Option<String>,
 }
 
 /// The directory for the results of an event's project.
@@ -63,15 +53,7 @@ pub(super) async fn answer(
     surroundings: &Surroundings,
 ) -> Result<Answer, HookError> {
     let event: Event = parse(event)?;
-    let Some(folder) = folder(&event, surroundings) else {
-        return Ok(Answer::default());
-    };
-    let previews = folder.join("previews");
-    if event.hook_event_name != "AfterTool" {
-        return Ok(Answer::default());
-    }
-    if event.original_request_name.is_some() {
-        forget(&event, &previews);
+    if event.hook_event_name != "AfterTool" || folder(&event, surroundings).is_none() {
         return Ok(Answer::default());
     }
     let Some(text) = text(&event.tool_response["llmContent"]) else {
@@ -84,7 +66,7 @@ pub(super) async fn answer(
     if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
         return Ok(Answer::of(None, entry.read()));
     }
-    // A failed result would lose its mark by the second call.
+    // A failed result would say only what the denial says.
     let is_failed = !event.tool_response["error"].is_null();
     if is_failed || event.tool_name == SKILL || surroundings.is_own_hint(&text) {
         return Ok(Answer::of(None, entry));
@@ -92,18 +74,10 @@ pub(super) async fn answer(
     let session = reduction.session(&event.session_id);
     let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
     let shorter = shorten(&session, &call, text).await?;
-    let Some(shorter) = shorter.filter(|shorter| is_read_whole(shorter)) else {
+    let Some(shorter) = shorter else {
         return Ok(Answer::of(None, entry));
     };
-    let file = previews.join(format!("{}-{}", call.id, std::process::id()));
-    write(&file, &shorter)
-        .map_err(|error| HookError::because("a preview could not be written", error))?;
-    let Some(path) = file.to_str() else {
-        return Ok(Answer::of(None, entry));
-    };
-    let reading = json!({"name": "read_file", "args": {"file_path": path}});
-    let answer = json!({"hookEventName": "AfterTool", "tailToolCallRequest": reading});
-    let output = json!({"hookSpecificOutput": answer}).to_string();
+    let output = json!({"decision": "deny", "reason": shorter}).to_string();
     Ok(Answer::of(Some(output), entry.shortened(shorter.len())))
 }
 
@@ -146,29 +120,4 @@ fn text(content: &Value) -> Option<String> {
         }
         part => of_part(part),
     }
-}
-
-/// Returns true if the client's reader shows `text` whole.
-fn is_read_whole(text: &str) -> bool {
-    let is_short = |line: &str| line.encode_utf16().count() <= LONGEST_LINE;
-    text.split('\n').all(is_short) && text.split('\n').count() <= MOST_LINES
-}
-
-/// Removes the preview that this second call has read.
-fn forget(event: &Event, previews: &Path) {
-    let read = event.tool_input.get("file_path").and_then(Value::as_str);
-    let Some(read) = read.map(Path::new) else {
-        return;
-    };
-    if read.parent() == Some(previews) {
-        // A preview that stays does no harm.
-        _ = fs::remove_file(read);
-    }
-}
-
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    File::create_new(file)?.write_all(text.as_bytes())
 }

@@ -39,7 +39,7 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
     let mut all = Vec::new();
     let mut edits = Vec::new();
     for server in servers {
-        let Some(command) = server.command.as_ref().filter(|one| !one.is_wrapped()) else {
+        let Some(command) = server.command.as_ref().filter(|one| one.front().is_none()) else {
             continue;
         };
         let (first, second) = edits_of(text, command, front);

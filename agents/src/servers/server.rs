@@ -30,16 +30,16 @@ pub(super) enum Args {
 }
 
 impl Command {
-    /// Returns true if it runs Offcut in front of a server.
-    pub(super) fn is_wrapped(&self) -> bool {
-        let words = match &self.words[..] {
-            [env, home, rest @ ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => rest,
-            words => words,
+    /// The words that run Offcut, if it is in front of the server.
+    pub(super) fn front(&self) -> Option<&[String]> {
+        let at = match &self.words[..] {
+            [env, home, ..] if env == "env" && home.starts_with("OFFCUT_HOME=") => 2,
+            _ => 0,
         };
-        let [program, mcp, ..] = words else {
-            return false;
+        let [program, mcp, ..] = self.words.get(at..)? else {
+            return None;
         };
         let name = program.rsplit('/').next().unwrap_or_default();
-        name.starts_with("offcut") && mcp == "mcp"
+        (name.starts_with("offcut") && mcp == "mcp").then(|| &self.words[..=at])
     }
 }

@@ -9,7 +9,7 @@ use offcut::ToolReduction;
 use offcut::backend::StoreUrl;
 use offcut_agents::hook::{self, Answer, Surroundings};
 use offcut_agents::layout::{self, Home};
-use offcut_agents::{Agent, journal, log};
+use offcut_agents::{Agent, journal, log, transcripts};
 use tokio::runtime::Runtime;
 
 use super::tidy;
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
             .and_then(|()| stdout.flush());
         written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))?;
         let noted = home.as_ref().map_or(Ok(()), |home| {
+            transcripts::remember(home, &answer.entries)?;
             journal::append(&home.journal(), &answer.entries)
         });
         noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")))

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use offcut_agents::Agent;
 use offcut_agents::doctor::{self, Level};
 use offcut_agents::install::{Changed, InstallError, Installation, Outcome, Scope};
 use offcut_agents::layout::Home;
@@ -60,6 +61,11 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
     let mut arguments = installation.agent.to_string();
     if let Some(project) = &args.project {
         arguments += &format!(" --project {}", project.display());
+    }
+    if installation.agent == Agent::Codex {
+        output::write(
+            "Start codex, enter `/hooks`, read Offcut's hook and trust it: until then it is skipped.\n",
+        )?;
     }
     output::write(&format!(
         "New sessions use it. `offcut doctor {arguments}` tries it; `offcut uninstall {arguments}` takes it out.\n"
@@ -243,9 +249,7 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
     })?;
     let program = match &args.program {
         Some(program) => absolute(program)?,
-        None => std::env::current_exe().map_err(|error| {
-            Failure::new(format!("this program's own path is unknown: {error}"))
-        })?,
+        None => own_path()?,
     };
     let scope = args.project.clone().map_or(Scope::User, Scope::Project);
     Ok(Installation {
@@ -255,6 +259,30 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
         program,
         shell_lines: false,
     })
+}
+
+/// The path by which this program is called: a link to it stays right when an update moves the
+/// program itself, as package managers do.
+fn own_path() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("this program's own path is unknown: {error}")))?;
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let name = called
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or(own.as_os_str());
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    let as_called = called
+        .iter()
+        .filter(|called| called.components().count() > 1);
+    let resolved = own.canonicalize().ok();
+    let leads_here = |path: &PathBuf| resolved.is_some() && path.canonicalize().ok() == resolved;
+    let named = on_path
+        .filter(|path| path.is_absolute())
+        .chain(as_called.cloned());
+    let named = named.filter_map(|path| std::path::absolute(path).ok());
+    Ok(named.into_iter().find(leads_here).unwrap_or(own))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -1,5 +1,6 @@
 //! `offcut wrap`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -8,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use offcut_agents::Agent;
+use offcut_agents::endpoints::endpoints;
 use offcut_gateway::Gateway;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::tidy;
@@ -53,10 +55,20 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         .as_ref()
         .and_then(|url| url.directory());
     let store = store.and_then(|path| std::path::absolute(path).ok());
-    let (upstream, variable) = upstream_of(agent)?;
-    if let Some(url) = std::env::var(variable).ok().filter(|url| !url.is_empty()) {
-        let url = without_version(&url).to_owned();
-        serve.upstreams.insert(upstream.to_owned(), url);
+    let own_text: Vec<_> = own
+        .iter()
+        .map(|one| one.to_string_lossy().into_owned())
+        .collect();
+    let folder = std::env::current_dir()
+        .map_err(|error| Failure::new(format!("the current directory is unknown: {error}")))?;
+    let endpoints = endpoints(agent, &folder, &own_text).map_err(|problem| {
+        Failure::usage(problem, "nothing was started, and no key went anywhere")
+    })?;
+    let mut versions = BTreeMap::new();
+    for (name, url) in endpoints {
+        let (base, version) = split_version(&url);
+        serve.upstreams.insert(name.to_owned(), base.to_owned());
+        versions.insert(name, version.to_owned());
     }
     let prices = Prices::open(&args.prices)?;
     let journal = Journal::start();
@@ -77,7 +89,12 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
             tracing::error!(error = chain(&error), "the server ended");
         }
     });
-    let lead = lead(agent, &format!("http://{address}"), store.as_deref());
+    let lead = lead(
+        agent,
+        &format!("http://{address}"),
+        store.as_deref(),
+        &versions,
+    );
     let _extension = match &lead.extension {
         Some((path, text)) => Some(Extension::write(path, text)?),
         None => None,
@@ -119,47 +136,65 @@ impl Drop for Extension<'_> {
     }
 }
 
-/// The upstream of an agent, and the variable that names another address for it.
-fn upstream_of(agent: Agent) -> Result<(&'static str, &'static str), Failure> {
-    match agent {
-        Agent::ClaudeCode | Agent::OpenCode | Agent::Pi => Ok(("anthropic", "ANTHROPIC_BASE_URL")),
-        Agent::Codex => Ok(("openai", "OPENAI_BASE_URL")),
-        Agent::GeminiCli => Ok(("gemini", "GOOGLE_GEMINI_BASE_URL")),
-        _ => Err(Failure::usage(
-            format!("{agent} takes its base URL only from its own settings"),
-            format!(
-                "run `offcut serve` and set it there, or use the agent's hooks: offcut install {agent}"
-            ),
-        )),
+/// The value `name` of an object, which takes the place of anything else.
+fn below<'v>(value: &'v mut Value, name: &str) -> &'v mut Value {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    &mut value[name]
+}
+
+/// A base URL, and the version of the interface at its end, with its slash, if it has one.
+fn split_version(url: &str) -> (&str, &str) {
+    let url = url.trim_end_matches('/');
+    let last = url.rfind('/').unwrap_or(url.len());
+    let is_version = url[last..].strip_prefix("/v").is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_ascii_digit())
+            && rest.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    if is_version {
+        url.split_at(last)
+    } else {
+        (url, "")
     }
 }
 
-/// A base URL without the version at its end, which many write there and all paths of requests begin with.
-fn without_version(url: &str) -> &str {
-    let url = url.trim_end_matches('/');
-    url.strip_suffix("/v1").unwrap_or(url)
-}
-
-/// Leads an agent to the server at `url`, and lets it read the store in the directory `store`.
-fn lead(agent: Agent, url: &str, store: Option<&Path>) -> Lead {
+/// Leads an agent to the server at `url`, and lets it read the store in the directory `store`. The
+/// versions are those at the ends of the base URLs that the user has set.
+fn lead(
+    agent: Agent,
+    url: &str,
+    store: Option<&Path>,
+    versions: &BTreeMap<&'static str, String>,
+) -> Lead {
     let mut lead = Lead::default();
+    // A client that appends `/responses` to its base URL needs the version there, as the user has it.
+    let base = |name: &str, version: &str| {
+        let version = versions.get(name).map_or(version, String::as_str);
+        format!("{url}/{name}{version}")
+    };
     match agent {
         Agent::ClaudeCode => {
             lead.program = "claude";
+            let base = format!("{url}/anthropic");
             lead.variables
-                .push(("ANTHROPIC_BASE_URL", format!("{url}/anthropic").into()));
-            if std::env::var_os("ENABLE_TOOL_SEARCH").is_none() {
+                .push(("ANTHROPIC_BASE_URL", base.clone().into()));
+            if !versions.contains_key("anthropic")
+                && std::env::var_os("ENABLE_TOOL_SEARCH").is_none()
+            {
                 // With another base URL, some versions leave out tools that are loaded when needed.
                 lead.variables.push(("ENABLE_TOOL_SEARCH", "true".into()));
             }
+            // Settings win over the environment, and these win over the user's.
+            let mut settings = json!({"env": {"ANTHROPIC_BASE_URL": base}});
             if let Some(store) = store.and_then(Path::to_str) {
-                let settings = json!({"permissions": {"allow": [format!("Read(/{store}/**)")]}});
-                lead.arguments = vec!["--settings".into(), settings.to_string().into()];
+                settings["permissions"] = json!({"allow": [format!("Read(/{store}/**)")]});
             }
+            lead.arguments = vec!["--settings".into(), settings.to_string().into()];
         }
         Agent::Codex => {
             lead.program = "codex";
-            let setting = format!("openai_base_url={}", json!(format!("{url}/openai/v1")));
+            let setting = format!("openai_base_url={}", json!(base("openai", "/v1")));
             lead.arguments = vec!["-c".into(), setting.into()];
         }
         Agent::GeminiCli => {
@@ -174,15 +209,21 @@ fn lead(agent: Agent, url: &str, store: Option<&Path>) -> Lead {
         }
         Agent::OpenCode => {
             lead.program = "opencode";
-            let base = |rest: &str| json!({"options": {"baseURL": format!("{url}/{rest}")}});
-            let mut settings = json!({"provider": {
-                "anthropic": base("anthropic/v1"),
-                "openai": base("openai/v1"),
-                "google": base("gemini/v1beta"),
-            }});
+            let ours = json!({
+                "anthropic": base("anthropic", "/v1"),
+                "openai": base("openai", "/v1"),
+                "google": base("gemini", "/v1beta"),
+            });
+            // The user's own content of this variable would be lost.
+            let own = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
+            let mut settings: Value = serde_json::from_str(&own).unwrap_or_default();
+            for name in ["anthropic", "openai", "google"] {
+                let provider = below(below(&mut settings, "provider"), name);
+                *below(below(provider, "options"), "baseURL") = json!(ours[name]);
+            }
             if let Some(store) = store.and_then(Path::to_str) {
-                settings["permission"] =
-                    json!({"external_directory": {format!("{store}/**"): "allow"}});
+                let allowed = below(below(&mut settings, "permission"), "external_directory");
+                *below(allowed, &format!("{store}/**")) = json!("allow");
             }
             // Merged over the user's own settings.
             lead.variables
@@ -192,8 +233,8 @@ fn lead(agent: Agent, url: &str, store: Option<&Path>) -> Lead {
             lead.program = "pi";
             let bases = json!({
                 "anthropic": format!("{url}/anthropic"),
-                "openai": format!("{url}/openai/v1"),
-                "google": format!("{url}/gemini/v1beta"),
+                "openai": base("openai", "/v1"),
+                "google": base("gemini", "/v1beta"),
             });
             let text = format!(
                 "export default (pi) => {{\n  for (const [name, baseUrl] of Object.entries({bases}))\n    pi.registerProvider(name, {{ baseUrl }});\n}};\n"
@@ -221,6 +262,7 @@ mod tests {
                 agent,
                 "http://127.0.0.1:9",
                 Some(Path::new("/home/me/store")),
+                &BTreeMap::new(),
             )
         };
         let claude = lead(Agent::ClaudeCode);
@@ -231,7 +273,9 @@ mod tests {
         );
         assert_eq!(
             claude.arguments[1],
-            OsStr::new(r#"{"permissions":{"allow":["Read(//home/me/store/**)"]}}"#)
+            OsStr::new(
+                r#"{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:9/anthropic"},"permissions":{"allow":["Read(//home/me/store/**)"]}}"#
+            )
         );
         let codex = lead(Agent::Codex);
         assert_eq!(
@@ -251,12 +295,30 @@ mod tests {
         let (path, text) = pi.extension.unwrap();
         assert_eq!(pi.arguments[1], path);
         assert!(text.contains(r#""google":"http://127.0.0.1:9/gemini/v1beta""#));
-        for url in [
-            "http://lab:4000",
-            "http://lab:4000/v1",
-            "http://lab:4000/v1/",
+        for (url, expected) in [
+            ("http://lab:4000", ("http://lab:4000", "")),
+            ("http://lab:4000/v1/", ("http://lab:4000", "/v1")),
+            ("https://lab/x/v1beta", ("https://lab/x", "/v1beta")),
+            ("https://lab/vault", ("https://lab/vault", "")),
         ] {
-            assert_eq!(without_version(url), "http://lab:4000");
+            assert_eq!(split_version(url), expected);
         }
+    }
+
+    #[test]
+    fn an_endpoint_of_the_users_own_keeps_its_version_and_its_tools() {
+        let versions = BTreeMap::from([("openai", String::new()), ("anthropic", String::new())]);
+        let lead = |agent| lead(agent, "http://127.0.0.1:9", None, &versions);
+        assert_eq!(
+            lead(Agent::Codex).arguments[1],
+            OsStr::new(r#"openai_base_url="http://127.0.0.1:9/openai""#)
+        );
+        let claude = lead(Agent::ClaudeCode);
+        assert!(
+            claude
+                .variables
+                .iter()
+                .all(|(name, _)| *name != "ENABLE_TOOL_SEARCH")
+        );
     }
 }

@@ -240,7 +240,7 @@ const LEFT: [&str; 5] = [
     // More often than a pipe is waited for.
     "sh -c 'echo $$ > PID; i=0; while [ $i -lt 40 ]; do echo tick; sleep 0.05; i=$((i+1)); done; echo > DONE; exec sleep 9' &",
     // More than a pipe holds, without a pause.
-    "sh -c 'echo $$ > PID; seq 1 900000; echo > DONE; exec sleep 9' &",
+    "sh -c 'echo $$ > PID; seq 1 900000 >&2; echo > DONE; exec sleep 9' &",
     "setsid sh -c 'echo $$ > PID; sleep 0.8; echo late >&2; echo > DONE; exec sleep 9' &",
     "nohup sh -c 'echo $$ > PID; sleep 0.8; echo late; echo > DONE; exec sleep 9' & sleep 9 & sleep 9 >&2 &",
 ];

@@ -339,7 +339,7 @@ impl Output {
 
 async fn reached<T: PartialEq>(seen: &mut watch::Receiver<T>, value: T) {
     if seen.wait_for(|now| *now == value).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -440,6 +440,10 @@ fn scripts_without_a_first_line_run() {
             "{name}"
         );
     }
+    // So does a server.
+    let mut server = command(&["mcp", "--", text(&script)]);
+    server.env("OFFCUT_HOME", home.path()).stdin(Stdio::null());
+    assert_eq!(server.status().unwrap().code(), Some(4));
     // Also if it runs without offcut.
     let ran = output_of(&home, &["--config", "nonexistent.toml", text(&script), "b"]);
     assert_eq!((ran.stdout, ran.status.code()), (b"b\n".to_vec(), Some(4)));

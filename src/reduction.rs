@@ -80,6 +80,15 @@ impl ToolReduction {
         Self::over(self.session.below(id))
     }
 
+    /// Returns the same reduction with previews of new results of at most `bytes` bytes, for results that
+    /// would take little room without it.
+    #[must_use]
+    pub fn with_previews_of_at_most(&self, bytes: usize) -> Self {
+        let mut session = self.session.clone();
+        session.longest_preview = bytes;
+        Self::over(session)
+    }
+
     /// Truncates `output` for the model. A result over the limit, or with a text over
     /// `preview_above`, is stored and replaced by a preview and a hint that says where it is. Any
     /// other result is returned whole.

@@ -34,6 +34,8 @@ pub(crate) struct Session {
     roots: Roots,
     meter: Meter,
     prepared: Prepared,
+    /// Maximum length in bytes of previews of new results, whatever the configuration.
+    pub(crate) longest_preview: usize,
 }
 
 /// State shared by all sessions.
@@ -66,6 +68,7 @@ impl Session {
             roots,
             meter,
             prepared: Prepared::default(),
+            longest_preview: usize::MAX,
         }
     }
 
@@ -85,6 +88,7 @@ impl Session {
             roots,
             meter: self.meter.sibling(),
             prepared: Prepared::default(),
+            longest_preview: self.longest_preview,
         }
     }
 

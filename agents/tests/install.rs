@@ -295,6 +295,85 @@ fn links_stay_links_and_modes_stay() {
 
 #[cfg(unix)]
 #[test]
+fn what_a_new_file_would_not_have_stays() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let user = User::with("{\"a\": 1}");
+    let other = user.folder.path().join("dotfile");
+    fs::hard_link(user.settings(), &other).unwrap();
+    user.install().unwrap();
+    assert_eq!(user.text(), fs::read_to_string(&other).unwrap());
+    assert!(user.text().contains("/opt/offcut"));
+    user.uninstall().unwrap();
+    assert_eq!(fs::read_to_string(&other).unwrap(), "{\"a\": 1}");
+
+    fs::remove_file(&other).unwrap();
+    fs::set_permissions(user.settings(), fs::Permissions::from_mode(0o600)).unwrap();
+    // Only root may give a file away.
+    if chown(user.settings(), Some(1_000), None).is_ok() {
+        user.install().unwrap();
+        let found = fs::metadata(user.settings()).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o777), (1_000, 0o600));
+        user.uninstall().unwrap();
+        assert_eq!(user.text(), "{\"a\": 1}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn access_lists_and_attributes_stay() {
+    let user = User::with("{}");
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(user.settings(), "user.note", b"mine", flags).is_err() {
+        // This file system has none.
+        return;
+    }
+    user.install().unwrap();
+    let mut value = [0; 4];
+    let length = rustix::fs::getxattr(user.settings(), "user.note", &mut value[..]);
+    assert_eq!((length, &value), (Ok(4), b"mine"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_not_regular_is_refused() {
+    let user = User::with("{}");
+    fs::remove_file(user.settings()).unwrap();
+    let refused = || {
+        let error = user.install().unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+        let error = user.uninstall().unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    };
+    let made = std::process::Command::new("mkfifo")
+        .arg(user.settings())
+        .status();
+    assert!(made.unwrap().success());
+    refused();
+    fs::remove_file(user.settings()).unwrap();
+    for device in ["/dev/zero", "/dev/null"] {
+        std::os::unix::fs::symlink(device, user.settings()).unwrap();
+        refused();
+        fs::remove_file(user.settings()).unwrap();
+    }
+    fs::create_dir(user.settings()).unwrap();
+    refused();
+}
+
+#[test]
+fn what_a_killed_installation_has_left_is_removed() {
+    let user = User::with("{}");
+    let folder = user.settings().parent().unwrap().to_owned();
+    let (old, new) = (folder.join(".offcut-old"), folder.join(".offcut-new"));
+    fs::write(&new, "of another that runs now").unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    let abandoned = fs::File::create(&old).unwrap();
+    abandoned.set_modified(long_ago).unwrap();
+    user.install().unwrap();
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}
+
+#[cfg(unix)]
+#[test]
 fn a_read_only_file_stays_unchanged() {
     use std::os::unix::fs::PermissionsExt;
     let user = User::with("{\"a\": 1}");

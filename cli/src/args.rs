@@ -66,6 +66,10 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(hide = true)]
     Line(Line),
+    /// Read stdin to its end, and keep nothing. `run` leaves this command behind.
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Drain,
     /// Put Offcut around a coding agent's tools by changing the agent's settings.
     ///
     /// Adds a hook, and the right to read the store. Comments and other hooks stay; a second time,
@@ -134,8 +138,8 @@ pub(crate) enum Command {
 
 /// Run a command and show its output as a model should see it.
 ///
-/// Long output is stored whole and shown as a hint and a preview; short output comes through byte
-/// for byte. Stdin, signals and the exit code are the command's own. If stdout and stderr are one
+/// The beginning comes through as it is written. Long output is stored whole; once the command has ended, a
+/// preview of the rest and a hint follow. Stdin, signals and the exit code are the command's own. If stdout and stderr are one
 /// pipe, their lines stay in order; otherwise each is shown on its own. If something is wrong with
 /// the settings or the store, the output is shown unchanged.
 ///

@@ -1,27 +1,29 @@
 //! A command that this program runs: its output, its signals and its end.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 use crate::ignored::Ignored;
 
 /// Number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
-/// Time without output after which a pipe is left alone once the command itself has ended. A
-/// process in the background may hold it forever.
-const QUIET: Duration = Duration::from_millis(500);
+/// Time after the command's end for which its pipes are read. A process in the background may hold them
+/// forever.
+const AFTER_END: Duration = Duration::from_millis(500);
 /// Number of bytes that are read at most once the command has ended: more than a pipe holds, so
 /// they include all of the command's own.
 const MAX_AFTER_END: usize = 1 << 20;
@@ -42,7 +44,17 @@ const PASSED_ON: [(SignalKind, Signal); 4] = [
 pub(crate) struct Child {
     process: tokio::process::Child,
     signals: mpsc::UnboundedReceiver<Signal>,
-    has_ended: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
+}
+
+/// The time in the life of a command, for those who read its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// It has ended, and others may still write.
+    Ended,
+    /// Whatever else comes is not waited for.
+    Over,
 }
 
 /// The output of a running command.
@@ -54,31 +66,40 @@ pub(crate) struct Outputs {
     pub(crate) stderr: Option<Output>,
 }
 
+/// The end of a command.
+#[derive(Debug)]
+pub(crate) struct Ended<T> {
+    /// Its exit code: 128 and the signal's number if a signal ended it.
+    pub(crate) code: u8,
+    /// False if it runs on although it was asked to end.
+    pub(crate) has_ended: bool,
+    /// The outcome of what was done with its output; `None` if that took too long after a signal.
+    pub(crate) done: Option<T>,
+}
+
 impl Child {
-    /// Starts `command` with this program's stdin. It gets one pipe for both streams if this
+    /// Starts a command with this program's stdin. It gets one pipe for both streams if this
     /// program's stdout and stderr are one file, so that they stay in order.
-    pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Outputs)> {
+    pub(crate) fn spawn(words: &[OsString]) -> io::Result<(Self, Outputs)> {
         // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
-        let (has_ended, ended) = watch::channel(false);
-        let (reader, writer) = io::pipe()?;
-        let stdout = Output::new(Receiver::from_owned_fd(reader.into())?, ended.clone());
-        let stderr = if is_merged()? {
-            command.stderr(writer.try_clone()?);
-            None
+        let (phase, seen) = watch::channel(Phase::Running);
+        let (reader, out) = io::pipe()?;
+        let stdout = Output::new(reader, io::stdout(), seen.clone())?;
+        let (stderr, err) = if is_merged()? {
+            (None, out.try_clone()?)
         } else {
-            let (reader, writer) = io::pipe()?;
-            command.stderr(writer);
-            let pipe = Receiver::from_owned_fd(reader.into())?;
-            Some(Output::new(pipe, ended))
+            let (reader, err) = io::pipe()?;
+            (Some(Output::new(reader, io::stderr(), seen)?), err)
         };
-        command.stdout(writer);
-        // The command's ends of the pipes are closed here with `command`.
-        let process = tokio::process::Command::from(command).spawn()?;
+        let process = start(words, |mut command| {
+            command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+            Ok(command.into())
+        })?;
         let child = Self {
             process,
             signals,
-            has_ended,
+            phase,
         };
         Ok((child, Outputs { stdout, stderr }))
     }
@@ -89,31 +110,128 @@ impl Child {
         Ok(Self {
             process: tokio::process::Command::from(command).spawn()?,
             signals,
-            has_ended: watch::channel(false).0,
+            phase: watch::channel(Phase::Running).0,
         })
     }
 
-    /// Passes signals on until the command has ended. Returns its exit code: 128 and the signal's
-    /// number if a signal ended it.
-    pub(crate) async fn wait(mut self) -> io::Result<u8> {
-        let mut ended_by = None;
-        let code = loop {
+    /// Passes signals on until the command has ended, and waits until `done` is, which reads its output. A
+    /// signal after the command's end, and one that asks the command to end, is an end for `done` too.
+    pub(crate) async fn wait_for<T>(
+        mut self,
+        done: impl Future<Output = T>,
+    ) -> io::Result<Ended<T>> {
+        tokio::pin!(done);
+        let (mut code, mut has_ended, mut result) = (None, true, None);
+        // The next end: of waiting for the command, for its output, or for whoever reads that.
+        let mut until: Option<Instant> = None;
+        let mut asked_by = None;
+        while code.is_none() || result.is_none() {
             tokio::select! {
-                status = self.process.wait() => break exit_code(status?),
+                status = self.process.wait(), if code.is_none() => {
+                    code = Some(exit_code(status?));
+                    let (phase, time) = match asked_by {
+                        None => (Phase::Ended, AFTER_END),
+                        Some(_) => (Phase::Over, GRACE),
+                    };
+                    until = Some(Instant::now() + time);
+                    self.phase.send_replace(phase);
+                }
+                finished = &mut done, if result.is_none() => result = Some(finished),
                 Some(signal) = self.signals.recv() => {
-                    pass_on(&self.process, signal);
-                    if signal == Signal::TERM || signal == Signal::HUP {
-                        ended_by.get_or_insert(signal);
+                    if code.is_none() {
+                        pass_on(&self.process, signal);
+                    }
+                    let asks = signal == Signal::TERM || signal == Signal::HUP || code.is_some();
+                    if asks && asked_by.is_none() {
+                        asked_by = Some(signal);
+                        until = Some(Instant::now() + GRACE);
+                        if code.is_some() {
+                            self.phase.send_replace(Phase::Over);
+                        }
                     }
                 }
-                () = tokio::time::sleep(GRACE), if ended_by.is_some() => {
-                    break 128 + ended_by.map_or(0, signal_number);
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                    match asked_by {
+                        // Others hold the pipes.
+                        None => until = None,
+                        Some(signal) if code.is_none() => {
+                            (code, has_ended) = (Some(128 + signal_number(signal)), false);
+                            until = Some(Instant::now() + GRACE);
+                        }
+                        // Nobody takes the output.
+                        Some(_) => break,
+                    }
+                    self.phase.send_replace(Phase::Over);
                 }
             }
-        };
-        self.has_ended.send_replace(true);
-        Ok(code)
+        }
+        Ok(Ended {
+            code: code.unwrap_or(u8::MAX),
+            has_ended,
+            done: result,
+        })
     }
+}
+
+/// Starts a command that `set_up` prepares: by `/bin/sh` if it is a script without `#!`, as `execvp` does.
+pub(crate) fn start(
+    words: &[OsString],
+    set_up: impl Fn(Command) -> io::Result<tokio::process::Command>,
+) -> io::Result<tokio::process::Child> {
+    match set_up(command(words))?.spawn() {
+        Err(error) if is_script(&error) => set_up(by_shell(words))?.spawn(),
+        started => started,
+    }
+}
+
+/// The command that `words` are.
+fn command(words: &[OsString]) -> Command {
+    let mut command = Command::new(
+        words
+            .first()
+            .map_or_else(Default::default, OsString::as_os_str),
+    );
+    command.args(words.iter().skip(1));
+    command
+}
+
+/// The same as a command of a shell, which finds scripts on the `PATH` and runs those without `#!`.
+fn by_shell(words: &[OsString]) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", r#"exec "$0" "$@""#]).args(words);
+    shell
+}
+
+fn is_script(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
+}
+
+/// Replaces this program with a command, which then runs as if this program were not there. Returns
+/// only if that fails.
+pub(crate) fn replace_with(words: &[OsString]) -> io::Error {
+    match command(words).exec() {
+        error if is_script(&error) => by_shell(words).exec(),
+        error => error,
+    }
+}
+
+/// Fails if not as many files can be opened as following a command takes. Some libraries panic then.
+pub(crate) fn expect_room() -> io::Result<()> {
+    const FILES: usize = 20;
+    let stdin = io::stdin();
+    let room: io::Result<Vec<_>> = (0..FILES)
+        .map(|_| stdin.as_fd().try_clone_to_owned())
+        .collect();
+    room.map(drop)
+}
+
+/// Returns true if the system has too little of something to start another process, which says nothing
+/// about the command.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    let code = error.raw_os_error();
+    shortages.iter().any(|one| Some(one.raw_os_error()) == code)
 }
 
 /// Passes a signal on to a process, unless its terminal has sent it the same.
@@ -148,54 +266,102 @@ pub(crate) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 /// One stream of a command's output.
 #[derive(Debug)]
 pub(crate) struct Output {
-    pipe: Receiver,
+    /// `None` once nothing more comes or is wanted.
+    pipe: Option<Receiver>,
     buffer: BytesMut,
-    /// Tells when the command has ended.
-    ended: watch::Receiver<bool>,
+    /// True once nobody reads the stream of this program on which it is shown.
+    is_unread: watch::Receiver<bool>,
+    phase: watch::Receiver<Phase>,
     after_end: usize,
 }
 
 impl Output {
-    fn new(pipe: Receiver, ended: watch::Receiver<bool>) -> Self {
-        Self {
-            pipe,
+    fn new(
+        pipe: io::PipeReader,
+        shown_on: impl AsFd + Send + 'static,
+        phase: watch::Receiver<Phase>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            pipe: Some(Receiver::from_owned_fd(pipe.into())?),
             buffer: BytesMut::new(),
-            ended,
+            is_unread: watch_reader(shown_on),
+            phase,
             after_end: 0,
-        }
+        })
     }
 
     /// Reads the next bytes; empty at the end. If another process holds the pipe, the end is
-    /// reported soon after the command has ended.
+    /// reported soon after the command has ended. If nobody reads what is shown any more, the pipe is
+    /// [closed](Self::close).
     pub(crate) async fn read(&mut self) -> io::Result<Bytes> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(Bytes::new());
+        };
         if self.after_end > MAX_AFTER_END {
             return Ok(Bytes::new());
         }
         self.buffer.reserve(CHUNK);
-        let quiet = async {
-            // An error means that the command is no longer waited for.
-            _ = self.ended.wait_for(|ended| *ended).await;
-            tokio::time::sleep(QUIET).await;
-        };
-        tokio::select! {
+        let read = tokio::select! {
             biased;
-            read = self.pipe.read_buf(&mut self.buffer) => {
-                read?;
-                let read = self.buffer.split().freeze();
-                if *self.ended.borrow() {
-                    self.after_end += read.len();
-                }
-                Ok(read)
-            }
-            () = quiet => Ok(Bytes::new()),
+            () = reached(&mut self.is_unread, true) => Some(0),
+            read = pipe.read_buf(&mut self.buffer) => Some(read?),
+            () = reached(&mut self.phase, Phase::Over) => None,
+        };
+        match read {
+            Some(0) => self.close(),
+            Some(read) if *self.phase.borrow() != Phase::Running => self.after_end += read,
+            _ => {}
         }
+        Ok(self.buffer.split().freeze())
+    }
+
+    /// Ends the pipe: who writes to it is told by SIGPIPE.
+    pub(crate) fn close(&mut self) {
+        self.pipe = None;
+    }
+
+    /// Leaves the pipe to a process that reads it to its end, so that whoever still writes to it lives on as
+    /// without this program.
+    pub(crate) fn leave(&mut self) -> io::Result<()> {
+        let Some(pipe) = self.pipe.take() else {
+            return Ok(());
+        };
+        Command::new(std::env::current_exe()?)
+            .arg("drain")
+            .current_dir("/")
+            .stdin(pipe.into_blocking_fd()?)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(())
     }
 }
 
-/// Replaces this program with `command`, which then runs as if this program were not there. Returns
-/// only if that fails.
-pub(crate) fn replace_with(mut command: Command) -> io::Error {
-    command.exec()
+async fn reached<T: PartialEq>(seen: &mut watch::Receiver<T>, value: T) {
+    if seen.wait_for(|now| *now == value).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Tells when nobody reads from a pipe or a socket any more.
+fn watch_reader(stream: impl AsFd + Send + 'static) -> watch::Receiver<bool> {
+    let (told, is_unread) = watch::channel(false);
+    let wait = move || {
+        loop {
+            // An error is told although no event is asked for.
+            match poll(&mut [PollFd::new(&stream, PollFlags::empty())], None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+                Ok(_) => {
+                    told.send_replace(true);
+                    return;
+                }
+            }
+        }
+    };
+    // Without a thread, the next write tells. It never ends by itself, so the runtime must not wait for it.
+    _ = std::thread::Builder::new().spawn(wait);
+    is_unread
 }
 
 /// The exit code for a command that does not start, as shells give it.
@@ -231,8 +397,9 @@ fn is_from_terminal(signal: Signal) -> bool {
 
 /// Returns true if stdout and stderr are one file, such as one pipe.
 pub(crate) fn is_merged() -> io::Result<bool> {
-    let file = |fd: io::Result<OwnedFd>| File::from(fd?).metadata();
-    let stdout = file(io::stdout().as_fd().try_clone_to_owned())?;
-    let stderr = file(io::stderr().as_fd().try_clone_to_owned())?;
-    Ok((stdout.dev(), stdout.ino()) == (stderr.dev(), stderr.ino()))
+    let (stdout, stderr) = (
+        rustix::fs::fstat(io::stdout())?,
+        rustix::fs::fstat(io::stderr())?,
+    );
+    Ok((stdout.st_dev, stdout.st_ino) == (stderr.st_dev, stderr.st_ino))
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod clear;
 pub(crate) mod config;
+#[cfg(unix)]
+pub(crate) mod drain;
 pub(crate) mod gain;
 pub(crate) mod hook;
 pub(crate) mod install;

@@ -11,7 +11,7 @@ use offcut::backend::Writer;
 use offcut::{Chunk, ToolError, ToolOutput};
 
 use crate::failure::{Failure, chain};
-use crate::output::{self, To};
+use crate::output;
 
 /// Number of bytes that are read at once, from stdin or a writer.
 const CHUNK: usize = 64 * 1024;
@@ -97,7 +97,7 @@ impl Input {
             match read.await.map_err(io::Error::other).flatten() {
                 Ok(chunk) if chunk.is_empty() => None,
                 Ok(chunk) => {
-                    input.state().held.push_back(chunk.clone());
+                    input.hold(chunk.clone());
                     Some((Ok(Chunk::Bytes(chunk)), Some((input, may_lose))))
                 }
                 Err(error) => Some((
@@ -109,34 +109,9 @@ impl Input {
         ToolOutput::stream(chunks)
     }
 
-    /// Streams a command's output. Without `may_lose`, the stream ends once a writer was given up.
-    #[cfg(unix)]
-    pub(crate) fn follow(
-        &self,
-        output: Arc<tokio::sync::Mutex<crate::child::Output>>,
-        may_lose: bool,
-    ) -> ToolOutput {
-        let chunks = stream::unfold((self.clone(), output, may_lose), async |state| {
-            let (input, output, may_lose) = state;
-            if !may_lose && input.is_broken() {
-                return None;
-            }
-            let read = output.lock().await.read().await;
-            match read {
-                Ok(chunk) if chunk.is_empty() => None,
-                Ok(chunk) => {
-                    input.state().held.push_back(chunk.clone());
-                    Some((Ok(Chunk::Bytes(chunk)), (input, output, may_lose)))
-                }
-                Err(error) => Some((
-                    Err(ToolError::new(format!(
-                        "the command's output can't be read: {error}"
-                    ))),
-                    (input, output, may_lose),
-                )),
-            }
-        });
-        ToolOutput::stream(chunks)
+    /// Records that `chunk` was read.
+    pub(crate) fn hold(&self, chunk: Bytes) {
+        self.state().held.push_back(chunk);
     }
 
     /// Returns all input so far, or `None` if a writer has part of it.
@@ -173,12 +148,16 @@ impl Input {
 
     /// Writes everything read so far, and the rest of stdin, to stdout.
     pub(crate) async fn pass_on(&self) -> Result<(), Failure> {
-        self.pass_on_read(To::Stdout).await?;
+        self.recover(async |bytes: Bytes| output::write_bytes(&bytes))
+            .await?;
         pass_on_rest()
     }
 
-    /// Writes everything read so far.
-    pub(crate) async fn pass_on_read(&self, to: To) -> Result<(), Failure> {
+    /// Calls `see` with everything read so far, piece by piece.
+    pub(crate) async fn recover(
+        &self,
+        mut see: impl AsyncFnMut(Bytes) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let State { held, broken, .. } = std::mem::take(&mut *self.state());
         if let Some((mut writer, length)) = broken {
             let mut at = 0;
@@ -195,11 +174,14 @@ impl Input {
                     )
                     .hint("fix the store, and run the command again"));
                 }
-                to.write(&block)?;
                 at += block.len() as u64;
+                see(block).await?;
             }
         }
-        held.iter().try_for_each(|bytes| to.write(bytes))
+        for bytes in held {
+            see(bytes).await?;
+        }
+        Ok(())
     }
 }
 

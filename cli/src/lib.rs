@@ -42,18 +42,11 @@ use failure::Failure;
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    let is_ready = output::get_ready();
+    #[cfg(unix)]
+    output::get_ready();
     let done = match Args::try_parse() {
-        // The command may do its work without an output.
-        #[cfg(unix)]
-        Ok(args) if matches!(args.command, Command::Run(_)) => run(&args),
-        // Its shell runs in any case.
-        #[cfg(unix)]
-        Ok(args) if matches!(args.command, Command::Line(_)) => run(&args),
-        // An agent takes a failing hook for an answer.
-        Ok(args) if matches!(args.command, Command::Hook(_) | Command::Tidy) => run(&args),
-        Ok(args) => is_ready.and_then(|()| run(&args)),
-        Err(error) => is_ready.and_then(|()| answer(&error)),
+        Ok(args) => run(&args),
+        Err(error) => answer(&error),
     };
     done.unwrap_or_else(|failure| {
         output::report(&failure);
@@ -71,6 +64,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
         #[cfg(unix)]
         Command::Line(line) => commands::line::run(line),
+        #[cfg(unix)]
+        Command::Drain => Ok(commands::drain::run()),
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),
         Command::Doctor(install) => commands::install::doctor(install, args.json),

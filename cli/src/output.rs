@@ -33,7 +33,8 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
 /// Writes bytes to stdout unchanged. A closed reader is an error, because the output did not
 /// arrive.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    stdout().and_then(|mut out| out.write_all(bytes).and_then(|()| out.flush())).map_err(|error| match error.kind() {
+    let mut out = stdout();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
             .hint("nothing is lost: stored content is kept; run the command again"),
         _ => Failure::new(format!("stdout can't be written to: {error}"))
@@ -41,80 +42,41 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// A stream of this program that bytes can be written to unchanged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum To {
-    Stdout,
-    #[cfg(unix)]
-    Stderr,
-}
+/// A stream of this program itself: the standard library ignores write errors if it is not open for
+/// writing.
+#[cfg(unix)]
+pub(crate) struct Raw<S>(pub(crate) S);
 
-impl To {
-    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
-        match self {
-            Self::Stdout => write_bytes(bytes),
-            #[cfg(unix)]
-            Self::Stderr => io::stderr()
-                .write_all(bytes)
-                .map_err(|error| Failure::new(format!("stderr can't be written to: {error}"))),
-        }
+#[cfg(unix)]
+impl<S: std::os::fd::AsFd> Write for Raw<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.0, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
-/// Opens stdout itself: the standard library ignores write errors if stdout is not open for
-/// writing.
 #[cfg(unix)]
-fn stdout() -> io::Result<impl Write> {
-    use std::os::fd::AsFd;
-    Ok(std::fs::File::from(
-        io::stdout().as_fd().try_clone_to_owned()?,
-    ))
+fn stdout() -> impl Write {
+    Raw(io::stdout())
 }
 
 #[cfg(not(unix))]
-fn stdout() -> io::Result<impl Write> {
-    Ok(io::stdout().lock())
+fn stdout() -> impl Write {
+    io::stdout().lock()
 }
 
-/// Makes sure, before anything is done, that failing to write is an error.
-pub(crate) fn get_ready() -> Result<(), Failure> {
-    #[cfg(unix)]
-    {
-        // Without a handler, a limit on file sizes kills the program silently.
-        let is_met = std::sync::Arc::default();
-        if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
-            warn(&format!(
-                "the signal for files over their size limit can't be caught: {error}"
-            ));
-        }
-        if is_closed() {
-            return Err(Failure::new("stdout is closed, so there is nowhere to write").hint(
-                "nothing was done; to discard the output, write `> /dev/null`. A /dev/null that is open for reading too looks closed: \
-                 in Python, give stdout=open(os.devnull, \"w\") in place of DEVNULL, in Node a stream in place of \"ignore\"",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if stdout was closed when the program began. By then the standard library has
-/// opened `/dev/null` in its place, for reading too, which no shell does for an output.
+/// Makes sure that a limit on file sizes is an error. Without a handler, it kills the program silently.
 #[cfg(unix)]
-fn is_closed() -> bool {
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    let Ok(mut stdout) = io::stdout()
-        .as_fd()
-        .try_clone_to_owned()
-        .map(std::fs::File::from)
-    else {
-        return true;
-    };
-    let is_null = || -> io::Result<bool> {
-        let (is, null) = (stdout.metadata()?, std::fs::metadata("/dev/null")?);
-        Ok(is.file_type().is_char_device() && is.rdev() == null.rdev())
-    };
-    is_null().unwrap_or(false) && io::Read::read(&mut stdout, &mut [0]).is_ok()
+pub(crate) fn get_ready() {
+    let is_met = std::sync::Arc::default();
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, is_met) {
+        warn(&format!(
+            "the signal for files over their size limit can't be caught: {error}"
+        ));
+    }
 }
 
 /// Writes `value` to stdout as JSON, followed by a line feed.

@@ -44,8 +44,8 @@ struct Trace<'r> {
     first: Vec<Option<&'r Ungrounded>>,
 }
 
-/// Index of the call that follows, message, outcome, tokens before and after, and tool.
-type Row<'r> = (usize, usize, Outcome, u64, u64, &'r str);
+/// Index of the call that follows, message, outcome in one word, tokens before and after, and tool.
+type Row<'r> = (usize, usize, String, u64, u64, &'r str);
 
 /// A call at which something that it used was no longer shown.
 #[derive(Serialize)]
@@ -116,7 +116,7 @@ fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
         (
             change.call,
             change.message,
-            change.outcome,
+            word(change.outcome),
             change.before,
             change.after,
             tool,
@@ -207,6 +207,12 @@ fn fate(miss: &Miss, changes: &[Change]) -> String {
         Some(change) => format!("cleared before call {}", change.call + 1),
         None => "changed".to_owned(),
     }
+}
+
+/// An outcome in one word.
+fn word(outcome: Outcome) -> String {
+    let json = serde_json::to_value(outcome).unwrap_or_default();
+    json["outcome"].as_str().unwrap_or_default().to_owned()
 }
 
 fn is_call(message: &Message) -> bool {

@@ -1,16 +1,22 @@
 //! The output of a command as a model should see it, for `run`.
 
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use offcut::{OnStoreFailure, ToolCall, ToolReduction, Truncated};
+use bytes::Bytes;
+use futures_util::stream;
+use offcut::hint::{Hint, Placement};
+use offcut::{Chunk, OnStoreFailure, SizeLimit, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut_preview::text::utf8::Decoder;
+use offcut_preview::{Sketch, sketch};
 use tokio::sync::Mutex;
 
 use crate::child::Output;
 use crate::failure::{Failure, chain};
 use crate::input::Input;
-use crate::output::To;
+use crate::output::Raw;
 use crate::stores::{self, RecoverableStore};
 use crate::{args, notes, output, settings};
 
@@ -20,6 +26,13 @@ pub(crate) struct Stream {
     input: Input,
     call: ToolCall,
     to: To,
+}
+
+/// A stream of this program.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Stdout,
+    Stderr,
 }
 
 impl Stream {
@@ -44,40 +57,242 @@ impl Stream {
         Ok([stream("", To::Stdout)?, stream("-stderr", To::Stderr)?])
     }
 
-    /// Shows `output` as the model should see it. If it can't be stored, all of it is shown
-    /// unchanged.
+    /// Shows `output` as the model should see it: the beginning as it comes, and what else there is to show
+    /// at the end. If it can't be stored, all of it is shown unchanged.
     pub(crate) async fn show(self, output: &Arc<Mutex<Output>>) -> Result<(), Failure> {
-        let Self {
-            reduction,
-            input,
-            call,
-            to,
-        } = self;
-        let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
-        let truncated = reduction
-            .truncate(&call, input.follow(output.clone(), may_lose))
-            .await;
+        let may_lose = self.reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
+        let live = Arc::new(Mutex::new(Live::new(&self)));
+        let arriving = self.arriving(output.clone(), live.clone(), may_lose);
+        let truncated = self.reduction.truncate(&self.call, arriving).await;
+        let mut live = live.lock().await;
         match truncated {
-            Ok(truncated) if may_lose || !input.is_broken() => {
+            Ok(truncated) if may_lose || !self.input.is_broken() => {
                 notes::note_failures(&truncated.report);
-                write_shorter(&input, &truncated, to)
+                live.finish(self.input.whole(), &truncated.text()).await?;
+                match truncated.interrupted {
+                    Some(error) => Err(Failure::new(error.to_string())),
+                    None => Ok(()),
+                }
             }
             failed => {
                 match failed {
                     Ok(truncated) => notes::note_failures(&truncated.report),
                     Err(error) => output::warn(&chain(&error)),
                 }
-                input.pass_on_read(to).await?;
+                let mut shown = live.head.len();
+                let recovered = self.input.recover(async |bytes: Bytes| {
+                    let known = shown.min(bytes.len());
+                    shown -= known;
+                    live.write(bytes.slice(known..)).await;
+                    Ok(())
+                });
+                recovered.await?;
                 let mut output = output.lock().await;
                 loop {
                     match output.read().await {
-                        Ok(bytes) if bytes.is_empty() => return Ok(()),
-                        Ok(bytes) => to.write(&bytes)?,
-                        Err(error) => return Err(unreadable(&error)),
+                        Ok(bytes) if bytes.is_empty() => break,
+                        Ok(bytes) => live.write(bytes).await,
+                        Err(error) => return Err(Failure::new(unreadable(&error))),
+                    }
+                    if live.is_closed {
+                        output.close();
                     }
                 }
+                live.outcome()
             }
         }
+    }
+
+    /// The output as it arrives, of which the beginning is shown at once. Without `may_lose`, it ends once a
+    /// writer was given up.
+    fn arriving(
+        &self,
+        output: Arc<Mutex<Output>>,
+        live: Arc<Mutex<Live>>,
+        may_lose: bool,
+    ) -> ToolOutput {
+        let state = Some((self.input.clone(), output, live, may_lose));
+        ToolOutput::stream(stream::unfold(state, async |state| {
+            let (input, output, live, may_lose) = state?;
+            if !may_lose && input.is_broken() {
+                return None;
+            }
+            let read = output.lock().await.read().await;
+            match read {
+                Ok(chunk) if chunk.is_empty() => None,
+                Ok(chunk) => {
+                    input.hold(chunk.clone());
+                    let mut shown = live.lock().await;
+                    shown.see(chunk.clone()).await;
+                    if shown.is_closed {
+                        output.lock().await.close();
+                    }
+                    drop(shown);
+                    Some((
+                        Ok(Chunk::Bytes(chunk)),
+                        Some((input, output, live, may_lose)),
+                    ))
+                }
+                Err(error) => Some((Err(ToolError::new(unreadable(&error))), None)),
+            }
+        }))
+    }
+}
+
+/// The shown part of an output.
+struct Live {
+    to: To,
+    method: offcut::preview::Preview,
+    /// Number of bytes that are shown as they come.
+    room: usize,
+    /// Maximum length of a preview.
+    longest: usize,
+    /// The bytes that were shown as they came.
+    head: Vec<u8>,
+    /// The text after them, once not all is shown as it comes.
+    rest: Option<(Decoder, Sketch)>,
+    /// True if nobody reads what is written.
+    is_closed: bool,
+    /// The reason why nothing more can be written.
+    failure: Option<Failure>,
+}
+
+impl Live {
+    fn new(stream: &Stream) -> Self {
+        let settings = stream.reduction.settings();
+        let own = settings.tool_config.get(&stream.call.name);
+        let limit = own.and_then(|own| own.max_length_for_trunc);
+        let limit = match limit.unwrap_or(settings.max_length_for_trunc) {
+            SizeLimit::Bytes(bytes) => bytes,
+            // A token is a byte at least.
+            SizeLimit::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
+        };
+        let is_truncated = stream.reduction.truncates(&stream.call.name);
+        let length = own.and_then(|own| own.preview_length);
+        Self {
+            to: stream.to,
+            method: own.and_then(|own| own.preview).unwrap_or(settings.preview),
+            // The other half is for the preview of what comes later.
+            room: if is_truncated { limit / 2 } else { usize::MAX },
+            longest: length.unwrap_or(settings.preview_length).at_most(),
+            head: Vec::new(),
+            rest: None,
+            is_closed: false,
+            failure: None,
+        }
+    }
+
+    /// Shows the next bytes, if they are still of the beginning.
+    async fn see(&mut self, mut chunk: Bytes) {
+        if self.rest.is_none() {
+            let left = self.room - self.head.len();
+            let begins_line = self.head.is_empty() || self.head.ends_with(b"\n");
+            let now = chunk.split_to(shown_at_once(
+                &chunk,
+                left,
+                begins_line && !self.head.is_empty(),
+            ));
+            self.head.extend_from_slice(&now);
+            self.write(now).await;
+            if chunk.is_empty() {
+                return;
+            }
+        }
+        let (decoder, sketch) = self.rest.get_or_insert_with(|| {
+            let mut sketch = sketch(self.method, self.longest);
+            sketch.skip(&String::from_utf8_lossy(&self.head));
+            (Decoder::default(), sketch)
+        });
+        decoder.feed(&chunk, &mut |text| sketch.push(text));
+    }
+
+    /// Shows what is left of the output: `whole` if that is not longer, or else the `text` that stands for it.
+    async fn finish(&mut self, whole: Option<Vec<u8>>, text: &str) -> Result<(), Failure> {
+        let head = String::from_utf8_lossy(&self.head);
+        let text = self.after_head(text);
+        let left = text.strip_prefix(&*head).unwrap_or(&text);
+        let whole = whole.map(|mut bytes| bytes.split_off(self.head.len().min(bytes.len())));
+        let left = match whole {
+            Some(bytes) if bytes.len() <= left.len() => bytes,
+            _ => left.as_bytes().to_vec(),
+        };
+        self.write(left.into()).await;
+        self.outcome()
+    }
+
+    /// The `text` that a model should see, with the shown beginning before its preview and its hint at the
+    /// end, so that both together are one hint.
+    fn after_head(&self, text: &str) -> String {
+        let Some((mut hint, (_, sketch))) = Hint::parse(text).zip(self.rest.as_ref()) else {
+            return text.to_owned();
+        };
+        let head = String::from_utf8_lossy(&self.head);
+        if !hint.preview.starts_with(&*head) {
+            let length = hint.preview.len();
+            let budget = length.saturating_sub(head.len()).max(length / 4);
+            let feed = if head.is_empty() || head.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
+            hint.preview = format!("{head}{feed}{}", sketch.show(budget / 2, budget));
+        }
+        hint.placement = Placement::Last;
+        hint.render()
+    }
+
+    /// Writes `bytes` unchanged, on another thread: whoever reads them may take any time.
+    async fn write(&mut self, bytes: Bytes) {
+        if bytes.is_empty() || self.is_closed || self.failure.is_some() {
+            return;
+        }
+        let to = self.to;
+        let write = move || match to {
+            To::Stdout => write_to(io::stdout(), &bytes),
+            To::Stderr => write_to(io::stderr(), &bytes),
+        };
+        let written = tokio::task::spawn_blocking(write).await;
+        match written.map_err(io::Error::other).flatten() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.is_closed = true,
+            Err(error) => {
+                let name = match to {
+                    To::Stdout => "stdout",
+                    To::Stderr => "stderr",
+                };
+                let problem = Failure::new(format!("{name} can't be written to: {error}"));
+                self.failure = Some(problem.hint(
+                    "stored content is kept: free some space or name another file, and run the command again",
+                ));
+            }
+        }
+    }
+
+    /// Fails if something could not be written. That nobody reads it is not an error: the command is told.
+    fn outcome(&mut self) -> Result<(), Failure> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+fn write_to(stream: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+    Raw(stream).write_all(bytes)
+}
+
+/// Number of bytes of `chunk` to show if there is room for `left`: up to the end of a line, or up to that of
+/// a character if no line ends there.
+fn shown_at_once(chunk: &[u8], left: usize, is_after_line: bool) -> usize {
+    if chunk.len() <= left {
+        return chunk.len();
+    }
+    let fits = &chunk[..left];
+    match fits.iter().rposition(|byte| *byte == b'\n') {
+        Some(feed) => feed + 1,
+        None if is_after_line => 0,
+        None => (left.saturating_sub(3)..=left)
+            .rev()
+            // The first byte of a character is none of those inside one.
+            .find(|at| chunk[*at] & 0b1100_0000 != 0b1000_0000)
+            .unwrap_or(left),
     }
 }
 
@@ -91,20 +306,6 @@ pub(crate) fn unique_id() -> String {
     )
 }
 
-/// Writes the shown form, or the original bytes if they are not longer, since bytes that are not
-/// text would be shown with replacement characters.
-fn write_shorter(input: &Input, truncated: &Truncated, to: To) -> Result<(), Failure> {
-    let text = truncated.text();
-    match input.whole() {
-        Some(bytes) if bytes.len() <= text.len() => to.write(&bytes)?,
-        _ => to.write(text.as_bytes())?,
-    }
-    match &truncated.interrupted {
-        Some(error) => Err(Failure::new(error.to_string())),
-        None => Ok(()),
-    }
-}
-
-fn unreadable(error: &io::Error) -> Failure {
-    Failure::new(format!("the command's output can't be read: {error}"))
+fn unreadable(error: &io::Error) -> String {
+    format!("the command's output can't be read: {error}")
 }

@@ -39,6 +39,9 @@ const LOOK: &str = r##"(() => {
         charts: document.querySelectorAll("#contexts svg polyline").length,
         reading: document.querySelector("#contexts .reading")?.textContent ?? "",
         changes: document.querySelectorAll("#changes details").length,
+        tools: [...document.querySelectorAll("#changes > .wide tbody tr")].map((row) => [...row.cells].slice(1, 4).map((cell) => Number(cell.textContent))),
+        outcomes: [...new Set([...document.querySelectorAll("#changes details tbody tr")].map((row) => row.cells[2].textContent))],
+        objects: document.body.innerText.includes("[object"),
         bounds: document.querySelectorAll("#bounds tbody tr").length,
         first: document.querySelector("#bounds pre")?.textContent ?? "",
         moments: document.querySelectorAll("#moments details").length,
@@ -153,6 +156,17 @@ fn the_report_works_in_a_browser() {
                 assert_eq!(
                     look["changes"].as_u64().unwrap() > 0,
                     !is_all && !is_none,
+                    "{at}"
+                );
+                assert_eq!(look["objects"], false, "{at}");
+                let sums = look["tools"].as_array().unwrap();
+                assert!(
+                    is_none || sums.iter().any(|sums| sums[0].as_u64() > Some(0)),
+                    "{at}"
+                );
+                let outcomes = look["outcomes"].as_array().unwrap();
+                assert!(
+                    is_all || is_none || outcomes.contains(&json!("truncated")),
                     "{at}"
                 );
                 assert_eq!(look["bounds"], 3, "{at}");

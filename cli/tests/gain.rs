@@ -72,6 +72,30 @@ fn hooks_note_sizes_and_gain_adds_them_up() {
 }
 
 #[test]
+fn what_became_longer_is_not_called_less() {
+    let home = tempfile::tempdir().unwrap();
+    let hook = json!({
+        "time": 1, "agent": "claude-code", "session": "s", "call": "a", "tool": "Bash",
+        "kind": "shortened", "before": 2_300, "after": 4_300,
+    });
+    let served = json!({
+        "time": 1, "upstream": "openai", "conversation": "c", "outcome": "reduced",
+        "before": 1_000, "before_fresh": 0, "after": 5_000, "after_fresh": 0, "replaced": 1,
+    });
+    for (file, row) in [("journal.jsonl", hook), ("served.jsonl", served)] {
+        std::fs::write(home.path().join(file), format!("{row}\n")).unwrap();
+    }
+    let text = offcut(home.path(), &["gain"], "").out;
+    for said in [
+        "4 300 bytes in place of 2 300: 2 000 more, about 500 tokens.",
+        "Over the model calls that followed: 2 000 bytes more, about 500 input tokens",
+        "5 000 bytes in place of 1 000: 4 000 more, about 1 000 input tokens.",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
 fn whatever_a_journal_holds_is_shown_as_text() {
     let home = tempfile::tempdir().unwrap();
     let row = |before: u64, after: u64| {

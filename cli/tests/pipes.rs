@@ -314,7 +314,7 @@ fn l12_a_command_whose_output_was_lost_does_not_succeed() {
     let folder = tempdir().unwrap();
     for (args, stdin) in all_commands(folder.path()) {
         let quoted: String = args.iter().map(|arg| format!(" '{arg}'")).collect();
-        for nowhere in [">&-", ">/dev/full", "1</dev/null"] {
+        for nowhere in [">/dev/full", "1</dev/null"] {
             let ran = shell(&format!("exec \"$OFFCUT\"{quoted} {nowhere}"), &[], &stdin);
             assert_eq!(ran.code, 1, "{args:?} {nowhere}: {}", ran.err);
             let (error, hint) = if args.iter().any(|arg| arg == "--json") {
@@ -328,8 +328,12 @@ fn l12_a_command_whose_output_was_lost_does_not_succeed() {
                 ran.err
             );
         }
-        let ran = shell(&format!("exec \"$OFFCUT\"{quoted} >/dev/null"), &[], &stdin);
-        assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+        // Many programs start others with a null device that is open for reading too, and a closed stdout
+        // is replaced by one before this program begins.
+        for nowhere in [">/dev/null", "1<>/dev/null", ">&-"] {
+            let ran = shell(&format!("exec \"$OFFCUT\"{quoted} {nowhere}"), &[], &stdin);
+            assert_eq!(ran.code, 0, "{args:?} {nowhere}: {}", ran.err);
+        }
     }
 }
 

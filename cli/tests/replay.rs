@@ -436,6 +436,48 @@ fn an_unwritable_report_fails_before_the_replay() {
 }
 
 #[test]
+fn the_report_says_in_a_word_what_was_done() {
+    let folder = tempdir().unwrap();
+    let round = |id: &str| {
+        let function = json!({"name": "read", "arguments": "{}"});
+        let call = json!({"id": id, "type": "function", "function": function});
+        [
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": id, "content": "a line of it\n".repeat(9_000)}),
+        ]
+    };
+    let chat = json!([round("a"), round("b"), round("c"), round("d")]);
+    let chat: Vec<&Value> = chat
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|round| round.as_array().unwrap())
+        .collect();
+    let trace = write(folder.path(), "chat.json", &json!(chat).to_string());
+    let report = folder.path().join("report.html");
+    succeed(
+        &[
+            "replay",
+            text(&trace),
+            "--policy",
+            "aggressive",
+            "--html",
+            text(&report),
+        ],
+        "",
+    );
+    let page = std::fs::read_to_string(&report).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let changes = data["traces"][0]["changes"][1].as_array().unwrap();
+    let words: Vec<&str> = changes
+        .iter()
+        .map(|change| change[2].as_str().unwrap())
+        .collect();
+    assert!(words.contains(&"truncated"), "{words:?}");
+}
+
+#[test]
 fn prices_change_the_bill_and_nothing_else() {
     let folder = tempdir().unwrap();
     let (name, session) = &sessions()[0];

@@ -6,7 +6,9 @@
 mod support;
 
 use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+#[cfg(target_os = "linux")]
+use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -68,11 +70,14 @@ fn l1_long_output_is_stored_whole_and_read_back() {
     let ran = output_of(&home, &["seq", "1", "100000"]);
     let shown = String::from_utf8(ran.stdout).unwrap();
     assert!(
-        shown.starts_with("[offcut/1 truncated 588895B/100000L "),
+        shown.starts_with("1\n2\n3\n") && shown.contains("\n[offcut/1 truncated 588895B/100000L "),
         "{shown}"
     );
     assert!(shown.len() < 8_000);
     assert_eq!(String::from_utf8(stored(&home)).unwrap(), seq(100_000));
+    // Together it is one hint, which no other part of the library stores as an original.
+    let hint = offcut::hint::Hint::parse(&shown).unwrap();
+    assert!(offcut_preview::holds_only(&hint.preview, &seq(100_000)));
     let location = shown.split('"').nth(1).unwrap();
     let store = home.path().join("store");
     let page = succeed(
@@ -112,7 +117,7 @@ fn long_streams_of_their_own_are_stored_apart() {
     for (stream, bytes) in [(ran.stdout, "8893B/2000L"), (ran.stderr, "20000B/4000L")] {
         let shown = String::from_utf8(stream).unwrap();
         assert!(
-            shown.starts_with(&format!("[offcut/1 truncated {bytes} ")),
+            shown.contains(&format!("\n[offcut/1 truncated {bytes} ")),
             "{shown}"
         );
     }
@@ -124,7 +129,10 @@ fn failing_lines_are_shown() {
     let tests = "for n in $(seq 1 2000); do echo \"test parser::case_$n ... ok\"; done";
     let line = format!("{tests}; echo 'test pay::refund ... FAILED'; {tests}");
     let shown = String::from_utf8(shell(&home, &line).stdout).unwrap();
-    assert!(shown.contains("test pay::refund ... FAILED"), "{shown}");
+    let numbered = "\n2001|test pay::refund ... FAILED\n";
+    assert!(shown.contains(numbered), "{shown}");
+    // Nothing that was shown as it came is repeated.
+    assert_eq!(shown.matches("case_1 ").count(), 1, "{shown}");
 }
 
 #[test]
@@ -162,17 +170,8 @@ fn terminated(home: &TempDir, line: &str) -> Output {
     let child = offcut_run(home.path(), &["--", "sh", "-c", &line])
         .spawn()
         .unwrap();
-    while !ready.exists() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    wait_until(|| ready.exists());
+    kill("-TERM", &child.id().to_string());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), None);
     output
@@ -186,7 +185,7 @@ fn output_before_a_time_out_is_shown_and_stored() {
     assert_eq!(ran.status.code(), Some(143));
     let shown = String::from_utf8(ran.stdout).unwrap();
     assert!(
-        shown.starts_with("[offcut/1 truncated 288894B/50000L "),
+        shown.contains("\n[offcut/1 truncated 288894B/50000L "),
         "{shown}"
     );
     assert_eq!(String::from_utf8(stored(&home)).unwrap(), seq(50_000));
@@ -202,25 +201,278 @@ fn a_command_that_ignores_the_signal_is_not_waited_for() {
     );
 }
 
+/// Runs `line` where no file gets longer than a few blocks.
+fn with_full_store(home: &TempDir, line: &str) -> Command {
+    let limited = "ulimit -f 20; exec \"$0\" run -- sh -c \"$1\"";
+    let mut sh = Command::new("sh");
+    sh.args(["-c", limited, env!("CARGO_BIN_EXE_offcut"), line])
+        .env("OFFCUT_HOME", home.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    sh
+}
+
+/// Waits until `is_so`, which happens soon or never.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns true if the process whose id `file` holds is alive.
+fn is_alive(file: &Path) -> bool {
+    let pid = fs::read_to_string(file).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn kill(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args([signal, "--", pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// A line that starts processes in the background; each tells its id and, at last, that it could write.
+#[cfg(target_os = "linux")]
+const LEFT: [&str; 5] = [
+    // Quiet until later.
+    "sh -c 'echo $$ > PID; sleep 0.8; echo late; echo > DONE; exec sleep 9' &",
+    // More often than a pipe is waited for.
+    "sh -c 'echo $$ > PID; i=0; while [ $i -lt 40 ]; do echo tick; sleep 0.05; i=$((i+1)); done; echo > DONE; exec sleep 9' &",
+    // More than a pipe holds, without a pause.
+    "sh -c 'echo $$ > PID; seq 1 900000 >&2; echo > DONE; exec sleep 9' &",
+    "setsid sh -c 'echo $$ > PID; sleep 0.8; echo late >&2; echo > DONE; exec sleep 9' &",
+    "nohup sh -c 'echo $$ > PID; sleep 0.8; echo late; echo > DONE; exec sleep 9' & sleep 9 & sleep 9 >&2 &",
+];
+
+#[cfg(target_os = "linux")]
 #[test]
-fn a_process_in_the_background_is_not_waited_for() {
+fn what_is_left_in_the_background_lives_and_is_not_waited_for() {
+    for left in LEFT {
+        let home = tempdir().unwrap();
+        let (pid, done) = (home.path().join("pid"), home.path().join("done"));
+        let line = left.replace("PID", text(&pid)).replace("DONE", text(&done));
+        let line = format!(
+            "{line} while ! [ -s '{}' ]; do sleep 0.01; done; echo started; exit 3",
+            text(&pid)
+        );
+        let ran = shell(&home, &line);
+        assert_eq!(ran.status.code(), Some(3), "{left}");
+        assert!(
+            String::from_utf8_lossy(&ran.stdout).contains("started\n"),
+            "{left}"
+        );
+        wait_until(|| done.exists());
+        assert!(is_alive(&pid), "{left}");
+        kill("-KILL", fs::read_to_string(&pid).unwrap().trim());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_the_wait_for_the_background() {
+    for signal in ["-TERM", "-HUP", "-INT"] {
+        let home = tempdir().unwrap();
+        let ready = home.path().join("ready");
+        let line = format!(
+            "sleep 9 & echo started; echo > '{}'; kill {signal} $PPID; exit 3",
+            ready.display()
+        );
+        let ran = shell(&home, &line);
+        assert_eq!(ran.stdout, b"started\n", "{signal}");
+        assert_eq!(ran.status.signal(), None, "{signal}");
+    }
+}
+
+#[test]
+fn signals_are_heard_until_the_last_byte_is_out() {
     let home = tempdir().unwrap();
-    let ran = shell(&home, "sleep 100 & echo started; exit 3");
-    assert_eq!(
-        (ran.stdout.as_slice(), ran.status.code()),
-        (&b"started\n"[..], Some(3))
-    );
-    let ran = shell(
-        &home,
-        "(yes & echo $! > \"$OFFCUT_HOME/pid\"); sleep 0.1; exit 4",
-    );
-    assert_eq!(ran.status.code(), Some(4));
-    let pid = fs::read_to_string(home.path().join("pid")).unwrap();
-    // It has ended already if its pipe was closed while it wrote.
-    _ = Command::new("kill")
-        .arg(pid.trim())
-        .stderr(Stdio::null())
-        .status();
+    // Too little can be stored, so everything is shown, which is more than the pipe takes that nobody reads.
+    let done = home.path().join("done");
+    let line = format!("seq 1 20000; : > '{}'", done.display());
+    let mut child = with_full_store(&home, &line).spawn().unwrap();
+    wait_until(|| done.exists());
+    kill("-TERM", &child.id().to_string());
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), None);
+}
+
+#[test]
+fn output_is_shown_as_it_comes() {
+    let home = tempdir().unwrap();
+    let long = seq(700);
+    for (line, first) in [
+        ("echo ready on 3000; cat", "ready on 3000\n"),
+        ("printf 'Continue? [y/N] '; cat", "Continue? [y/N] "),
+        ("printf '\\033[1mred\\r'; cat", "\u{1b}[1mred\r"),
+        ("seq 1 700; cat", &long),
+        ("seq 1 700 >&2; echo more >&2; echo also; cat", "also\n"),
+    ] {
+        let mut run = offcut_run(home.path(), &["--", "sh", "-c", line]);
+        let mut child = run.stdin(Stdio::piped()).spawn().unwrap();
+        let mut shown = vec![0; first.len()];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut shown).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), first, "{line}");
+        // Only now does the command end.
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), output.stdout),
+            (Some(0), Vec::new()),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_is_shown_is_within_the_limit_whatever_its_length() {
+    let home = tempdir().unwrap();
+    let lines = |count: usize| -> String {
+        let line = |n| format!("2026-07-01 GET /items/{n} took {}ms\n", n * 7 % 113);
+        (1..=count).map(line).collect()
+    };
+    let one_line = |length: usize| "{\"name\": \"Ünal\"}, ".repeat(length / 20);
+    for count in [50, 90, 100, 150, 200, 220, 300, 2_000] {
+        for (what, text) in [
+            ("lines", lines(count)),
+            ("one line", one_line(count * 40)),
+            ("plain", "word word\n".repeat(count * 4)),
+        ] {
+            let file = home.path().join("text");
+            fs::write(&file, &text).unwrap();
+            let id = format!("{count}-{}", what.len());
+            let ran = output_of(
+                &home,
+                &[
+                    "--call-id",
+                    &id,
+                    "sh",
+                    "-c",
+                    "cat < \"$0\"",
+                    self::text(&file),
+                ],
+            );
+            let shown = String::from_utf8(ran.stdout).unwrap();
+            assert!(
+                shown.len() <= 8_000 && shown.len() <= text.len(),
+                "{id}: {}",
+                shown.len()
+            );
+            if shown != text {
+                let hint = offcut::hint::Hint::parse(&shown).unwrap();
+                let stored = fs::read_to_string(hint.location.unwrap().as_str()).unwrap();
+                assert!(stored == text, "{id}");
+                assert!(text.starts_with(&shown[..3_500]), "{id}: {shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_is_told() {
+    let home = tempdir().unwrap();
+    for (line, kept) in [
+        // Each would go on for ever.
+        ("\"$OFFCUT\" run -- yes | head -n1", "y\n"),
+        (
+            "\"$OFFCUT\" run -- sh -c 'yes >&2' 2>&1 >/dev/null | head -n1",
+            "y\n",
+        ),
+        (
+            "\"$OFFCUT\" run -- sh -c 'seq 9000; sleep 0.1; yes' | head -n1",
+            "1\n",
+        ),
+        (
+            "\"$OFFCUT\" run -- sh -c 'while :; do echo pod ready; sleep 0.02; done' | grep -m1 ready",
+            "pod ready\n",
+        ),
+        // A plain command ends like this too, and in silence.
+        (
+            "\"$OFFCUT\" run -- yes | head -n1; echo ${PIPESTATUS[0]}",
+            "y\n141\n",
+        ),
+    ] {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", line]).env("OFFCUT_HOME", home.path());
+        let ran = bash
+            .env("OFFCUT", env!("CARGO_BIN_EXE_offcut"))
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(ran.stdout).unwrap(), kept, "{line}");
+        assert!(
+            ran.stderr.is_empty(),
+            "{line}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_quiet_command_is_told_that_nobody_reads_any_more() {
+    let home = tempdir().unwrap();
+    let log = home.path().join("log");
+    fs::write(&log, seq(5)).unwrap();
+    let mut run = offcut_run(home.path(), &["tail", "-f", text(&log)]);
+    let mut child = run.spawn().unwrap();
+    let mut shown = [0; 10];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut shown).unwrap();
+    drop(child.stdout.take());
+    // `tail` looks after its own output, and nothing is ever written to it again.
+    child.wait().unwrap();
+}
+
+#[test]
+fn scripts_without_a_first_line_run() {
+    let home = tempdir().unwrap();
+    let script = home.path().join("script");
+    fs::write(&script, "echo \"$1\"; exit 4\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).unwrap();
+    for name in [text(&script), "script"] {
+        let mut run = offcut_run(home.path(), &[name, "a b"]);
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", home.path().display());
+        let ran = run.env("PATH", path).output().unwrap();
+        assert_eq!(
+            (ran.stdout, ran.status.code()),
+            (b"a b\n".to_vec(), Some(4)),
+            "{name}"
+        );
+    }
+    // So does a server.
+    let mut server = command(&["mcp", "--", text(&script)]);
+    server.env("OFFCUT_HOME", home.path()).stdin(Stdio::null());
+    assert_eq!(server.status().unwrap().code(), Some(4));
+    // Also if it runs without offcut.
+    let ran = output_of(&home, &["--config", "nonexistent.toml", text(&script), "b"]);
+    assert_eq!((ran.stdout, ran.status.code()), (b"b\n".to_vec(), Some(4)));
+}
+
+#[test]
+fn l2_a_command_runs_once_however_few_files_may_be_open() {
+    let home = tempdir().unwrap();
+    for limit in 4..30 {
+        let there = home.path().join(limit.to_string());
+        for (command, shown) in [
+            // A second time, it would fail.
+            (format!("mkdir '{}'", there.display()), String::new()),
+            ("seq 1 9000".to_owned(), seq(9_000)),
+        ] {
+            let offcut = env!("CARGO_BIN_EXE_offcut");
+            let line = format!("ulimit -n {limit}; exec '{offcut}' run -- {command}");
+            let mut sh = Command::new("sh");
+            sh.args(["-c", &line]).env("OFFCUT_HOME", home.path());
+            let ran = sh.output().unwrap();
+            let err = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.code(), Some(0), "{limit} {command}: {err}");
+            let out = String::from_utf8(ran.stdout).unwrap();
+            assert!(
+                out == shown || out.contains("[offcut/1 truncated "),
+                "{limit} {command}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -263,13 +515,16 @@ fn l1_output_that_can_not_be_stored_is_shown_whole() {
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
     for count in [9_000, 3_000_000] {
-        let ran = output_of(
-            &home,
-            &["--backend", text(&file), "seq", "1", &count.to_string()],
-        );
-        assert_eq!(ran.status.code(), Some(0));
-        assert!(ran.stdout == seq(count).as_bytes(), "{count}");
-        assert!(!ran.stderr.is_empty(), "a warning");
+        let line = format!("seq 1 {count}");
+        for mut run in [
+            offcut_run(home.path(), &["--backend", text(&file), "sh", "-c", &line]),
+            with_full_store(&home, &line),
+        ] {
+            let ran = run.output().unwrap();
+            assert_eq!(ran.status.code(), Some(0));
+            assert!(ran.stdout == seq(count).as_bytes(), "{count}");
+            assert!(!ran.stderr.is_empty(), "a warning");
+        }
     }
 }
 
@@ -291,6 +546,8 @@ fn a_command_without_an_output_still_runs() {
     assert!(file.exists());
 }
 
+// Elsewhere they can't be asked for without unsafe code.
+#[cfg(target_os = "linux")]
 #[test]
 fn signals_that_were_ignored_at_the_start_stay_ignored() {
     for name in ["HUP", "INT", "QUIT", "TERM"] {
@@ -314,15 +571,8 @@ fn signals_that_were_ignored_at_the_start_stay_ignored() {
             .process_group(0)
             .spawn()
             .unwrap();
-        while !there("ready").exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let group = format!("-{}", child.id());
-        let sent = Command::new("kill")
-            .args([&format!("-{name}"), "--", &group])
-            .status()
-            .unwrap();
-        assert!(sent.success());
+        wait_until(|| there("ready").exists());
+        kill(&format!("-{name}"), &format!("-{}", child.id()));
         fs::write(there("go"), "").unwrap();
         let ran = child.wait_with_output().unwrap();
         assert_eq!(ran.status.code(), Some(0), "{name}");

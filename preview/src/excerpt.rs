@@ -188,7 +188,8 @@ impl Excerpt<'_> {
             }
             out.push('\n');
         }
-        out.push_str(&mark(length.bytes - shown));
+        // An imitation may show more than there is.
+        out.push_str(&mark(length.bytes.saturating_sub(shown)));
         out
     }
 }
@@ -202,16 +203,16 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     }
 }
 
-/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text;
-/// keeps no more than the preview in memory.
-pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
+/// Returns true if `preview` is an excerpt of what `text` has after its first `from` bytes, and has no other
+/// content. Linear in the text; keeps no more than the preview in memory.
+pub(crate) fn holds_only(preview: &str, text: &str, from: usize) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
     };
     let last = shown.rfind('\n').map_or(0, |feed| feed + 1);
     let names = shown[last..].strip_prefix(NAMES).and_then(parse_names);
     let length = Length {
-        bytes: text.len() as u64,
+        bytes: (text.len() - from) as u64,
         feeds: count_feeds(text.as_bytes()),
     };
     let is = |lines: &str, names| {

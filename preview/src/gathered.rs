@@ -14,6 +14,7 @@ use crate::kinds::is_of_diff;
 use crate::names::each_name;
 use crate::outcomes::{FIRST, LAST, is_ruler, told};
 use crate::telling::TellingLines;
+use crate::text::lines::Position;
 use crate::units::{Cutter, Place, Unit, is_heading};
 use crate::values::{has_value, may_have_value};
 
@@ -83,6 +84,12 @@ impl Gathered {
     pub(crate) fn push(&mut self, text: &str) {
         self.ends.push(text);
         self.cutter.push(text, &mut |unit| self.kept.add(unit));
+    }
+
+    pub(crate) fn skip(&mut self, text: &str) {
+        self.ends.skip(text);
+        let Position { line, byte } = self.ends.end();
+        self.cutter.skip_to((line, byte));
     }
 
     /// Appends another text. A line feed must come next.

@@ -19,6 +19,8 @@ pub(crate) struct Sketch {
     /// The whole text, or at least its last `budget` bytes and the character before them.
     tail: String,
     bytes: u64,
+    /// Number of line feeds that were skipped before it.
+    skipped: u64,
     end: Position,
 }
 
@@ -30,6 +32,7 @@ impl Sketch {
             head: String::new(),
             tail: String::new(),
             bytes: 0,
+            skipped: 0,
             end: Position::START,
         }
     }
@@ -46,6 +49,16 @@ impl Sketch {
     pub(crate) fn push(&mut self, text: &str) {
         let end = Position::START.after(text.as_bytes());
         self.add(text, text, text.len() as u64, end);
+    }
+
+    pub(crate) fn skip(&mut self, text: &str) {
+        self.end = Position::START.after(text.as_bytes());
+        self.skipped = self.end.feeds();
+    }
+
+    /// The end of the text so far, as a place in all of it.
+    pub(crate) fn end(&self) -> Position {
+        self.end
     }
 
     /// Appends the text of `other`, a sketch made for the same budget.
@@ -124,11 +137,11 @@ impl Sketch {
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            feeds: self.feeds() - shown,
+            feeds: self.feeds() - self.skipped - shown,
             ends_a_line: before.ends_with('\n'),
             is_one_line: self.feeds() == 0,
         };
-        gap.between(head, tail)
+        gap.between(self.skipped, head, tail)
     }
 }
 
@@ -211,7 +224,7 @@ fn join(text: &str, start: usize, stop: usize) -> String {
         ends_a_line: gap.ends_with('\n'),
         is_one_line: !text.contains('\n'),
     };
-    gap.between(head, tail)
+    gap.between(0, head, tail)
 }
 
 /// The part left out.
@@ -223,8 +236,9 @@ struct Gap {
 }
 
 impl Gap {
-    fn between(&self, head: &str, tail: &str) -> String {
-        let first = count_feeds(head.as_bytes()) + 1;
+    /// `skipped` is the number of line feeds before the head.
+    fn between(&self, skipped: u64, head: &str, tail: &str) -> String {
+        let first = skipped + count_feeds(head.as_bytes()) + 1;
         let last = first + self.feeds - u64::from(self.ends_a_line);
         let feed = if head.is_empty() || head.ends_with('\n') {
             ""

@@ -73,7 +73,21 @@ pub fn holds_only(preview: &str, text: &str) -> bool {
     preview.is_empty()
         || preview == text
         || head_tail::holds_only(preview, text)
-        || excerpt::holds_only(preview, text)
+        || excerpt::holds_only(preview, text, 0)
+        || {
+            // The beginning as it is, and an excerpt of the rest.
+            let both = preview.bytes().zip(text.bytes());
+            let same = both.take_while(|(one, other)| one == other).count();
+            let begins = &preview[..preview.floor_char_boundary(same)];
+            let lines = begins.rfind('\n').map(|feed| (feed + 1, feed + 1));
+            // A line feed is added after a beginning that ends inside a line.
+            let added = preview[begins.len()..].starts_with('\n');
+            let inside = added.then_some((begins.len() + 1, begins.len()));
+            [lines, inside]
+                .into_iter()
+                .flatten()
+                .any(|(shown, from)| excerpt::holds_only(&preview[shown..], text, from))
+        }
 }
 
 #[cfg(test)]
@@ -331,6 +345,24 @@ mod tests {
                 let (number, byte): (usize, usize) = (number.parse().unwrap(), byte.parse().unwrap());
                 let body = body.trim_matches('…');
                 prop_assert!(lines[number - 1][byte..].starts_with(body), "{shown}");
+            }
+        }
+
+        #[test]
+        fn what_follows_a_beginning_is_shown_with_its_places(text in texts(), cut in 0usize..400, budget in 40usize..600) {
+            // Then every apparent line number in the preview is ours.
+            let text = text.replace(['|', '→'], " ");
+            let cut = text[..text.floor_char_boundary(cut)].rfind('\n').map_or(0, |feed| feed + 1);
+            let (begins, follows) = text.split_at(cut);
+            for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
+                let mut sketch = sketch(preview, budget);
+                sketch.skip(begins);
+                sketch.push(follows);
+                let shown = sketch.show(budget / 2, budget);
+                prop_assert!(shown.len() <= budget, "{shown:?}");
+                prop_assert_eq!(sketch.lines(), crate::text::lines::count_lines(text.as_bytes()));
+                let both = format!("{begins}{shown}");
+                prop_assert!(shown.is_empty() || holds_only(&both, &text), "{preview:?} {both:?}");
             }
         }
 

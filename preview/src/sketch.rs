@@ -24,6 +24,15 @@ impl Sketch {
         }
     }
 
+    /// Begins with `text`, which is shown elsewhere: it counts for the places of what follows, and is neither
+    /// shown nor measured. Nothing may have been pushed before.
+    pub fn skip(&mut self, text: &str) {
+        match &mut self.0 {
+            Kept::Ends(ends) => ends.skip(text),
+            Kept::Gathered(_, gathered) => gathered.skip(text),
+        }
+    }
+
     /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
     pub fn append(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {

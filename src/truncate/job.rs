@@ -45,12 +45,15 @@ impl Job {
     pub(super) fn new(session: &Session, call: &ToolCall) -> Option<Arc<Self>> {
         let policy = session.policy(&call.name);
         let backend = policy.backend().filter(|_| policy.truncates())?;
-        Some(Arc::new(Self {
+        let mut job = Self {
             session: session.clone(),
             call: call.clone(),
             policy: policy.clone(),
             backend: Arc::clone(backend),
-        }))
+        };
+        let length = &mut job.policy.preview_length;
+        *length = length.capped(session.longest_preview);
+        Some(Arc::new(job))
     }
 
     pub(super) fn is_over_limit(&self, size: Size) -> bool {

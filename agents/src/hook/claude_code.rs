@@ -18,6 +18,8 @@ const SPILLED: &str = "persistedOutputPath";
 const SPILLED_SIZE: &str = "persistedOutputSize";
 /// Length in bytes of the client's own preview of such output, with the lines around it.
 const OWN_PREVIEW: usize = 2_300;
+/// Length in bytes of ours in place of it, so that with the hint it takes about as much room.
+const INSTEAD: usize = 2_000;
 
 #[derive(Deserialize)]
 struct Event {
@@ -80,7 +82,11 @@ pub(super) async fn answer(
         let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
         let spilled = (path == "/stdout").then(|| spilled(&event, surroundings));
         let whole = whole(text, spilled.flatten().as_deref())?;
-        let shorter = shorten(&session, &call, whole).await?;
+        let shorter = if is_spilled {
+            shorten(&session.with_previews_of_at_most(INSTEAD), &call, whole).await?
+        } else {
+            shorten(&session, &call, whole).await?
+        };
         entries.push(match &shorter {
             Some(shorter) => entry.shortened(shorter.len()),
             None => entry,

@@ -150,9 +150,13 @@ pub(crate) fn remove(
             continue;
         }
         let list = last.and_then(CstObjectProp::array_value);
-        let mut elements = list.iter().flat_map(CstArray::elements);
-        if let Some(element) = elements.find(|element| is_equal(element, &addition.value)) {
-            element.remove();
+        let elements = list.iter().flat_map(CstArray::elements);
+        // Somebody may have copied it.
+        let ours: Vec<_> = elements
+            .filter(|element| is_equal(element, &addition.value))
+            .collect();
+        if !ours.is_empty() {
+            ours.into_iter().for_each(CstNode::remove);
             remove_empty(&way, &addition.path, original);
         }
     }
@@ -275,6 +279,13 @@ mod tests {
                 assert_eq!(removed.contains(comment), file.contains(comment));
             }
         }
+    }
+
+    #[test]
+    fn copies_of_what_was_added_go_too() {
+        let file = "{\"allow\": [\"Bash\", \"Read(//store/**)\", \"Edit\", \"Read(//store/**)\"]}";
+        let removed = remove(file, &additions(), None).unwrap();
+        assert_eq!(parse(&removed).unwrap(), json!({"allow": ["Bash", "Edit"]}));
     }
 
     #[test]

@@ -124,15 +124,15 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
     let total = &gains.total;
     let mut text = format!(
         "Through servers, in {}, {} of {} went on shorter, with {} replaced.\n\
-         They had {} bytes in place of {}: {} less, about {} input tokens.\n",
+         They had {} bytes in place of {}: {}, about {} input tokens.\n",
         count(gains.conversations, "conversation"),
         total.reduced,
         count(total.requests, "request"),
         count(total.replaced, "result"),
         grouped(total.after.cast_signed()),
         grouped(total.before.cast_signed()),
-        grouped(total.saved()),
-        grouped(total.saved() / BYTES_PER_TOKEN),
+        less(total.saved(), ""),
+        tokens(total.saved()),
     );
     let passed: u64 = gains.passed.values().sum();
     if passed > 0 {
@@ -153,6 +153,17 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
         (upstream.clone(), counts, [gain.before, gain.after])
     });
     text + &table(["upstream", "requests", "shortened", "cut"], rows)
+}
+
+/// An amount that was saved, in words; below zero, it was spent.
+fn less(saved: i64, unit: &str) -> String {
+    let word = if saved < 0 { "more" } else { "less" };
+    format!("{}{unit} {word}", grouped(saved.saturating_abs()))
+}
+
+/// The tokens of a text of that length, estimated.
+fn tokens(bytes: i64) -> String {
+    grouped((bytes / BYTES_PER_TOKEN).abs())
 }
 
 fn cached_and_fresh(bytes: u64, fresh: u64) -> [f64; 2] {
@@ -182,15 +193,15 @@ fn as_text(gains: &Gains) -> String {
     let total = &gains.total;
     let mut text = format!(
         "In {}, {} of {} were shortened, and {} read back.\n\
-         The model was shown {} bytes in place of {}: {} less, about {} tokens.\n",
+         The model was shown {} bytes in place of {}: {}, about {} tokens.\n",
         count(gains.sessions, "session"),
         total.shortened,
         count(total.results, "result"),
         count(total.reads, "stored result"),
         grouped(total.after.cast_signed()),
         grouped(total.before.cast_signed()),
-        grouped(total.saved()),
-        grouped(total.saved() / BYTES_PER_TOKEN),
+        less(total.saved(), ""),
+        tokens(total.saved()),
     );
     let counted = total.shortened + total.reads;
     let note = match counted - total.known {
@@ -200,9 +211,9 @@ fn as_text(gains: &Gains) -> String {
         ),
     };
     text += &format!(
-        "Over the model calls that followed: {} bytes less, about {} input tokens{note}.\n",
-        grouped(total.over_calls),
-        grouped(total.over_calls / BYTES_PER_TOKEN),
+        "Over the model calls that followed: {}, about {} input tokens{note}.\n",
+        less(total.over_calls, " bytes"),
+        tokens(total.over_calls),
     );
     text += "Hints and reads are counted in.\n";
     let rows = gains.tools.iter().map(|((agent, tool), gain)| {

@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -36,14 +37,15 @@ pub(crate) fn run(args: &args::Line) -> Result<ExitCode, Failure> {
     // Before the line writes to it.
     let output = output();
     let Ok(runtime) = settings::runtime() else {
-        return Err(not_started(child::replace_with(shell(&args.line))));
+        return Err(not_started(shell(&args.line).exec()));
     };
     let inside = runtime.enter();
     let child = Child::inheriting(shell(&args.line)).map_err(not_started)?;
-    let code = runtime.block_on(child.wait());
+    let code = runtime.block_on(child.wait_for(std::future::ready(())));
     drop(inside);
-    let code =
-        code.map_err(|error| Failure::new(format!("waiting for the shell failed: {error}")))?;
+    let code = code
+        .map_err(|error| Failure::new(format!("waiting for the shell failed: {error}")))?
+        .code;
     if code != 0
         && let Some(output) = output
         && let Err(failure) = shorten(args, &output)

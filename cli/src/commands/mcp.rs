@@ -11,7 +11,7 @@ mod server;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
@@ -44,12 +44,12 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         Err(failure) => {
             output::report(&failure);
             output::warn("running the server without offcut");
-            return Err(not_started(args, &child::replace_with(command(args))));
+            return Err(not_started(args, &child::replace_with(&args.command)));
         }
     };
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
-        let started = child::listen().and_then(|signals| server::start(command(args), signals));
+        let started = child::listen().and_then(|signals| server::start(&args.command, signals));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
             Ok(server) => server.carry(&gateway.conversation(), client).await,
@@ -60,12 +60,6 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     // A read of stdin that nobody waits for any more would hold it up.
     runtime.shutdown_background();
     code.map(ExitCode::from)
-}
-
-fn command(args: &args::Mcp) -> Command {
-    let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]);
-    command
 }
 
 fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {

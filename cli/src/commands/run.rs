@@ -1,7 +1,7 @@
 //! `offcut run`.
 
 use std::io;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -17,15 +17,25 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
         Ok(prepared) => prepared,
         Err(failure) => return Err(run_alone(args, &failure)),
     };
-    let _inside = runtime.enter();
-    match Child::spawn(command(args)) {
+    let inside = runtime.enter();
+    let code = match Child::spawn(&args.command) {
         Ok((child, outputs)) => runtime.block_on(follow(child, outputs, streams)),
+        Err(error) if child::is_shortage(&error) => {
+            let problem = Failure::new(format!("its output can't be followed: {error}"));
+            Err(run_alone(args, &problem))
+        }
         Err(error) => Err(not_started(args, &error)),
-    }
+    };
+    drop(inside);
+    // A write that nobody takes would hold it up.
+    runtime.shutdown_background();
+    code
 }
 
 /// Builds what both streams need, stdout first.
 fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), Failure> {
+    child::expect_room()
+        .map_err(|error| Failure::new(format!("too few files can be opened: {error}")))?;
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
     let words: Vec<_> = args
@@ -39,18 +49,12 @@ fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), F
     Ok((runtime, streams))
 }
 
-fn command(args: &args::Run) -> Command {
-    let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]);
-    command
-}
-
 /// Runs the command without reducing anything, because that can't be prepared. Returns the error if
 /// the command does not start either.
 fn run_alone(args: &args::Run, failure: &Failure) -> Failure {
     output::report(failure);
     output::warn("running the command without offcut");
-    not_started(args, &child::replace_with(command(args)))
+    not_started(args, &child::replace_with(&args.command))
 }
 
 fn not_started(args: &args::Run, error: &io::Error) -> Failure {
@@ -61,7 +65,7 @@ fn not_started(args: &args::Run, error: &io::Error) -> Failure {
         .with_code(child::start_code(error))
 }
 
-/// Shows the command's output, and returns its exit code.
+/// Shows the command's output, and returns its exit code. What it has left in the background lives on.
 async fn follow(
     child: Child,
     outputs: Outputs,
@@ -69,16 +73,27 @@ async fn follow(
 ) -> Result<ExitCode, Failure> {
     let shared = |output| Arc::new(Mutex::new(output));
     let (stdout, stderr) = (shared(outputs.stdout), outputs.stderr.map(shared));
-    let first = out.show(&stdout);
     let second = async {
         match &stderr {
             Some(stderr) => err.show(stderr).await,
             None => Ok(()),
         }
     };
-    let (code, first, second) = tokio::join!(child.wait(), first, second);
-    first.and(second)?;
-    let code =
-        code.map_err(|error| Failure::new(format!("waiting for the command failed: {error}")))?;
-    Ok(ExitCode::from(code))
+    let shown = async { tokio::join!(out.show(&stdout), second) };
+    let ended = child.wait_for(shown).await;
+    let ended =
+        ended.map_err(|error| Failure::new(format!("waiting for the command failed: {error}")))?;
+    if ended.has_ended {
+        for output in [Some(&stdout), stderr.as_ref()].into_iter().flatten() {
+            if let Err(error) = output.lock().await.leave() {
+                output::warn(&format!(
+                    "what the command left in the background has no reader any more: {error}"
+                ));
+            }
+        }
+    }
+    if let Some((first, second)) = ended.done {
+        first.and(second)?;
+    }
+    Ok(ExitCode::from(ended.code))
 }

@@ -110,7 +110,7 @@ function drawTrace(into, trace) {
     }
     svg.append(element("svg:text", { x: width - right, y: height - 4, "text-anchor": "end" }, `tokens sent at each of ${calls} model calls →`));
     lines(svg, trace, x, y);
-    const passes = new Set(trace.changes[chosen.policy].filter((change) => change[2] !== "truncated").map((change) => change[0]));
+    const passes = new Set(trace.changes[chosen.policy].filter((change) => column(change[2]) !== "truncated").map((change) => change[0]));
     for (const call of passes) {
       svg.append(element("svg:circle", { cx: x(call), cy: y(trace.contexts[chosen.policy][call] || 0), r: 4, style: `fill: ${colour(chosen.policy)}` },
         element("svg:title", {}, `cleared before call ${call + 1}`)));
@@ -155,12 +155,15 @@ function table(head, rows) {
   return element("div", { class: "wide" }, element("table", {}, element("thead", {}, line(head, "th")), element("tbody", {}, ...rows.map((row) => line(row, "td")))));
 }
 
+// What is paged has arrived too long, like what is truncated.
+const column = (outcome) => ({ truncated: "truncated", paged: "truncated", previewed: "previewed" })[outcome] || "cleared";
+
 function byTool(traces) {
   const tools = new Map();
   for (const trace of traces) {
     for (const [, , outcome, before, after, tool] of trace.changes[chosen.policy]) {
       const sum = tools.get(tool) || { truncated: 0, previewed: 0, cleared: 0, saved: 0 };
-      sum[outcome === "truncated" || outcome === "previewed" ? outcome : "cleared"] += 1;
+      sum[column(outcome)] += 1;
       sum.saved += before - after;
       tools.set(tool, sum);
     }

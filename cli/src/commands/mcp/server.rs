@@ -1,7 +1,8 @@
 //! The server as a child process: its pipes, its signals and its end.
 
+use std::ffi::OsString;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use offcut_mcp::Conversation;
@@ -29,13 +30,15 @@ pub(super) struct Server {
 /// Starts a server with pipes for its stdin and stdout; stderr is this program's own. It gets the signals
 /// that come.
 pub(super) fn start(
-    mut command: Command,
+    words: &[OsString],
     signals: mpsc::UnboundedReceiver<Signal>,
 ) -> io::Result<Server> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = tokio::process::Command::from(command)
-        .kill_on_drop(true)
-        .spawn()?;
+    let mut process = child::start(words, |mut command| {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        Ok(command)
+    })?;
     let no_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
     Ok(Server {
         stdin: process.stdin.take().ok_or_else(no_pipe)?,

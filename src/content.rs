@@ -87,6 +87,10 @@ pub struct ToolCall {
     /// Arguments as the model wrote them, usually JSON.
     #[serde(default)]
     pub arguments: String,
+    /// True if a program of the provider made the call, as its `caller` says, and gets the result:
+    /// that is then never truncated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_for_program: bool,
 }
 
 impl ToolCall {
@@ -100,6 +104,7 @@ impl ToolCall {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            is_for_program: false,
         }
     }
 }

@@ -90,11 +90,10 @@ fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     format.visit(message, &mut |piece| {
         if let Piece::Call(call) = piece {
-            calls.push(ToolCall::new(
-                call.id,
-                call.name,
-                call.arguments.to_string(),
-            ));
+            calls.push(ToolCall {
+                is_for_program: call.is_for_program,
+                ..ToolCall::new(call.id, call.name, call.arguments.to_string())
+            });
         }
     });
     calls

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::format::{Call, Conversation, Format, PartRef, Piece, ResultHead, Role};
+use crate::format::{Call, Conversation, Format, JsonRef, PartRef, Piece, ResultHead, Role};
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +195,22 @@ impl<'c> Outline<'c> {
     }
 }
 
+/// Returns true if a part stands for all of the conversation before it, which the provider then
+/// ignores.
+pub(crate) fn is_compaction(part: PartRef<'_>) -> bool {
+    let PartRef::Opaque(json) = part else {
+        return false;
+    };
+    if let JsonRef::Spelled(text) = json
+        && !text.contains("compaction")
+    {
+        return false;
+    }
+    let value = json.to_value();
+    let kind = value.as_ref().and_then(|value| value.get("type")?.as_str());
+    matches!(kind, Some("compaction" | "compaction_summary"))
+}
+
 /// Reads one piece after the other into an [`Outline`].
 #[derive(Default)]
 pub(crate) struct Reader<'c> {
@@ -235,12 +251,24 @@ impl<'c> Reader<'c> {
                     && let Some(slot) = self.outline.slots.last_mut()
                 {
                     slot.parts.push(part);
+                } else if is_compaction(part) {
+                    // The provider ignores all of it.
+                    let before = &mut self.outline;
+                    before
+                        .slots
+                        .iter_mut()
+                        .for_each(|slot| slot.head.is_fixed = true);
+                    before
+                        .calls
+                        .iter_mut()
+                        .for_each(|site| site.call.is_fixed = true);
                 }
             }
         }
     }
 
-    fn call(&mut self, call: Call<'c>) {
+    fn call(&mut self, mut call: Call<'c>) {
+        call.is_fixed |= call.is_for_program;
         if self.round_turn != Some(self.outline.turns.begun) {
             self.round_turn = Some(self.outline.turns.begun);
             self.rounds += 1;
@@ -260,9 +288,11 @@ impl<'c> Reader<'c> {
         self.calls_in_message += 1;
     }
 
-    fn result(&mut self, head: ResultHead<'c>) {
+    fn result(&mut self, mut head: ResultHead<'c>) {
         self.result_is_open = true;
         let call = self.pair(head);
+        head.is_fixed |= head.is_for_program
+            || call.is_some_and(|call| self.outline.calls[call].call.is_for_program);
         let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);
         let (message, slot) = (self.message, self.slots_in_message);
         self.outline.slots.push(Slot {

@@ -23,6 +23,7 @@
 mod cache;
 mod image;
 mod meter;
+mod payload;
 mod seen;
 
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};

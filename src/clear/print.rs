@@ -184,6 +184,7 @@ mod tests {
                         id,
                         name: None,
                         is_error: false,
+                        is_for_program: false,
                         is_fixed: false,
                     },
                 );

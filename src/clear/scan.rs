@@ -4,16 +4,20 @@
 //! reads results and calls if they are likely to be needed; otherwise a second visit reads them on
 //! demand.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::items::Items;
 use super::ledger::{Anchor, Ledger};
 use super::pass::Pass;
 use super::print::{ResultPrint, print_of_call};
-use crate::format::{Call, Conversation, PartRef, Piece};
+use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
-use crate::rounds::{Outline, Reader, last_turn};
+use crate::rounds::{Outline, Reader, is_compaction, last_turn};
 use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
 use offcut_decisions::fingerprint::Fingerprint;
 
@@ -82,6 +86,8 @@ impl<'c> Scan<'c> {
             reader: (settings.cost_aware.is_some() || ledger.items_were_read())
                 .then(Reader::default),
             in_result: false,
+            programs: HashSet::new(),
+            is_for_program: false,
             result: None,
             found: Self {
                 tokens: bound.unwrap_or_default(),
@@ -105,8 +111,15 @@ impl<'c> Scan<'c> {
         }
         if is_counted {
             visitor.counts = true;
-            for tool in tools {
-                visitor.text(TextKind::Other, Text::of_json(tool.into()));
+            for tool in loaded(tools, conversation) {
+                match tool {
+                    Cow::Borrowed(tool) => {
+                        visitor.text(TextKind::Other, Text::of_json(tool.into()));
+                    }
+                    Cow::Owned(tool) => {
+                        visitor.add(meter.count_text(Text::of_json((&tool).into())));
+                    }
+                }
             }
         }
         let Visitor { reader, found, .. } = visitor;
@@ -139,12 +152,21 @@ impl<'c> Scan<'c> {
             let texts: Vec<_> = self
                 .new
                 .iter()
-                .map(|(print, text, _)| (*print, text.read().into_owned()))
+                .map(|(print, text, _)| {
+                    let is_opaque = matches!(text, Text::Opaque(_));
+                    (*print, text.read().into_owned(), is_opaque)
+                })
                 .collect();
             let own = meter.clone();
             let count = move || {
-                for (print, text) in &texts {
-                    own.count(*print, Text::Is(text));
+                for (print, text, is_opaque) in &texts {
+                    own.count(
+                        *print,
+                        match is_opaque {
+                            true => Text::Opaque(JsonRef::Spelled(text)),
+                            false => Text::Is(text),
+                        },
+                    );
                 }
             };
             // If this fails, `count` does it here.
@@ -162,6 +184,64 @@ impl<'c> Scan<'c> {
         let outline = self.outline.take();
         let outline = outline.unwrap_or_else(|| Outline::of(conversation));
         Items::of(outline, meter, ledger, &self.seen)
+    }
+}
+
+/// The definitions of tools that the model is given: those with `defer_loading` only once a search
+/// has loaded them.
+fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t, Value>> {
+    let is_deferred = |tool: &Value| {
+        let mut places = [tool, &tool["function"]].into_iter();
+        places.any(|place| place["defer_loading"] == Value::Bool(true))
+    };
+    let inner = |tool: &Value| {
+        tool["tools"]
+            .as_array()
+            .is_some_and(|tools| tools.iter().any(is_deferred))
+    };
+    if !tools.iter().any(|tool| is_deferred(tool) || inner(tool)) {
+        return tools.iter().map(Cow::Borrowed).collect();
+    }
+    let mut names = HashSet::new();
+    for message in 0..conversation.len() {
+        conversation.visit(message, &mut |piece| {
+            if let Piece::Content(PartRef::Opaque(json)) = piece
+                && let Some(value) = json.to_value()
+            {
+                referenced(&value, &mut names);
+            }
+        });
+    }
+    let is_loaded = |tool: &Value| {
+        let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
+        !is_deferred(tool) || name.is_some_and(|name| names.contains(name))
+    };
+    let given = tools.iter().filter(|tool| is_loaded(tool)).map(|tool| {
+        if !inner(tool) {
+            return Cow::Borrowed(tool);
+        }
+        let mut tool = tool.clone();
+        if let Some(tools) = tool["tools"].as_array_mut() {
+            tools.retain(is_loaded);
+        }
+        Cow::Owned(tool)
+    });
+    given.collect()
+}
+
+/// Collects the names of tools to which references in `value` lead.
+fn referenced(value: &Value, names: &mut HashSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if value["type"] == "tool_reference"
+                && let Some(name) = value["tool_name"].as_str()
+            {
+                names.insert(name.to_owned());
+            }
+            fields.values().for_each(|value| referenced(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|value| referenced(value, names)),
+        _ => {}
     }
 }
 
@@ -183,6 +263,10 @@ struct Visitor<'l, 'c> {
     counts: bool,
     reader: Option<Reader<'c>>,
     in_result: bool,
+    /// Ids of calls that programs have made.
+    programs: HashSet<&'c str>,
+    /// True while the pieces are a program's and not the model's.
+    is_for_program: bool,
     /// The open result slot, if the ledger needs its fingerprint.
     result: Option<ResultPrint<'l>>,
     found: Scan<'c>,
@@ -213,6 +297,7 @@ impl<'c> Visitor<'_, 'c> {
             Piece::Result(head) => {
                 self.end_result();
                 self.in_result = true;
+                self.is_for_program = head.is_for_program || self.programs.contains(head.id);
                 self.result = self.ledger.map(|_| ResultPrint::new(self.meter, head));
             }
             Piece::Content(part) => self.part(part),
@@ -221,7 +306,12 @@ impl<'c> Visitor<'_, 'c> {
     }
 
     fn part(&mut self, part: PartRef<'c>) {
-        if self.counts {
+        if self.counts && !self.in_result && is_compaction(part) {
+            // The provider ignores all that stands before it.
+            self.found.tokens = PER_MESSAGE;
+            self.found.new.clear();
+        }
+        if self.counts && !self.is_for_program {
             self.add(media_cost(part));
         }
         let of = if self.in_result {
@@ -236,15 +326,21 @@ impl<'c> Visitor<'_, 'c> {
     }
 
     fn call(&mut self, call: Call<'c>) {
+        self.is_for_program = call.is_for_program;
+        if call.is_for_program && !call.id.is_empty() {
+            self.programs.insert(call.id);
+        }
         self.text(TextKind::Other, Text::Is(call.name));
         let print = self.text(TextKind::Arguments, Text::of_arguments(call.arguments));
         if let Some((print, ledger)) = print.zip(self.ledger) {
             self.found.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
         }
+        self.is_for_program = false;
     }
 
     fn end_result(&mut self) {
         self.in_result = false;
+        self.is_for_program = false;
         if let Some((result, ledger)) = self.result.take().zip(self.ledger) {
             self.found.has_replaced |= ledger.has_replaced(result.finish());
         }
@@ -253,10 +349,11 @@ impl<'c> Visitor<'_, 'c> {
     /// Counts a text if required, and returns its fingerprint if it was needed.
     fn text(&mut self, of: TextKind, text: Text<'c>) -> Option<Fingerprint> {
         let is_free = self.meter.is_free(text);
-        if self.counts && is_free {
+        let counts = self.counts && !self.is_for_program;
+        if counts && is_free {
             self.add(self.meter.count_text(text));
         }
-        let is_counted = self.counts && !is_free;
+        let is_counted = counts && !is_free;
         let is_compared = self.ledger.is_some() && of != TextKind::Other;
         if !is_counted && !is_compared {
             return None;

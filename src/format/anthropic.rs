@@ -73,16 +73,20 @@ impl WireJson for Anthropic {
                     let is_error = block.get("is_error").and_then(V::as_bool);
                     see(Piece::Result(ResultHead {
                         is_error: is_error.unwrap_or_default(),
+                        is_fixed: loads_tools(block),
                         ..ResultHead::new(block.text("tool_use_id"))
                     }));
                     Self::show_slot(block.get("content"), see);
                 }
                 // Signatures cover the thinking, not the call.
-                "tool_use" => see(Piece::Call(Call::new(
-                    block.text("id"),
-                    block.text("name"),
-                    Arguments::json(block.get("input")),
-                ))),
+                "tool_use" => {
+                    let arguments = Arguments::json(block.get("input"));
+                    let caller = block.get("caller").map(|caller| caller.text("type"));
+                    see(Piece::Call(Call {
+                        is_for_program: caller.is_some_and(|kind| kind != "direct"),
+                        ..Call::new(block.text("id"), block.text("name"), arguments)
+                    }));
+                }
                 _ => see(Piece::Content(Self::part(block))),
             }
         }
@@ -91,6 +95,9 @@ impl WireJson for Anthropic {
 
     fn result<'m, V: View<'m>>(self, message: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let (block, path) = nth_block(message, "tool_result", slot)?;
+        if loads_tools(block) {
+            return None;
+        }
         Some(Self::replace(block, path, "content", parts))
     }
 
@@ -98,6 +105,14 @@ impl WireJson for Anthropic {
         let (_, path) = nth_block(message, "tool_use", call)?;
         Some(vec![Edit::set(path, "input", New::Text(new))])
     }
+}
+
+/// Returns true if a result has a reference to a tool: without it, the model could no longer call that
+/// tool.
+fn loads_tools<'m, V: View<'m>>(result: V) -> bool {
+    let content = result.get("content");
+    let mut parts = content.into_iter().flat_map(V::items);
+    parts.any(|part| part.text("type") == "tool_reference")
 }
 
 fn nth_block<'m, V: View<'m>>(message: V, kind: &str, nth: usize) -> Option<(V, Vec<Step>)> {

@@ -1,9 +1,9 @@
 //! Chat-completions messages as wire JSON.
 
-use offcut_json::{Edit, New, Step, View};
+use offcut_json::{Edit, Kind, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, read_url};
+use super::blocks::{Blocks, data_url, new_arguments, read_url};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -47,6 +47,9 @@ impl WireJson for OpenAiChat {
             refusal,
             id,
             name,
+            reasoning_details,
+            thinking_blocks,
+            provider_fields,
         ] = message.pick([
             "role",
             "content",
@@ -57,16 +60,46 @@ impl WireJson for OpenAiChat {
             "refusal",
             "tool_call_id",
             "name",
+            "reasoning_details",
+            "thinking_blocks",
+            "provider_specific_fields",
         ]);
         let text = |field: Option<V>| field.and_then(V::as_str);
         let [role, id, name] = [role, id, name].map(text);
-        let thoughts = [reasoning_content, reasoning, refusal].map(text);
         match role {
             Some("assistant") => {
                 see(Piece::Role(Role::Assistant));
-                calls(tool_calls, function_call).for_each(|call| see(Piece::Call(read_call(call))));
-                for text in thoughts.into_iter().flatten() {
+                let is_signed = provider_fields
+                    .is_some_and(|fields| fields.has("thought_signatures"))
+                    || reasoning_details.is_some_and(|details| details.items().any(is_signature));
+                calls(tool_calls, function_call).for_each(|call| {
+                    let mut call = read_call(call);
+                    call.is_signed |= is_signed;
+                    see(Piece::Call(call));
+                });
+                // Gateways repeat the same thoughts in several fields.
+                let [first, second] = [reasoning_content, reasoning].map(text);
+                let second = second.filter(|thoughts| Some(*thoughts) != first);
+                let plain = || first.into_iter().chain(second);
+                for text in plain().chain(text(refusal)) {
                     see(Piece::Content(PartRef::Text(text)));
+                }
+                let mut listed = Vec::new();
+                for (list, names) in [
+                    (reasoning_details, &["text", "summary"][..]),
+                    (thinking_blocks, &["thinking"]),
+                ] {
+                    let items = list.into_iter().flat_map(V::items);
+                    let text = |item: V| names.iter().find_map(|name| item.get(name)?.as_str());
+                    let thoughts: Vec<&str> = items.filter_map(text).collect();
+                    let is_known =
+                        thoughts == listed || plain().any(|text| is_whole(&thoughts, text));
+                    if !is_known {
+                        for text in &thoughts {
+                            see(Piece::Content(PartRef::Text(text)));
+                        }
+                        listed = thoughts;
+                    }
                 }
                 Self::show(content, see);
             }
@@ -111,9 +144,10 @@ impl WireJson for OpenAiChat {
         };
         let (holder, step, field) = holder(raw);
         path.extend(step.map(Step::Field));
+        let old = holder.get(field);
         holder
             .is_object()
-            .then(|| vec![Edit::set(path, field, New::Value(new.into()))])
+            .then(|| vec![Edit::set(path, field, new_arguments(old, new))])
     }
 }
 
@@ -137,14 +171,35 @@ fn holder<'m, V: View<'m>>(call: V) -> (V, Option<&'static str>, &'static str) {
     }
 }
 
+const PROVIDER_FIELDS: &str = "provider_specific_fields";
+
+/// Returns true if a detail of the model's reasoning signs the calls of its message: it is encrypted,
+/// or Gemini's.
+fn is_signature<'m, V: View<'m>>(detail: V) -> bool {
+    detail.text("type") == "reasoning.encrypted" || detail.text("format").starts_with("google")
+}
+
+/// Returns true if texts are the parts of `whole`.
+fn is_whole(texts: &[&str], whole: &str) -> bool {
+    let rest = texts
+        .iter()
+        .try_fold(whole, |rest, text| rest.strip_prefix(text));
+    rest == Some("")
+}
+
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
-    // Gemini's OpenAI-compatible endpoint signs calls in `extra_content`.
-    let [id, extra_content] = raw.pick(["id", "extra_content"]);
+    // Gemini's OpenAI-compatible endpoint signs calls in `extra_content`, LiteLLM in the id or in
+    // fields of its own.
+    let [id, extra_content, of_call] = raw.pick(["id", "extra_content", PROVIDER_FIELDS]);
     let (holder, _, field) = holder(raw);
-    let [name, arguments] = holder.pick(["name", field]);
+    let [name, arguments, of_function] = holder.pick(["name", field, PROVIDER_FIELDS]);
+    let is_there = |field: Option<V>| field.is_some_and(|field| field.kind() != Kind::Null);
     let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
     Call {
-        is_signed: extra_content.is_some(),
+        is_signed: [extra_content, of_call, of_function]
+            .into_iter()
+            .any(is_there)
+            || text(id).contains("__thought__"),
         ..Call::new(text(id), text(name), Arguments::of(arguments))
     }
 }

@@ -48,6 +48,9 @@ pub struct Call<'m> {
     pub arguments: Arguments<'m>,
     /// True if the provider signed the call, so that changing its arguments would invalidate it.
     pub is_signed: bool,
+    /// True if a program of the provider made the call, and gets its result. Neither is part of the
+    /// model's context: both stay whole, and neither counts.
+    pub is_for_program: bool,
     /// True if the arguments must stay as they are: a key of the message occurs twice, or a string
     /// is not valid Unicode, so a change could alter what else the message says. Replacing them
     /// does nothing.
@@ -62,6 +65,7 @@ impl<'m> Call<'m> {
             name,
             arguments,
             is_signed: false,
+            is_for_program: false,
             is_fixed: false,
         }
     }
@@ -112,8 +116,11 @@ pub struct ResultHead<'m> {
     pub name: Option<&'m str>,
     /// True if the message marks the result as an error.
     pub is_error: bool,
-    /// True if the content must stay as it is, for the same reasons as a [`Call`]'s arguments.
-    /// Replacing it does nothing.
+    /// True if the result goes to a program of the provider. So does the result of a call
+    /// [from one](Call::is_for_program).
+    pub is_for_program: bool,
+    /// True if the content must stay as it is, for the same reasons as a [`Call`]'s arguments, or
+    /// because it loads tools. Replacing it does nothing.
     pub is_fixed: bool,
 }
 
@@ -124,6 +131,7 @@ impl<'m> ResultHead<'m> {
             id,
             name: None,
             is_error: false,
+            is_for_program: false,
             is_fixed: false,
         }
     }

@@ -1,9 +1,9 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use offcut_json::{Edit, New, View};
+use offcut_json::{Edit, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, read_url};
+use super::blocks::{Blocks, data_url, new_arguments, read_url};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -49,11 +49,17 @@ impl WireJson for Responses {
                 see(Piece::Role(Role::Assistant));
                 let arguments = Arguments::of(item.get(arguments_of(kind)));
                 let (id, name) = (item.text("call_id"), item.text("name"));
-                see(Piece::Call(Call::new(id, name, arguments)));
+                see(Piece::Call(Call {
+                    is_for_program: is_for_program(item),
+                    ..Call::new(id, name, arguments)
+                }));
             }
             kind if is_output(kind) => {
                 see(Piece::Role(Role::Tool));
-                see(Piece::Result(ResultHead::new(item.text("call_id"))));
+                see(Piece::Result(ResultHead {
+                    is_for_program: is_for_program(item),
+                    ..ResultHead::new(item.text("call_id"))
+                }));
                 Self::show_slot(item.get("output"), see);
             }
             "reasoning" => {
@@ -75,6 +81,7 @@ impl WireJson for Responses {
             | "mcp_list_tools"
             | "mcp_approval_request"
             | "compaction"
+            | "compaction_summary"
             | "item_reference" => {
                 see(Piece::Role(Role::Assistant));
                 see(Piece::Content(PartRef::Opaque(item.json())));
@@ -103,9 +110,16 @@ impl WireJson for Responses {
     fn arguments<'m, V: View<'m>>(self, item: V, call: usize, new: String) -> Edits<'m> {
         let kind = kind_of(item);
         let is_there = call == 0 && matches!(kind, "function_call" | "custom_tool_call");
-        let new = New::Value(new.into());
-        is_there.then(|| vec![Edit::set(Vec::new(), arguments_of(kind), new)])
+        let field = arguments_of(kind);
+        let old = item.get(field);
+        is_there.then(|| vec![Edit::set(Vec::new(), field, new_arguments(old, new))])
     }
+}
+
+/// Returns true if a program made a call or gets an output.
+fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
+    let kind = item.get("caller").map(|caller| caller.text("type"));
+    kind.is_some_and(|kind| kind != "direct")
 }
 
 /// An item's type, which a message may omit.

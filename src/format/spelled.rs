@@ -43,10 +43,10 @@ impl<F: WireJson> Format for Spelled<F> {
         self.0.see(Node::root(message), &mut |mut piece| {
             match &mut piece {
                 Piece::Result(head) => {
-                    head.is_fixed = results.next().is_some_and(|nth| fixed.has_result(nth));
+                    head.is_fixed |= results.next().is_some_and(|nth| fixed.has_result(nth));
                 }
                 Piece::Call(call) => {
-                    call.is_fixed = calls.next().is_some_and(|nth| fixed.has_call(nth));
+                    call.is_fixed |= calls.next().is_some_and(|nth| fixed.has_call(nth));
                 }
                 Piece::Role(_) | Piece::Content(_) => {}
             }

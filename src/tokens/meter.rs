@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cache::Cache;
 use super::seen::Seen;
-use super::{CountTokens, image};
+use super::{CountTokens, image, payload};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
 use offcut_decisions::fingerprint::{Fingerprint, Record, Secret};
@@ -17,7 +17,7 @@ use offcut_decisions::fingerprint::{Fingerprint, Record, Secret};
 /// Tokens that each message costs in addition to its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
 /// Bytes per token of audio and files.
-const MEDIA_BYTES_PER_TOKEN: u64 = 40;
+pub(super) const MEDIA_BYTES_PER_TOKEN: u64 = 40;
 
 /// A token counter with cached counts. Clones share both.
 #[derive(Clone)]
@@ -40,13 +40,17 @@ pub(crate) enum Text<'m> {
     Is(&'m str),
     /// A JSON value, counted as its compact text.
     Json(JsonRef<'m>),
+    /// A part that the format does not know, counted as what it holds: media by their kind, and
+    /// nothing for what only the provider can read.
+    Opaque(JsonRef<'m>),
 }
 
 impl<'m> Text<'m> {
     pub(crate) fn of_part(part: PartRef<'m>) -> Option<Self> {
         match part {
             PartRef::Text(text) | PartRef::Link { url: text, .. } => Some(Self::Is(text)),
-            PartRef::Json(json) | PartRef::Opaque(json) => Some(Self::of_json(json)),
+            PartRef::Json(json) => Some(Self::of_json(json)),
+            PartRef::Opaque(json) => Some(Self::Opaque(json)),
             PartRef::Media { .. } => None,
         }
     }
@@ -69,14 +73,14 @@ impl<'m> Text<'m> {
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Is(text) => text.len() as u64,
-            Self::Json(json) => length(json),
+            Self::Json(json) | Self::Opaque(json) => length(json),
         }
     }
 
     pub(crate) fn read(self) -> Cow<'m, str> {
         match self {
             Self::Is(text) => text.into(),
-            Self::Json(json) => json.to_string().into(),
+            Self::Json(json) | Self::Opaque(json) => json.to_string().into(),
         }
     }
 }
@@ -162,6 +166,11 @@ impl Meter {
         match text {
             Text::Is(text) => self.print_bytes(text.as_bytes()),
             Text::Json(json) => self.print_json(json),
+            Text::Opaque(json) => {
+                let mut record = self.record();
+                record.known(b'o', self.print_json(json));
+                record.finish()
+            }
         }
     }
 
@@ -204,7 +213,10 @@ impl Meter {
     pub(crate) fn count(&self, print: Fingerprint, text: Text<'_>) -> u64 {
         self.known(print).unwrap_or_else(|| {
             // No lock is held, since counting may be slow and may call back into this meter.
-            let tokens = self.count_uncached(&text.read());
+            let tokens = match text {
+                Text::Opaque(json) => self.opaque(json),
+                text => self.count_uncached(&text.read()),
+            };
             self.cache.insert(print, tokens);
             tokens
         })
@@ -228,6 +240,17 @@ impl Meter {
             tracing::warn!(%error, "the token counter failed; using the text's length in bytes");
             text.len() as u64
         })
+    }
+
+    /// The number of tokens of a part that the format does not know.
+    fn opaque(&self, json: JsonRef<'_>) -> u64 {
+        if length(json) > payload::LEAST
+            && let Some(mut value) = json.to_value()
+        {
+            let media = payload::take_out(&mut value);
+            return media.saturating_add(self.count_uncached(&value.to_string()));
+        }
+        self.count_uncached(&json.to_string())
     }
 
     /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told

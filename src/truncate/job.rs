@@ -41,8 +41,11 @@ impl Size {
 }
 
 impl Job {
-    /// Returns `None` if the tool's results are never truncated.
+    /// Returns `None` if the tool's results are never truncated, or a program gets this one.
     pub(super) fn new(session: &Session, call: &ToolCall) -> Option<Arc<Self>> {
+        if call.is_for_program {
+            return None;
+        }
         let policy = session.policy(&call.name);
         let backend = policy.backend().filter(|_| policy.truncates())?;
         let mut job = Self {

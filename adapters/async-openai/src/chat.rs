@@ -107,6 +107,7 @@ impl Format for TypedChat {
                     id: &message.tool_call_id,
                     name: None,
                     is_error: false,
+                    is_for_program: false,
                     is_fixed: false,
                 }));
                 match &message.content {
@@ -122,6 +123,7 @@ impl Format for TypedChat {
                     id: "",
                     name: Some(&message.name),
                     is_error: false,
+                    is_for_program: false,
                     is_fixed: false,
                 }));
                 if let Some(text) = &message.content {
@@ -197,6 +199,7 @@ fn visit_assistant<'m>(message: &'m AssistantMessage, see: &mut dyn FnMut(Piece<
             name: &function.name,
             arguments,
             is_signed: false,
+            is_for_program: false,
             is_fixed: false,
         }));
     }
@@ -222,6 +225,7 @@ fn read_call(call: &ToolCalls) -> Call<'_> {
         name,
         arguments: Arguments::Text(arguments),
         is_signed: false,
+        is_for_program: false,
         is_fixed: false,
     }
 }

@@ -188,6 +188,7 @@ fn visit_call<'m>(id: &'m str, name: &'m str, arguments: &'m str, see: &mut dyn 
         name,
         arguments: Arguments::Text(arguments),
         is_signed: false,
+        is_for_program: false,
         is_fixed: false,
     }));
 }
@@ -198,6 +199,7 @@ fn visit_result<'m>(id: &'m str, see: &mut dyn FnMut(Piece<'m>)) {
         id,
         name: None,
         is_error: false,
+        is_for_program: false,
         is_fixed: false,
     }));
 }

@@ -81,6 +81,7 @@ fn visit_user<'m>(content: &'m [UserContent], see: &mut dyn FnMut(Piece<'m>)) {
                         id,
                         name,
                         is_error: result.is_error,
+                        is_for_program: false,
                         is_fixed: false,
                     }));
                 }
@@ -142,6 +143,7 @@ fn seen_call(call: &ToolCall) -> Call<'_> {
         name: call.function.name.as_str(),
         arguments,
         is_signed,
+        is_for_program: false,
         is_fixed: false,
     }
 }

@@ -155,6 +155,7 @@ fn a_message_that_holds_more_than_results_stays() {
                         name: "f",
                         arguments,
                         is_signed: false,
+                        is_for_program: false,
                         is_fixed: false,
                     }));
                 }
@@ -165,6 +166,7 @@ fn a_message_that_holds_more_than_results_stays() {
                         id,
                         name: None,
                         is_error: false,
+                        is_for_program: false,
                         is_fixed: false,
                     }));
                     see(Piece::Content(PartRef::Text("result")));

@@ -49,6 +49,7 @@ impl Seen {
                     id,
                     name,
                     is_error,
+                    is_for_program: _,
                     is_fixed,
                 }) => {
                     is_open = true;
@@ -63,6 +64,7 @@ impl Seen {
                     name,
                     arguments,
                     is_signed,
+                    is_for_program: _,
                     is_fixed,
                 }) => {
                     seen.note(format_args!("call {id:?} {name:?} {is_signed} {is_fixed}"));

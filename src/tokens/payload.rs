@@ -1,0 +1,138 @@
+//! Bytes inside of JSON: media, and what only the provider can read.
+
+use serde_json::{Map, Value};
+
+use super::image;
+use super::meter::MEDIA_BYTES_PER_TOKEN as PER_BYTES;
+use crate::format::Data;
+
+/// The shortest text that is taken for bytes, in bytes.
+pub(super) const LEAST: u64 = 256;
+
+/// Beginnings of media in base64, for parts that do not say what they hold.
+const BEGINNINGS: [&str; 5] = ["iVBOR", "/9j/", "R0lGOD", "UklGR", "Qk"];
+
+/// Takes all bytes out of a value, and returns what they cost.
+pub(super) fn take_out(value: &mut Value) -> u64 {
+    match value {
+        Value::Array(items) => items.iter_mut().map(take_out).fold(0, u64::saturating_add),
+        Value::Object(fields) => of_object(fields),
+        Value::String(text) => {
+            let cost = cost_of(text, "", None);
+            if cost.is_some() {
+                text.clear();
+            }
+            cost.unwrap_or_default()
+        }
+        _ => 0,
+    }
+}
+
+fn of_object(fields: &mut Map<String, Value>) -> u64 {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let mime = ["media_type", "mime_type", "mimeType"]
+        .into_iter()
+        .find_map(text);
+    let mime = mime.map(str::to_owned);
+    let is_redacted = text("type").is_some_and(|kind| kind.starts_with("redacted"));
+    let mut cost: u64 = 0;
+    for (name, value) in fields {
+        let of_field = match value {
+            Value::String(text) => {
+                let found = if is_redacted && name == "data" {
+                    Some(0)
+                } else {
+                    cost_of(text, name, mime.as_deref())
+                };
+                if found.is_some() {
+                    text.clear();
+                }
+                found.unwrap_or_default()
+            }
+            value => take_out(value),
+        };
+        cost = cost.saturating_add(of_field);
+    }
+    cost
+}
+
+/// The cost of a text that stands for bytes; `None` for any other.
+fn cost_of(text: &str, name: &str, mime: Option<&str>) -> Option<u64> {
+    if (text.len() as u64) < LEAST {
+        return None;
+    }
+    if name.starts_with("encrypted") || name.to_ascii_lowercase().ends_with("signature") {
+        return Some(0);
+    }
+    let (mime, data) = match text
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"))
+    {
+        Some((mime, data)) => (Some(mime), data),
+        None => (mime, text),
+    };
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(&byte);
+    if !data.bytes().all(is_base64) {
+        return None;
+    }
+    let data = Data::Base64(data);
+    let is_image = mime.map_or_else(
+        || BEGINNINGS.iter().any(|begin| text.starts_with(begin)),
+        |mime| mime.starts_with("image/"),
+    );
+    Some(if is_image {
+        image::cost(data)
+    } else {
+        data.decoded_len() / PER_BYTES
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bytes_cost_what_they_are() {
+        let bytes = "QUJD".repeat(10_000);
+        let png = format!("data:image/png;base64,{bytes}");
+        let by_bytes = 30_000 / PER_BYTES;
+        for (value, cost) in [
+            (
+                json!({"type": "computer_call_output", "output": {"image_url": png}}),
+                image::UNKNOWN,
+            ),
+            (
+                json!({"type": "input_file", "filename": "a.pdf", "file_data": format!("data:application/pdf;base64,{bytes}")}),
+                by_bytes,
+            ),
+            (
+                json!({"type": "file", "file": {"filename": "a.pdf", "file_data": bytes}}),
+                by_bytes,
+            ),
+            (
+                json!({"type": "image_generation_call", "result": format!("iVBOR{}", &bytes[5..])}),
+                image::UNKNOWN,
+            ),
+            (
+                json!({"type": "document", "title": "t", "source": {"type": "base64", "media_type": "application/pdf", "data": bytes}}),
+                by_bytes,
+            ),
+            (json!({"type": "redacted_thinking", "data": bytes}), 0),
+            (json!({"type": "compaction", "encrypted_content": bytes}), 0),
+            (
+                json!([{"content": [{"encrypted_content": bytes, "signature": bytes}]}]),
+                0,
+            ),
+        ] {
+            let mut left = value.clone();
+            assert_eq!(take_out(&mut left), cost, "{:.80}", value.to_string());
+            assert!(left.to_string().len() < 200, "{left}");
+        }
+        let mut prose = json!({"text": "a word and another ".repeat(100), "id": "x".repeat(100)});
+        let before = prose.clone();
+        assert_eq!(take_out(&mut prose), 0);
+        assert_eq!(prose, before);
+    }
+}

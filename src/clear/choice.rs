@@ -40,6 +40,11 @@ impl Choice {
         self.target.is_some()
     }
 
+    /// The conversation's tokens after a change.
+    pub(super) fn left_after(&self, change: Sum) -> u128 {
+        change.left_of(self.counted)
+    }
+
     pub(super) fn is_enough(&self) -> bool {
         self.target
             .is_some_and(|target| self.taken.left_of(self.counted) <= u128::from(target))

@@ -11,9 +11,16 @@ use super::items::{Item, Items};
 use super::planner::Planner;
 use super::stub::Line;
 use crate::config::Policy;
-use crate::report::{ErrorSource, Outcome, Reason};
+use crate::report::{ErrorSource, Outcome, Reason, Sum};
 use crate::rounds::Slot;
 use crate::tokens::Text;
+
+/// The treatment of short errors, which tell the model what not to try again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShortErrors {
+    Stay,
+    Go,
+}
 
 impl<'a> Planner<'a> {
     /// Decides about every result, oldest first. Results beyond the target are expected to stay,
@@ -22,11 +29,12 @@ impl<'a> Planner<'a> {
         let items = Rc::clone(&self.items);
         for (at, slot) in items.outline.slots.iter().enumerate() {
             self.stubs.begin(slot.head.id);
-            self.choose_result(&items, at);
+            self.choose_result(&items, at, ShortErrors::Stay);
             if self.session.settings().clear_tool_inputs {
                 self.choose_arguments(&items, slot);
             }
         }
+        self.choose_errors(&items, &choice);
         // Only a comparison can tell whether an apparent hint is ours. Until then this is an
         // expectation.
         let mut is_certain = true;
@@ -47,7 +55,35 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn choose_result(&mut self, items: &Items<'a>, at: usize) {
+    /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
+    /// too, until it does.
+    fn choose_errors(&mut self, items: &Items<'a>, choice: &Choice) {
+        let threshold = u128::from(self.session.settings().max_tokens_for_clear);
+        let planned = self.edits.iter().filter(|edit| edit.is_pending());
+        let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
+        let places = items.outline.slots.iter().zip(&items.results).enumerate();
+        for (at, (slot, item)) in places {
+            if choice.left_after(freed) <= threshold {
+                return;
+            }
+            let is_error = |edit: &Edit| {
+                edit.place == item.place
+                    && edit.decision.outcome == Outcome::Kept(Reason::ShortError)
+            };
+            let Some(kept) = self.edits.iter().position(is_error) else {
+                continue;
+            };
+            self.stubs.begin(slot.head.id);
+            self.choose_result(items, at, ShortErrors::Go);
+            let edit = self.edits.swap_remove(self.edits.len() - 1);
+            if edit.is_pending() {
+                freed = freed.plus(edit.tokens());
+            }
+            self.edits[kept] = edit;
+        }
+    }
+
+    fn choose_result(&mut self, items: &Items<'a>, at: usize, errors: ShortErrors) {
         let (slot, item) = (&items.outline.slots[at], &items.results[at]);
         if self.taken.contains(&item.place) {
             return;
@@ -58,7 +94,10 @@ impl<'a> Planner<'a> {
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
             .or_else(|| self.final_reason(slot, item, policy))
-            .or(Self::is_short_error(slot, policy, item).then_some(Reason::ShortError));
+            .or_else(|| {
+                let stays = errors == ShortErrors::Stay && Self::is_short_error(slot, policy, item);
+                stays.then_some(Reason::ShortError)
+            });
         if let Some(reason) = reason {
             self.edits.push(Edit::kept(item, reason));
             return;

@@ -109,6 +109,7 @@ impl Converter {
                     id,
                     name,
                     arguments,
+                    ..
                 } in calls
                 {
                     self.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments, "status": "completed"}));

@@ -35,7 +35,7 @@ impl Wire for Responses {
         }
         items.extend(says.map(|text| self.say(Speaker::Assistant, text, style)));
         items.extend(calls.iter().map(|call| {
-            let ToolCall { id, name, arguments } = call;
+            let ToolCall { id, name, arguments, .. } = call;
             let mut item = if name == CUSTOM {
                 json!({"type": "custom_tool_call", "call_id": id, "name": name, "input": arguments})
             } else {

@@ -6,7 +6,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod ahead;
 mod body;
 mod card;
 mod client;
@@ -25,7 +24,6 @@ mod plug;
 mod read;
 mod read_only;
 mod reader;
-mod recent;
 mod record;
 mod reducer;
 mod refused;

@@ -14,13 +14,11 @@ use offcut::format::{RequestBody, WireFormat};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
-use crate::ahead::{Ahead, NextPass};
 use crate::body::{self, Body, Read};
 use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
-use crate::recent::Recent;
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
 use crate::send::{Refusal, Sender};
@@ -38,8 +36,6 @@ pub(crate) struct Passage {
     pub(crate) sender: Sender,
     pub(crate) reducer: Option<Reducer>,
     pub(crate) tenants: Tenants,
-    recent: Recent,
-    ahead: Ahead,
     metrics: Arc<Metrics>,
     watch: Arc<Watch>,
     max_body: usize,
@@ -54,7 +50,6 @@ struct Worked {
     body: Option<RequestBody>,
     /// The body to send and its conversation, if it has been changed.
     changed: Option<(Bytes, ConversationId)>,
-    next: Option<NextPass>,
 }
 
 impl Worked {
@@ -67,7 +62,6 @@ impl Worked {
             outcome,
             body: None,
             changed: None,
-            next: None,
         }
     }
 }
@@ -85,8 +79,6 @@ impl Passage {
             sender,
             reducer,
             tenants,
-            recent: Recent::default(),
-            ahead: Ahead::new(settings.patience()),
             metrics,
             watch,
             max_body: settings.max_body_bytes(),
@@ -132,7 +124,6 @@ impl Passage {
             outcome,
             body,
             changed,
-            next,
         } = worked;
         self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
@@ -145,19 +136,12 @@ impl Passage {
                     look.read(body, sent);
                 }
                 watch.call(&name, look, outcome);
-                body
             })
         });
         let send = async |request| {
             let reply = self.sender.send(request, upstream, group).await;
-            let body = match watched {
-                Some(watched) => watched.await.ok().flatten(),
-                None => None,
-            };
-            if let (Some(body), Some(next)) = (body, next)
-                && (reply.as_ref()).is_ok_and(|reply| reply.status().is_success())
-            {
-                self.ahead.prepare(next, body);
+            if let Some(watched) = watched {
+                _ = watched.await;
             }
             reply
         };
@@ -227,11 +211,7 @@ impl Passage {
         }
         let length = text.len();
         let tenant = self.tenants.of(&parts.headers, parts.uri.query());
-        let parsed = match &tenant {
-            Some(tenant) => self.recent.parse(tenant.name(), text),
-            None => RequestBody::parse(text),
-        };
-        let Ok(mut body) = parsed else {
+        let Ok(mut body) = RequestBody::parse(text) else {
             return Ok(Worked::passed(Reason::NotUnderstood));
         };
         look.would = Prompt::unread(length as u64);
@@ -239,10 +219,10 @@ impl Passage {
             return Ok(Worked::passed(Reason::NoTenant));
         };
         let reduced = reducer.reduce(tenant, exchange, &mut body, look).await;
-        let (outcome, conversation, next) = match reduced {
-            Reduced::Unchanged(next) => (Outcome::Unchanged, None, next),
-            Reduced::Passed(reason) => (Outcome::Passed(reason), None, None),
-            Reduced::Changed(conversation, next) => (Outcome::Reduced, Some(conversation), next),
+        let (outcome, conversation) = match reduced {
+            Reduced::Unchanged => (Outcome::Unchanged, None),
+            Reduced::Passed(reason) => (Outcome::Passed(reason), None),
+            Reduced::Changed(conversation) => (Outcome::Reduced, Some(conversation)),
         };
         let changed = conversation.map(|conversation| {
             // A changed body is hardly ever longer.
@@ -254,7 +234,6 @@ impl Passage {
             outcome,
             body: Some(body),
             changed,
-            next,
         })
     }
 

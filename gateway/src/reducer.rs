@@ -13,7 +13,6 @@ use offcut::report::ErrorSource;
 use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
 use serde_json::Value;
 
-use crate::ahead::NextPass;
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
 use crate::holdout::{Group, group};
@@ -48,9 +47,9 @@ impl ConversationId {
 /// The outcome for a body.
 pub(crate) enum Reduced {
     /// There was nothing to replace.
-    Unchanged(Option<NextPass>),
+    Unchanged,
     /// Some of it was replaced. It holds this conversation.
-    Changed(ConversationId, Option<NextPass>),
+    Changed(ConversationId),
     /// The original must be sent.
     Passed(Reason),
 }
@@ -154,7 +153,7 @@ impl Reducer {
         let own = self.own.as_deref();
         let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
         if body.messages().is_empty() {
-            return Reduced::Unchanged(None);
+            return Reduced::Unchanged;
         }
         let conversation = {
             let format = Spelled(exchange.format);
@@ -188,9 +187,8 @@ impl Reducer {
         };
         if conversation.is_nameless() {
             // Before the first call, there is nothing to decide, and nothing has been decided.
-            return Reduced::Unchanged(None);
+            return Reduced::Unchanged;
         }
-        let mut next = None;
         for variant in variants {
             let session = self.session(
                 &tenant,
@@ -203,13 +201,10 @@ impl Reducer {
             let reduced = self
                 .run(&session, exchange.format, &definitions, body)
                 .await;
-            if let (Ok(report), true) = (&reduced, decides) {
-                next = NextPass::near(report, &session, exchange.format);
-            }
             match reduced {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
-                    return Reduced::Changed(conversation, next);
+                    return Reduced::Changed(conversation);
                 }
                 Ok(report) if decides && has_store_failed(&report) => {
                     return Reduced::Passed(Reason::Store);
@@ -218,7 +213,7 @@ impl Reducer {
                 Ok(_) | Err(_) => {}
             }
         }
-        Reduced::Unchanged(next)
+        Reduced::Unchanged
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell.

@@ -81,24 +81,6 @@ impl JsonText {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |own| own.text)
     }
 
-    /// The number of bytes that it takes in memory, with its strings unescaped; clones share them.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        let Parsed {
-            text,
-            spans,
-            meanings,
-            ..
-        } = &*self.0;
-        let escaped = spans.iter().filter(|span| span.kind == SpanKind::Escaped);
-        let unescaped: usize = escaped.map(|span| (span.end - span.start) as usize).sum();
-        size_of::<Parsed>()
-            + text.len()
-            + size_of_val(&spans[..])
-            + size_of_val(&meanings[..])
-            + unescaped
-    }
-
     /// The index after a value and everything inside it.
     #[inline]
     pub(crate) fn next(&self, at: usize) -> usize {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use crate::json_ref::JsonRef;
-use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan};
+use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan, scan_within};
 use crate::unescape::unescape;
 use crate::view::{Kind, View};
 
@@ -51,6 +51,25 @@ impl JsonText {
         let text = text.into();
         let spans = scan(&text)?;
         Ok(Self::new(text, spans))
+    }
+
+    /// Parses `text`, unless it has more than about `most` values and keys: each takes 16 bytes of
+    /// memory, and a value can be as short as two bytes. Returns `None` if there are more.
+    ///
+    /// ```
+    /// use offcut::format::JsonText;
+    /// assert!(JsonText::parse_within("[1, 2, 3]", 8)?.is_some());
+    /// assert!(JsonText::parse_within("[1, 2, 3, 4, 5, 6, 7, 8]", 8)?.is_none());
+    /// # Ok::<(), offcut::format::InvalidJson>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if `text` is not JSON, as far as it is read, or longer than 4 GiB.
+    pub fn parse_within(text: impl Into<String>, most: usize) -> Result<Option<Self>, InvalidJson> {
+        let text = text.into();
+        let spans = scan_within(&text, most)?;
+        Ok(spans.map(|spans| Self::new(text, spans)))
     }
 
     fn new(text: String, spans: Spans) -> Self {
@@ -255,6 +274,20 @@ impl<'m> Node<'m> {
     pub fn range(self) -> std::ops::Range<usize> {
         let Span { start, end, .. } = self.json.0.spans[self.at];
         start as usize..end as usize
+    }
+
+    /// The number of values and keys inside of it, and one for itself.
+    #[must_use]
+    pub fn values(self) -> usize {
+        self.json.next(self.at) - self.at
+    }
+
+    /// The number of objects among them.
+    #[must_use]
+    pub fn objects(self) -> usize {
+        let spans = &self.json.0.spans[self.at..self.json.next(self.at)];
+        let objects = spans.iter().filter(|span| span.kind == SpanKind::Object);
+        objects.count()
     }
 
     /// A copy of the value alone.

@@ -49,6 +49,17 @@ pub struct RequestBody {
     tools: Vec<Range<usize>>,
 }
 
+/// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
+/// place in its message.
+const VALUE: usize = 48;
+/// Bytes that an object takes besides: it may be a message, a call, a result or a part of one, about
+/// which much is noted while it is reduced.
+const OBJECT: usize = 1536;
+/// Bytes that an item of a list of messages takes besides, whatever it is.
+const ITEM: usize = 256;
+/// Bytes that a value of a tool takes besides, as a `Value`.
+const TOOL_VALUE: usize = 160;
+
 /// Reason for not finding messages in a text.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,6 +72,9 @@ pub enum BodyError {
         "no messages found: expected a JSON array of messages, or an object with one in `messages`, `input` or `contents`"
     )]
     NoMessages,
+    /// The body would take more memory than it may.
+    #[error("the body has too many values for its length: it would take more memory than it may")]
+    TooDense,
     /// The key of the messages occurs twice, and readers may disagree on which one counts. It is
     /// best to pass such a body on as it is.
     #[error("the body has `{field}` twice: remove one of them")]
@@ -85,7 +99,24 @@ impl RequestBody {
     /// The text is not JSON, is not a body, or has `messages`, `input` or `contents` twice. No
     /// error holds any of the text.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
-        let document = JsonText::parse(text)?;
+        Self::parse_within(text, usize::MAX)
+    }
+
+    /// Does the same as [`parse`](Self::parse), for a body from somebody who may want to exhaust the
+    /// memory: fails if parsing and reducing it would take more than about `memory` bytes. Short
+    /// values, messages and tools take many times as much memory as text.
+    ///
+    /// ```
+    /// # use offcut::format::{BodyError, RequestBody};
+    /// let text = format!("[{}1]", "1,".repeat(10_000));
+    /// assert_eq!(RequestBody::parse_within(text, 1_000_000).err(), Some(BodyError::TooDense));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`parse`](Self::parse), and [`BodyError::TooDense`].
+    pub fn parse_within(text: impl Into<String>, memory: usize) -> Result<Self, BodyError> {
+        let document = JsonText::parse_within(text, memory / VALUE)?.ok_or(BodyError::TooDense)?;
         let root = Node::root(&document);
         for field in FIELDS {
             if root.fields().filter(|(name, _)| *name == field).count() > 1 {
@@ -98,6 +129,14 @@ impl RequestBody {
             return Err(BodyError::NoMessages);
         }
         let items = || list.into_iter().flat_map(|(_, list)| list.items());
+        let tools = root.get("tools");
+        let all = root.values() * VALUE
+            + root.objects() * OBJECT
+            + items().count() * ITEM
+            + tools.map_or(0, |tools| tools.values() * TOOL_VALUE);
+        if all > memory {
+            return Err(BodyError::TooDense);
+        }
         let originals: Vec<JsonText> = items().map(Node::to_text).collect();
         let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
             WireFormat::of_messages(root, field, || originals.iter().map(Node::root))
@@ -110,7 +149,7 @@ impl RequestBody {
         }
         let cut = end - around.len();
         around.push_str(&document.as_str()[end..]);
-        let tools = root.get("tools").into_iter().flat_map(View::items);
+        let tools = tools.into_iter().flat_map(View::items);
         // All messages are in one list, so the tools come before or after all of them.
         let tools = tools.map(Node::range).map(|tool| {
             let before = if tool.start < end { 0 } else { cut };

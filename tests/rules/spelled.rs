@@ -374,3 +374,49 @@ fn l12_errors_about_a_body_quote_none_of_it() {
         BodyError::KeyTwice { field: "messages" }
     );
 }
+
+#[test]
+fn l7_a_body_takes_memory_in_proportion_to_its_length() {
+    let many = |item: &str| vec![item; 400_000 / item.len()].join(",");
+    let message =
+        |content: &str| format!(r#"{{"messages":[{{"role":"user","content":{content}}}]}}"#);
+    let call = |args: &str| {
+        format!(
+            r#"{{"contents":[{{"parts":[{{"functionCall":{{"name":"a","args":[{args}]}}}}]}}]}}"#
+        )
+    };
+    for dense in [
+        format!("[{}]", many("1")),
+        format!("{{\"input\":[{}]}}", many("{}")),
+        format!("{{\"messages\":[{}]}}", many("[]")),
+        format!("{{\"messages\":[],\"tools\":[{}]}}", many("\"\"")),
+        format!(
+            "{{\"messages\":[],\"tools\":[{{\"a\":[{}]}}]}}",
+            many("1000")
+        ),
+        format!("{{\"messages\":[],\"other\":[{}]}}", many("0")),
+        message(&format!("[{}]", many(r#"{"type":"text","text":"a"}"#))),
+        call(&many("[[]]")),
+    ] {
+        let parsed = RequestBody::parse_within(dense.as_str(), 16 * dense.len());
+        assert_eq!(parsed.err(), Some(BodyError::TooDense), "{}", &dense[..40]);
+        assert_eq!(
+            RequestBody::parse(dense.as_str()).unwrap().to_string(),
+            dense
+        );
+    }
+    for usual in [
+        message(&format!("\"{}\"", many("a line\\n"))),
+        message(&format!(
+            "[{}]",
+            many(&format!(
+                r#"{{"type":"text","text":"{}"}}"#,
+                "a".repeat(200)
+            ))
+        )),
+        call(&many("1000")),
+    ] {
+        let parsed = RequestBody::parse_within(usual.as_str(), 16 * usual.len());
+        assert_eq!(parsed.unwrap().to_string(), usual);
+    }
+}

@@ -2,28 +2,28 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use offcut::ErrorChain;
-use offcut::format::{RequestBody, WireFormat};
+use offcut::format::{BodyError, RequestBody, WireFormat};
 use serde_json::json;
-use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
 
-use crate::body::{self, Body, Read};
+use crate::body::{self, Body, Read, Uploads};
 use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
+use crate::jobs::{Jobs, memory_for};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
+use crate::readers::{Credential, Readers};
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
 use crate::send::{Refusal, Sender};
 use crate::settings::{OnFailure, ServeSettings};
-use crate::tenant::Tenants;
+use crate::tenant::{Tenant, Tenants};
 use crate::upstream::Upstream;
 use crate::watch::{Look, Prompt, Watch};
 use crate::{forward, own};
@@ -34,35 +34,43 @@ const LONGEST_ERROR: usize = 1024 * 1024;
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
     pub(crate) sender: Sender,
-    pub(crate) reducer: Option<Reducer>,
+    pub(crate) reducer: Option<Arc<Reducer>>,
     pub(crate) tenants: Tenants,
+    pub(crate) jobs: Jobs,
+    pub(crate) uploads: Uploads,
+    pub(crate) readers: Readers,
     metrics: Arc<Metrics>,
     watch: Arc<Watch>,
     max_body: usize,
-    pause: Duration,
     on_failure: OnFailure,
+}
+
+/// The client of a request, as far as it is known.
+pub(crate) struct Client {
+    pub(crate) tenant: Option<Tenant>,
+    /// Its credentials, where they tell who may read a conversation back.
+    pub(crate) credential: Option<Credential>,
 }
 
 /// A body that has been worked on.
 struct Worked {
     outcome: Outcome,
-    /// The body, if it was understood.
-    body: Option<RequestBody>,
     /// The body to send and its conversation, if it has been changed.
     changed: Option<(Bytes, ConversationId)>,
+    look: Look,
 }
 
 impl Worked {
-    fn passed(reason: Reason) -> Self {
-        Self::as_it_came(Outcome::Passed(reason))
-    }
-
-    fn as_it_came(outcome: Outcome) -> Self {
+    fn as_it_came(outcome: Outcome, look: Look) -> Self {
         Self {
             outcome,
-            body: None,
             changed: None,
+            look,
         }
+    }
+
+    fn passed(reason: Reason, look: Look) -> Self {
+        Self::as_it_came(Outcome::Passed(reason), look)
     }
 }
 
@@ -77,12 +85,14 @@ impl Passage {
     ) -> Self {
         Self {
             sender,
-            reducer,
+            reducer: reducer.map(Arc::new),
             tenants,
+            jobs: Jobs::new(settings),
+            uploads: Uploads::new(settings),
+            readers: Readers::default(),
             metrics,
             watch,
             max_body: settings.max_body_bytes(),
-            pause: settings.body_pause(),
             on_failure: settings.on_failure,
         }
     }
@@ -94,54 +104,52 @@ impl Passage {
         body: Incoming,
         exchange: Exchange,
         upstream: &Upstream,
+        client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
-        let read = body::read(body, self.max_body, self.pause)
-            .await
-            .map_err(|error| {
-                tracing::debug!(error = %ErrorChain(&error), "a client's body was not read");
-                let message = format!("{}: send it again", ErrorChain(&error));
-                Box::new(own::error(StatusCode::REQUEST_TIMEOUT, &message))
-            })?;
-        let original = match read {
-            Read::Whole(original) => original,
+        let (read, unread) = match client.tenant {
+            Some(_) => (
+                self.uploads.read(body, self.max_body).await,
+                Reason::TooLong,
+            ),
+            // Nothing of it is kept.
+            None => (
+                self.uploads.passed(body).map(Read::TooLong),
+                Reason::NoTenant,
+            ),
+        };
+        let (original, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
+            Read::Whole(original, room) => (original, room),
             Read::TooLong(body) => {
-                let worked = Worked::passed(Reason::TooLong);
-                self.note(upstream, worked.outcome)?;
-                self.watch
-                    .call(upstream.name(), Look::default(), worked.outcome);
+                let outcome = Outcome::Passed(unread);
+                self.note(upstream, outcome)?;
+                self.watch.call(upstream.name(), Look::default(), outcome);
                 let reply = self
                     .sender
                     .send(Request::from_parts(parts, body), upstream, None)
                     .await?;
-                return Ok(marked(reply, worked.outcome));
+                return Ok(marked(reply, outcome));
             }
         };
-        let mut look = Look::default();
-        look.would = Prompt::unread(original.len() as u64);
-        let worked = self.work(&parts, &original, exchange, &mut look).await?;
         let Worked {
             outcome,
-            body,
             changed,
-        } = worked;
+            look,
+        } = self
+            .work(&parts, &original, exchange, client.tenant)
+            .await?;
         self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
-        let sent = changed.as_ref().map(|(text, _)| text.len() as u64);
-        // Its messages are read for the page while the request is on its way.
-        let watched = (exchange.purpose == Purpose::Turn).then(|| {
-            let (watch, name) = (self.watch.clone(), upstream.name().to_owned());
-            spawn_blocking(move || {
-                if let Some(body) = &body {
-                    look.read(body, sent);
-                }
-                watch.call(&name, look, outcome);
-            })
-        });
+        let reader = client.credential.zip(look.conversation.clone());
+        if exchange.purpose == Purpose::Turn {
+            self.watch.call(upstream.name(), look, outcome);
+        }
         let send = async |request| {
             let reply = self.sender.send(request, upstream, group).await;
-            if let Some(watched) = watched {
-                _ = watched.await;
+            if let (Ok(reply), Some((credential, conversation))) = (&reply, reader)
+                && reply.status().is_success()
+            {
+                self.readers.add(credential, &conversation);
             }
             reply
         };
@@ -191,50 +199,28 @@ impl Passage {
         parts: &Parts,
         original: &Bytes,
         exchange: Exchange,
-        look: &mut Look,
+        tenant: Option<Tenant>,
     ) -> Result<Worked, Refusal> {
-        let Some(reducer) = &self.reducer else {
-            return Ok(Worked::as_it_came(Outcome::Unchanged));
+        let as_it_came = |outcome| {
+            let mut look = Look::default();
+            look.would = Prompt::unread(original.len() as u64);
+            Ok(Worked::as_it_came(outcome, look))
         };
-        let text = match decoded(&parts.headers, original, self.max_body) {
-            Ok(text) => text,
-            Err(reason) => return Ok(Worked::passed(reason)),
+        let passed = |reason| as_it_came(Outcome::Passed(reason));
+        let Some(reducer) = self.reducer.clone() else {
+            return as_it_came(Outcome::Unchanged);
         };
-        let Ok(text) = str::from_utf8(&text) else {
-            return Ok(Worked::passed(Reason::NotUnderstood));
-        };
-        if exchange.format == WireFormat::Anthropic
-            && exchange.purpose == Purpose::Turn
-            && is_thread(text)
-        {
-            return Err(Box::new(no_thread()));
-        }
-        let length = text.len();
-        let tenant = self.tenants.of(&parts.headers, parts.uri.query());
-        let Ok(mut body) = RequestBody::parse(text) else {
-            return Ok(Worked::passed(Reason::NotUnderstood));
-        };
-        look.would = Prompt::unread(length as u64);
         let Some(tenant) = tenant else {
-            return Ok(Worked::passed(Reason::NoTenant));
+            return passed(Reason::NoTenant);
         };
-        let reduced = reducer.reduce(tenant, exchange, &mut body, look).await;
-        let (outcome, conversation) = match reduced {
-            Reduced::Unchanged => (Outcome::Unchanged, None),
-            Reduced::Passed(reason) => (Outcome::Passed(reason), None),
-            Reduced::Changed(conversation) => (Outcome::Reduced, Some(conversation)),
+        let Some(encoding) = Encoding::of(&parts.headers) else {
+            return passed(Reason::Encoding);
         };
-        let changed = conversation.map(|conversation| {
-            // A changed body is hardly ever longer.
-            let mut text = String::with_capacity(length);
-            _ = write!(text, "{body}");
-            (text.into(), conversation)
-        });
-        Ok(Worked {
-            outcome,
-            body: Some(body),
-            changed,
-        })
+        let work = move |text, deadline| reduced(reducer, tenant, exchange, text, deadline);
+        match self.jobs.run(original, encoding, work).await {
+            Ok(worked) => worked,
+            Err(reason) => passed(reason),
+        }
     }
 
     /// Counts and logs an outcome. Fails if it is a failure and `on_failure` is `refuse`.
@@ -267,16 +253,56 @@ impl Passage {
     }
 }
 
+/// Reads and reduces a body, as far as there is time.
+async fn reduced(
+    reducer: Arc<Reducer>,
+    tenant: Tenant,
+    exchange: Exchange,
+    text: Bytes,
+    deadline: Instant,
+) -> Result<Worked, Refusal> {
+    let length = text.len();
+    let mut look = Look::default();
+    look.would = Prompt::unread(length as u64);
+    let Ok(text) = str::from_utf8(&text) else {
+        return Ok(Worked::passed(Reason::NotUnderstood, look));
+    };
+    if exchange.format == WireFormat::Anthropic
+        && exchange.purpose == Purpose::Turn
+        && is_thread(text)
+    {
+        return Err(Box::new(no_thread()));
+    }
+    let mut body = match RequestBody::parse_within(text, memory_for(length)) {
+        Ok(body) => body,
+        Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
+        Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
+    };
+    let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
+    let (outcome, conversation) = match timeout_at(deadline, reducing).await {
+        Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
+        Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
+        Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
+        Err(_) => (Outcome::Passed(Reason::TooSlow), None),
+    };
+    let changed = conversation.map(|conversation| {
+        // A changed body is hardly ever longer.
+        let mut text = String::with_capacity(length);
+        _ = write!(text, "{body}");
+        (Bytes::from(text), conversation)
+    });
+    look.read(&body, changed.as_ref().map(|(text, _)| text.len() as u64));
+    Ok(Worked {
+        outcome,
+        changed,
+        look,
+    })
+}
+
 /// A request with the client's own body.
 fn as_it_came(parts: Parts, original: Bytes) -> Request<Body> {
     let length = Some(original.len());
     forward::with_body(parts, body::full(original), length)
-}
-
-/// A body without its compression.
-fn decoded(headers: &HeaderMap, body: &Bytes, max: usize) -> Result<Bytes, Reason> {
-    let encoding = Encoding::of(headers).ok_or(Reason::Encoding)?;
-    encoding.decode(body, max).map_err(|_| Reason::Encoding)
 }
 
 /// Reads a refusal. Returns the reply, whole again, and whether it is final: the prompt is too long,

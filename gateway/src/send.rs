@@ -1,5 +1,6 @@
 //! Sends requests to providers.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use http_body_util::BodyExt;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
-use crate::body::{Body, BoxError};
+use crate::body::{Body, BoxError, ReadError};
 use crate::client::{HttpClient, client};
 use crate::error::GatewayError;
 use crate::holdout::Group;
@@ -52,6 +53,9 @@ impl Sender {
         let response = match answered {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
+                if let Some(error) = of_client(&error) {
+                    return Err(Box::new(own::not_read(error)));
+                }
                 self.count(upstream, 0);
                 let error = ErrorChain(&error).to_string();
                 tracing::warn!(error, "the provider did not answer");
@@ -93,6 +97,19 @@ impl Sender {
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }
+}
+
+/// The error of the client's own body, which ended a request to a provider.
+fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let of_client = error.downcast_ref();
+        if of_client.is_some() {
+            return of_client;
+        }
+        next = error.source();
+    }
+    None
 }
 
 fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: Usage) {

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use offcut::format::{BodyError, RequestBody, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
@@ -30,6 +30,9 @@ use crate::{forward, own};
 
 /// The longest error of a provider that is read.
 const LONGEST_ERROR: usize = 1024 * 1024;
+
+/// Bytes that may be moved in one message.
+const LONGEST_MOVE: usize = 8 << 30;
 
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
@@ -278,6 +281,13 @@ async fn reduced(
         Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
         Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
     };
+    if body
+        .messages()
+        .iter()
+        .any(|one| is_crowded(exchange.format, one))
+    {
+        return Ok(Worked::passed(Reason::TooLong, look));
+    }
     let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
     let (outcome, conversation) = match timeout_at(deadline, reducing).await {
         Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
@@ -297,6 +307,21 @@ async fn reduced(
         changed,
         look,
     })
+}
+
+/// Returns true if a message has so many results that replacing them would take too long: each
+/// moves the rest of the message.
+fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
+    let length = message.as_str().len();
+    // No result is shorter than this.
+    if length * (length / 32) < LONGEST_MOVE {
+        return false;
+    }
+    let mut results = 0;
+    Spelled(format).visit(message, &mut |piece| {
+        results += usize::from(matches!(piece, Piece::Result(_) | Piece::Call(_)));
+    });
+    length * results > LONGEST_MOVE
 }
 
 /// A request with the client's own body.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::Settings;
 use offcut::format::{BodyError, RequestBody, WireFormat};
@@ -71,6 +71,11 @@ impl Plug {
     /// Returns true if a path of this server is for the plug.
     pub(crate) fn is_for(path: &str) -> bool {
         path == COMPRESS || path.starts_with(RETRIEVE)
+    }
+
+    /// Returns true if a request bears one of the plug's keys.
+    pub(crate) fn has_key(&self, headers: &HeaderMap) -> bool {
+        by_credential(&self.tenants, headers).is_some()
     }
 
     /// Answers a request for `path`, which is for the plug.

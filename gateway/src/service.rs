@@ -127,6 +127,11 @@ impl Service {
         if let Some(own) = own::path(&path) {
             return self.own(&own, request).await;
         }
+        if self.has_own_key(request.headers()) {
+            let message =
+                "this key is for paths of this server alone, and no provider is to see it";
+            return own::error(StatusCode::NOT_FOUND, message);
+        }
         let route = match self.upstreams.route(&path, request.headers()) {
             Ok(route) => route,
             Err(ForeignKey) => {
@@ -229,6 +234,13 @@ impl Service {
         let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
         headers.get_all(header::ORIGIN).iter().all(is_own)
             && headers.get_all("sec-fetch-site").iter().all(is_near)
+    }
+
+    /// Returns true if a request bears the page's token, or a key of the plug.
+    fn has_own_key(&self, headers: &HeaderMap) -> bool {
+        let token = self.token.as_ref();
+        token.is_some_and(|token| token.is_in(headers))
+            || self.plug.as_ref().is_some_and(|plug| plug.has_key(headers))
     }
 
     /// Answers what is asked of this server itself.

@@ -180,8 +180,9 @@ fn key(name: &str, value: &[u8]) -> Option<Key> {
         "api-key" => Some(Key::Like("azure")),
         _ => {
             let value = str::from_utf8(value).ok()?;
-            let (scheme, token) = value.trim().split_once(' ').unwrap_or(("", value));
-            let token = token.trim();
+            let mut words = value.split_whitespace();
+            let token = words.next_back()?;
+            let scheme = words.next().unwrap_or_default();
             if !scheme.is_empty() && !scheme.eq_ignore_ascii_case("bearer") {
                 None
             } else if token.starts_with("sk-ant-") {
@@ -331,7 +332,8 @@ mod tests {
         let none = ("", "");
         let openai = ("authorization", "Bearer sk-proj-1");
         let other = ("authorization", "Bearer eyJ1");
-        let oauth = ("authorization", "bearer sk-ant-oat01-1");
+        let oauth = ("authorization", "bearer  sk-ant-oat01-1");
+        let tab = ("authorization", "Bearer\tsk-proj-1");
         let anthropic = ("x-api-key", "k");
         let google = ("x-goog-api-key", "k");
         let azure = ("api-key", "k");
@@ -362,6 +364,7 @@ mod tests {
             ),
             (None, "/v1/chat/completions?key=k", none, "!"),
             (None, "/v1/models?x=a:generateContent", openai, "openai"),
+            (None, "/v1/messages", tab, "!"),
             (None, "/v1/messages", openai, "!"),
             (None, "/v1/messages", other, "anthropic"),
             (None, "/v1/messages", oauth, "anthropic"),

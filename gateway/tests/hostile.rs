@@ -341,6 +341,25 @@ async fn dense_bodies_pass_unread_and_the_server_answers_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_message_of_too_many_results_passes_whole() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &support::memory(), |settings| {
+        settings.cut_without_reader = true;
+    })
+    .await;
+    let text = "word ".repeat(300);
+    let result = |n| format!(r#"{{"type":"tool_result","tool_use_id":"{n}","content":"{text}"}}"#);
+    let results: Vec<String> = (0..3_000).map(result).collect();
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","content":[{}]}}],"tools":[{{"name":"x"}}]}}"#,
+        results.join(",")
+    );
+    let answer = server.post("/v1/messages", &[], &body).await;
+    assert_eq!(answer.header("x-offcut"), Some("passed; reason=too-long"));
+    assert_eq!(provider.last().body, body.as_bytes());
+}
+
+#[tokio::test]
 async fn a_gzip_bomb_passes_unread() {
     use std::io::Write;
     let provider = Provider::start(|_| ok("{}")).await;

@@ -282,12 +282,29 @@ impl<'m> Node<'m> {
         self.json.next(self.at) - self.at
     }
 
-    /// The number of objects among them.
+    /// The number of objects among them that are inside of fewer than `depth` others.
     #[must_use]
-    pub fn objects(self) -> usize {
-        let spans = &self.json.0.spans[self.at..self.json.next(self.at)];
-        let objects = spans.iter().filter(|span| span.kind == SpanKind::Object);
-        objects.count()
+    pub fn objects(self, depth: usize) -> usize {
+        let (mut at, end) = (self.at, self.json.next(self.at));
+        let (mut objects, mut open) = (0, Vec::new());
+        while at < end {
+            while open.last().is_some_and(|end| *end <= at) {
+                open.pop();
+            }
+            if self.json.0.spans[at].kind != SpanKind::Object {
+                at += 1;
+                continue;
+            }
+            objects += 1;
+            let next = self.json.next(at);
+            if open.len() + 1 < depth {
+                open.push(next);
+                at += 1;
+            } else {
+                at = next;
+            }
+        }
+        objects
     }
 
     /// A copy of the value alone.

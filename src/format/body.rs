@@ -52,9 +52,11 @@ pub struct RequestBody {
 /// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
 /// place in its message.
 const VALUE: usize = 48;
-/// Bytes that an object takes besides: it may be a message, a call, a result or a part of one, about
-/// which much is noted while it is reduced.
+/// Bytes that an object takes besides, if it may be a message, a call, a result or a part of one: much
+/// is noted about these while they are reduced.
 const OBJECT: usize = 1536;
+/// Depth to which objects may be one of these: the body, a message, a part, and a part of that.
+const DEPTH: usize = 4;
 /// Bytes that an item of a list of messages takes besides, whatever it is.
 const ITEM: usize = 256;
 /// Bytes that a value of a tool takes besides, as a `Value`.
@@ -131,7 +133,7 @@ impl RequestBody {
         let items = || list.into_iter().flat_map(|(_, list)| list.items());
         let tools = root.get("tools");
         let all = root.values() * VALUE
-            + root.objects() * OBJECT
+            + root.objects(DEPTH) * OBJECT
             + items().count() * ITEM
             + tools.map_or(0, |tools| tools.values() * TOOL_VALUE);
         if all > memory {

@@ -309,8 +309,8 @@ async fn reduced(
     })
 }
 
-/// Returns true if a message has so many results that replacing them would take too long: each
-/// moves the rest of the message.
+/// Returns true if replacing the results of a message would take too long: each moves
+/// the rest of it.
 fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
     let length = message.as_str().len();
     // No result is shorter than this.

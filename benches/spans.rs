@@ -39,15 +39,6 @@ fn body(bytes: usize) -> String {
     json!({"model": "some-model", "temperature": 0.5, "messages": messages}).to_string()
 }
 
-/// The body of the request before.
-fn without_last_round(text: &str) -> String {
-    let mut body: Value = serde_json::from_str(text).expect("JSON");
-    if let Some(messages) = body["messages"].as_array_mut() {
-        messages.truncate(messages.len() - 2);
-    }
-    body.to_string()
-}
-
 #[derive(Deserialize)]
 struct Raw<'b> {
     #[serde(borrow)]
@@ -129,7 +120,6 @@ fn main() {
     };
     let text = body(bytes);
     let own = || text.clone();
-    let earlier = RequestBody::parse(without_last_round(&text)).expect("a body");
     let rows = [
         (
             "JsonText::parse",
@@ -138,14 +128,6 @@ fn main() {
         (
             "RequestBody::parse, which splits and copies",
             measure(runs, own, |text| RequestBody::parse(text).expect("a body")),
-        ),
-        (
-            "RequestBody::parse_after, one round more",
-            measure(
-                runs,
-                || &*text,
-                |text| RequestBody::parse_after(&earlier, text).expect("a body"),
-            ),
         ),
         ("sonic-rs, lazy", measure(runs, || &*text, sonic_lazy)),
         ("sonic-rs, tree", measure(runs, || &*text, sonic_tree)),

@@ -17,6 +17,9 @@ pub(crate) enum Encoding {
     Zstd,
 }
 
+/// Bytes to which a byte may decode.
+const RATIO: usize = 100;
+
 /// Reason for not decoding a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotDecoded {
@@ -48,9 +51,11 @@ impl Encoding {
         }
     }
 
-    /// The decoded body, of at most `max` bytes.
+    /// The decoded body, of at most `max` bytes, and of at most [`RATIO`] bytes for each of its own
+    /// above a mebibyte: only what is made for that decodes to more.
     pub(crate) fn decode(self, body: &Bytes, max: usize) -> Result<Bytes, NotDecoded> {
         let bytes = body.as_ref();
+        let max = max.min((bytes.len().saturating_mul(RATIO)).saturating_add(1024 * 1024));
         let mut decoded = Vec::new();
         match self {
             Self::Identity => return Ok(body.clone()),

@@ -6,7 +6,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod ahead;
 mod body;
 mod card;
 mod client;
@@ -15,7 +14,9 @@ mod error;
 mod exchange;
 mod forward;
 mod holdout;
+mod jobs;
 mod metrics;
+mod naming;
 mod opened;
 mod outcome;
 mod own;
@@ -25,7 +26,7 @@ mod plug;
 mod read;
 mod read_only;
 mod reader;
-mod recent;
+mod readers;
 mod record;
 mod reducer;
 mod refused;

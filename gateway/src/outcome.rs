@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
 /// Reason for passing a request unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The body is over the limit.
+    /// The body is over the limit, or would take too much memory.
     TooLong,
     /// The body's encoding can't be decoded.
     Encoding,
@@ -85,7 +85,7 @@ impl Reason {
     /// The reason in words.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::TooLong => "the body is over max_body",
+            Self::TooLong => "the body is over max_body, or would take too much memory",
             Self::Encoding => "the body can't be decoded",
             Self::NotUnderstood => "the body is not what its path says",
             Self::Store => "a store failed",

@@ -31,22 +31,22 @@ impl Token {
         self.0.text()
     }
 
-    fn is_in(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         let value = headers.get(header::AUTHORIZATION);
         let value = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         value.is_some_and(|value| self.0.is(value))
     }
 }
 
-/// Returns true if a path, which may have a query, belongs to the page.
+/// Returns true if a path of this server belongs to the page.
 pub(crate) fn is_for(path: &str) -> bool {
-    let path = path.split('?').next().unwrap_or_default();
     path.strip_prefix(PATH)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers a request for the page.
+/// Answers a request for `path`, which belongs to the page.
 pub(crate) fn answer<B>(
+    path: &str,
     watch: &Watch,
     token: Option<&Token>,
     hosts: &[String],
@@ -67,7 +67,6 @@ pub(crate) fn answer<B>(
     if request.method() != Method::GET {
         return own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET");
     }
-    let path = request.uri().path();
     let rest = path.strip_prefix(PATH).unwrap_or_default();
     let text = |kind, text: &str| own::typed(StatusCode::OK, kind, text.to_owned());
     let answer = match rest {

@@ -2,77 +2,82 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
-use offcut::ErrorChain;
-use offcut::format::{RequestBody, WireFormat};
+use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::ahead::{Ahead, NextPass};
-use crate::body::{self, Body, Read};
+use crate::body::{Body, Read, Uploads};
 use crate::encoding::Encoding;
 use crate::exchange::{Exchange, Purpose};
+use crate::jobs::{Jobs, memory_for};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
 use crate::own;
-use crate::recent::Recent;
+use crate::readers::{Credential, Readers};
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
 use crate::send::{Payload, Refusal, Sender};
 use crate::settings::{OnFailure, ServeSettings};
-use crate::tenant::Tenants;
+use crate::tenant::{Tenant, Tenants};
 use crate::upstream::Upstream;
 use crate::watch::{Look, Prompt, Watch};
 
 /// The longest beginning of a provider's error that is read.
 const LONGEST_ERROR: usize = 1024 * 1024;
 
+/// Bytes that may be moved in one message.
+const LONGEST_MOVE: usize = 8 << 30;
+
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
     pub(crate) sender: Sender,
-    pub(crate) reducer: Option<Reducer>,
+    pub(crate) reducer: Option<Arc<Reducer>>,
     pub(crate) tenants: Tenants,
-    recent: Recent,
-    ahead: Ahead,
+    pub(crate) jobs: Jobs,
+    pub(crate) uploads: Uploads,
+    pub(crate) readers: Readers,
     metrics: Arc<Metrics>,
     watch: Arc<Watch>,
     max_body: usize,
-    pause: Duration,
     patience: Duration,
     on_failure: OnFailure,
+}
+
+/// The client of a request, as far as it is known.
+pub(crate) struct Client {
+    pub(crate) tenant: Option<Tenant>,
+    /// Its credentials, where they tell who may read a conversation back.
+    pub(crate) credential: Option<Credential>,
 }
 
 /// A body that has been worked on.
 struct Worked {
     outcome: Outcome,
-    /// The body, if it was understood.
-    body: Option<RequestBody>,
     /// The body to send and its conversation, if it has been changed.
     changed: Option<(Bytes, ConversationId)>,
-    next: Option<NextPass>,
+    look: Look,
 }
 
 impl Worked {
-    fn passed(reason: Reason) -> Self {
-        Self::as_it_came(Outcome::Passed(reason))
-    }
-
-    fn as_it_came(outcome: Outcome) -> Self {
+    fn as_it_came(outcome: Outcome, look: Look) -> Self {
         Self {
             outcome,
-            body: None,
             changed: None,
-            next: None,
+            look,
         }
+    }
+
+    fn passed(reason: Reason, look: Look) -> Self {
+        Self::as_it_came(Outcome::Passed(reason), look)
     }
 }
 
@@ -87,14 +92,14 @@ impl Passage {
     ) -> Self {
         Self {
             sender,
-            reducer,
+            reducer: reducer.map(Arc::new),
             tenants,
-            recent: Recent::default(),
-            ahead: Ahead::new(settings.patience()),
+            jobs: Jobs::new(settings),
+            uploads: Uploads::new(settings),
+            readers: Readers::default(),
             metrics,
             watch,
             max_body: settings.max_body_bytes(),
-            pause: settings.body_pause(),
             patience: settings.answer_time(),
             on_failure: settings.on_failure,
         }
@@ -107,63 +112,53 @@ impl Passage {
         body: Incoming,
         exchange: Exchange,
         upstream: &Upstream,
+        client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
-        let read = body::read(body, self.max_body, self.pause)
-            .await
-            .map_err(|error| {
-                tracing::debug!(error = %ErrorChain(&error), "a client's body was not read");
-                let message = format!("{}: send it again", ErrorChain(&error));
-                Box::new(own::error(StatusCode::REQUEST_TIMEOUT, &message))
-            })?;
-        let original = match read {
-            Read::Whole(original) => original,
+        let (read, unread) = match client.tenant {
+            Some(_) => (
+                self.uploads.read(body, self.max_body).await,
+                Reason::TooLong,
+            ),
+            // Nothing of it is kept.
+            None => (
+                self.uploads.passed(body).map(Read::TooLong),
+                Reason::NoTenant,
+            ),
+        };
+        let (original, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
+            Read::Whole(original, room) => (original, room),
             Read::TooLong(body) => {
-                let worked = Worked::passed(Reason::TooLong);
-                self.note(upstream, worked.outcome)?;
-                self.watch
-                    .call(upstream.name(), Look::default(), worked.outcome);
+                let outcome = Outcome::Passed(unread);
+                self.note(upstream, outcome)?;
+                self.watch.call(upstream.name(), Look::default(), outcome);
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, None)
                     .await?;
-                return Ok(marked(reply, worked.outcome));
+                return Ok(marked(reply, outcome));
             }
         };
-        let mut look = Look::default();
-        look.would = Prompt::unread(original.len() as u64);
-        let worked = self.work(&parts, &original, exchange, &mut look).await?;
         let Worked {
             outcome,
-            body,
             changed,
-            next,
-        } = worked;
+            look,
+        } = self
+            .work(&parts, &original, exchange, client.tenant)
+            .await?;
         self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
-        let sent = changed.as_ref().map(|(text, _)| text.len() as u64);
-        // Its messages are read for the page while the request is on its way.
-        let watched = (exchange.purpose == Purpose::Turn).then(|| {
-            let (watch, name) = (self.watch.clone(), upstream.name().to_owned());
-            spawn_blocking(move || {
-                if let Some(body) = &body {
-                    look.read(body, sent);
-                }
-                watch.call(&name, look, outcome);
-                body
-            })
-        });
+        let reader = client.credential.zip(look.conversation.clone());
+        if exchange.purpose == Purpose::Turn {
+            self.watch.call(upstream.name(), look, outcome);
+        }
         let send = async |parts, bytes| {
             let payload = Payload::Whole(bytes);
             let reply = self.sender.send(parts, payload, upstream, group).await;
-            let body = match watched {
-                Some(watched) => watched.await.ok().flatten(),
-                None => None,
-            };
-            if let (Some(body), Some(next)) = (body, next)
-                && (reply.as_ref()).is_ok_and(|reply| reply.status().is_success())
+            if let (Ok(reply), Some((credential, conversation))) = (&reply, reader)
+                && reply.status().is_success()
             {
-                self.ahead.prepare(next, body);
+                self.readers.add(credential, &conversation);
             }
             reply
         };
@@ -215,55 +210,28 @@ impl Passage {
         parts: &Parts,
         original: &Bytes,
         exchange: Exchange,
-        look: &mut Look,
+        tenant: Option<Tenant>,
     ) -> Result<Worked, Refusal> {
-        let Some(reducer) = &self.reducer else {
-            return Ok(Worked::as_it_came(Outcome::Unchanged));
+        let as_it_came = |outcome| {
+            let mut look = Look::default();
+            look.would = Prompt::unread(original.len() as u64);
+            Ok(Worked::as_it_came(outcome, look))
         };
-        let text = match decoded(&parts.headers, original, self.max_body) {
-            Ok(text) => text,
-            Err(reason) => return Ok(Worked::passed(reason)),
+        let passed = |reason| as_it_came(Outcome::Passed(reason));
+        let Some(reducer) = self.reducer.clone() else {
+            return as_it_came(Outcome::Unchanged);
         };
-        let Ok(text) = str::from_utf8(&text) else {
-            return Ok(Worked::passed(Reason::NotUnderstood));
-        };
-        if exchange.format == WireFormat::Anthropic
-            && exchange.purpose == Purpose::Turn
-            && is_thread(text)
-        {
-            return Err(Box::new(no_thread()));
-        }
-        let length = text.len();
-        let tenant = self.tenants.of(&parts.headers, parts.uri.query());
-        let parsed = match &tenant {
-            Some(tenant) => self.recent.parse(tenant.name(), text),
-            None => RequestBody::parse(text),
-        };
-        let Ok(mut body) = parsed else {
-            return Ok(Worked::passed(Reason::NotUnderstood));
-        };
-        look.would = Prompt::unread(length as u64);
         let Some(tenant) = tenant else {
-            return Ok(Worked::passed(Reason::NoTenant));
+            return passed(Reason::NoTenant);
         };
-        let reduced = reducer.reduce(tenant, exchange, &mut body, look).await;
-        let (outcome, conversation, next) = match reduced {
-            Reduced::Unchanged(next) => (Outcome::Unchanged, None, next),
-            Reduced::Passed(reason) => (Outcome::Passed(reason), None, None),
-            Reduced::Changed(conversation, next) => (Outcome::Reduced, Some(conversation), next),
+        let Some(encoding) = Encoding::of(&parts.headers) else {
+            return passed(Reason::Encoding);
         };
-        let changed = conversation.map(|conversation| {
-            // A changed body is hardly ever longer.
-            let mut text = String::with_capacity(length);
-            _ = write!(text, "{body}");
-            (text.into(), conversation)
-        });
-        Ok(Worked {
-            outcome,
-            body: Some(body),
-            changed,
-            next,
-        })
+        let work = move |text, deadline| reduced(reducer, tenant, exchange, text, deadline);
+        match self.jobs.run(original, encoding, work).await {
+            Ok(worked) => worked,
+            Err(reason) => passed(reason),
+        }
     }
 
     /// Counts and logs an outcome. Fails if it is a failure and `on_failure` is `refuse`.
@@ -296,10 +264,72 @@ impl Passage {
     }
 }
 
-/// A body without its compression.
-fn decoded(headers: &HeaderMap, body: &Bytes, max: usize) -> Result<Bytes, Reason> {
-    let encoding = Encoding::of(headers).ok_or(Reason::Encoding)?;
-    encoding.decode(body, max).map_err(|_| Reason::Encoding)
+/// Reads and reduces a body, as far as there is time.
+async fn reduced(
+    reducer: Arc<Reducer>,
+    tenant: Tenant,
+    exchange: Exchange,
+    text: Bytes,
+    deadline: Instant,
+) -> Result<Worked, Refusal> {
+    let length = text.len();
+    let mut look = Look::default();
+    look.would = Prompt::unread(length as u64);
+    let Ok(text) = str::from_utf8(&text) else {
+        return Ok(Worked::passed(Reason::NotUnderstood, look));
+    };
+    if exchange.format == WireFormat::Anthropic
+        && exchange.purpose == Purpose::Turn
+        && is_thread(text)
+    {
+        return Err(Box::new(no_thread()));
+    }
+    let mut body = match RequestBody::parse_within(text, memory_for(length)) {
+        Ok(body) => body,
+        Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
+        Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
+    };
+    if body
+        .messages()
+        .iter()
+        .any(|one| is_crowded(exchange.format, one))
+    {
+        return Ok(Worked::passed(Reason::TooLong, look));
+    }
+    let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
+    let (outcome, conversation) = match timeout_at(deadline, reducing).await {
+        Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
+        Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
+        Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
+        Err(_) => (Outcome::Passed(Reason::TooSlow), None),
+    };
+    let changed = conversation.map(|conversation| {
+        // A changed body is hardly ever longer.
+        let mut text = String::with_capacity(length);
+        _ = write!(text, "{body}");
+        (Bytes::from(text), conversation)
+    });
+    look.read(&body, changed.as_ref().map(|(text, _)| text.len() as u64));
+    Ok(Worked {
+        outcome,
+        changed,
+        look,
+    })
+}
+
+/// Returns true if replacing the results of a message would take too long: each moves
+/// the rest of it.
+fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
+    let length = message.as_str().len();
+    // No result is shorter than this.
+    if length * (length / 32) < LONGEST_MOVE {
+        return false;
+    }
+    let mut results = 0;
+    Spelled(format).visit(message, &mut |piece| {
+        results += usize::from(matches!(piece, Piece::Result(_) | Piece::Call(_)));
+    });
+    length * results > LONGEST_MOVE
 }
 
 /// Returns true for what providers answer to a body that they do not take as it is.

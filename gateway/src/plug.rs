@@ -12,17 +12,21 @@ mod store;
 mod tenant;
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::Settings;
-use offcut::format::{RequestBody, WireFormat};
+use offcut::format::{BodyError, RequestBody, WireFormat};
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
-use crate::body::{self, Body, Read};
+use crate::body::{Body, Read, Uploads};
+use crate::encoding::Encoding;
 use crate::error::GatewayError;
+use crate::jobs::{Jobs, memory_for};
 use crate::metrics::{Metric, Metrics};
 use crate::opened::Opened;
 use crate::outcome::{self, Outcome, Reason};
@@ -35,10 +39,8 @@ use tenant::{PlugTenant, by_credential};
 
 /// Answers the calls of gateways.
 pub(crate) struct Plug {
-    tenants: Vec<PlugTenant>,
+    tenants: Vec<Arc<PlugTenant>>,
     max_body: usize,
-    pause: Duration,
-    patience: Duration,
     on_failure: OnFailure,
 }
 
@@ -62,21 +64,25 @@ impl Plug {
         Ok((!tenants.is_empty()).then(|| Self {
             tenants,
             max_body: serve.max_body_bytes(),
-            pause: serve.body_pause(),
-            patience: Duration::from_secs(serve.reduce_seconds),
             on_failure: serve.on_failure,
         }))
     }
 
-    /// Returns true if a request with this path, which may have a query, is for the plug.
+    /// Returns true if a path of this server is for the plug.
     pub(crate) fn is_for(path: &str) -> bool {
-        let path = path.split('?').next().unwrap_or_default();
         path == COMPRESS || path.starts_with(RETRIEVE)
     }
 
-    /// Answers a request for the plug.
+    /// Returns true if a request bears one of the plug's keys.
+    pub(crate) fn has_key(&self, headers: &HeaderMap) -> bool {
+        by_credential(&self.tenants, headers).is_some()
+    }
+
+    /// Answers a request for `path`, which is for the plug.
     pub(crate) async fn answer(
         &self,
+        path: &str,
+        (uploads, jobs): (&Uploads, &Jobs),
         metrics: &Metrics,
         watch: &Watch,
         request: Request<Incoming>,
@@ -85,16 +91,20 @@ impl Plug {
             let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };
-        let is_compress = request.uri().path() == COMPRESS;
+        let is_compress = path == COMPRESS;
         match (request.method(), is_compress) {
             (&Method::POST, true) => {
-                let compressed = self.compress(metrics, watch, tenant, request.into_body());
-                compressed.await
+                let (bytes, _room) = match uploads.read(request.into_body(), self.max_body).await {
+                    Ok(Read::Whole(bytes, room)) => (bytes, room),
+                    Ok(Read::TooLong(_)) => return too_long(),
+                    Err(error) => return own::not_read(&error),
+                };
+                self.compress(jobs, metrics, watch, tenant, &bytes).await
             }
             (&Method::GET, false) => {
                 metrics.add(Metric::Reads, &[], 1);
                 watch.read(&tenant.name);
-                retrieve(tenant, request.uri()).await
+                retrieve(tenant, path, request.uri()).await
             }
             (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
             (_, false) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
@@ -104,37 +114,26 @@ impl Plug {
     /// Shortens the results in a list of messages.
     async fn compress(
         &self,
+        jobs: &Jobs,
         metrics: &Metrics,
         watch: &Watch,
-        tenant: &PlugTenant,
-        body: Incoming,
+        tenant: &Arc<PlugTenant>,
+        bytes: &Bytes,
     ) -> Response<Body> {
-        let bytes = match body::read(body, self.max_body, self.pause).await {
-            Ok(Read::Whole(bytes)) => bytes,
-            Ok(Read::TooLong(_)) => {
-                let message = "the body is over `serve.max_body`";
-                return own::error(StatusCode::PAYLOAD_TOO_LARGE, message);
+        let own = Arc::clone(tenant);
+        let work = move |text, deadline| compressed(own, text, deadline);
+        let compressed = match jobs.run(bytes, Encoding::Identity, work).await {
+            Ok(Ok(compressed)) => compressed,
+            Ok(Err(BodyError::TooDense)) => return too_long(),
+            Ok(Err(_)) => {
+                let message =
+                    "the body must be `{\"messages\": […]}`, in the format of chat completions";
+                return own::error(StatusCode::BAD_REQUEST, message);
             }
             Err(_) => {
-                let message = "the request's body did not arrive: send it again";
-                return own::error(StatusCode::REQUEST_TIMEOUT, message);
+                let message = "the messages were not reduced in time: try again";
+                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
-        };
-        let parsed = String::from_utf8(bytes.into())
-            .ok()
-            .and_then(|text| RequestBody::parse(text).ok())
-            .filter(|body| is_chat(body.format()));
-        let Some(body) = parsed else {
-            let message =
-                "the body must be `{\"messages\": […]}`, in the format of chat completions";
-            return own::error(StatusCode::BAD_REQUEST, message);
-        };
-        let original = Compressed::unchanged(&body);
-        let compressing = AssertUnwindSafe(compress(tenant, body).boxed()).catch_unwind();
-        let compressed = match tokio::time::timeout(self.patience, compressing).await {
-            Ok(Ok(compressed)) => compressed,
-            Ok(Err(_)) => original.because(Reason::Bug),
-            Err(_) => original.because(Reason::TooSlow),
         };
         let outcome = compressed.outcome;
         let labels = [("upstream", NAME), ("outcome", outcome.name())];
@@ -161,6 +160,32 @@ impl Plug {
     }
 }
 
+fn too_long() -> Response<Body> {
+    let message = "the body is over `serve.max_body`, or would take too much memory";
+    own::error(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+/// Shortens the results in a body, as far as there is time.
+async fn compressed(
+    tenant: Arc<PlugTenant>,
+    text: Bytes,
+    deadline: Instant,
+) -> Result<Compressed, BodyError> {
+    let text = String::from_utf8(text.into()).map_err(|_| BodyError::NoMessages)?;
+    let memory = memory_for(text.len());
+    let body = RequestBody::parse_within(text, memory)?;
+    if !is_chat(body.format()) {
+        return Err(BodyError::NoMessages);
+    }
+    let original = Compressed::unchanged(&body);
+    let compressing = AssertUnwindSafe(compress(&tenant, body)).catch_unwind();
+    Ok(match timeout_at(deadline, compressing).await {
+        Ok(Ok(compressed)) => compressed,
+        Ok(Err(_)) => original.because(Reason::Bug),
+        Err(_) => original.because(Reason::TooSlow),
+    })
+}
+
 /// Returns true for messages in the format of chat completions, or in Anthropic's, from which plain
 /// ones can't be told. A list without messages has no format.
 fn is_chat(format: Option<WireFormat>) -> bool {
@@ -168,8 +193,8 @@ fn is_chat(format: Option<WireFormat>) -> bool {
 }
 
 /// Reads back what a hash stands for: all of it, or the lines that a query is about.
-async fn retrieve(tenant: &PlugTenant, uri: &http::Uri) -> Response<Body> {
-    let hash = uri.path().strip_prefix(RETRIEVE).unwrap_or_default();
+async fn retrieve(tenant: &PlugTenant, path: &str, uri: &http::Uri) -> Response<Body> {
+    let hash = path.strip_prefix(RETRIEVE).unwrap_or_default();
     match tenant.read(hash).await {
         Some(Ok(original)) => {
             let query = uri.query().and_then(query::of);

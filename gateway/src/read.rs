@@ -2,21 +2,19 @@
 //! their own.
 
 use http::{Response, StatusCode};
-use offcut::ToolCall;
 use offcut::agent::Tool;
 use offcut::format::WireFormat;
 use offcut::{Part, ToolOutput};
+use offcut::{ToolCall, ToolReduction};
 use serde_json::{Map, Value, json};
 
 use crate::body::Body;
 use crate::own;
 use crate::reducer::Reducer;
-use crate::tenant::Tenant;
 
-/// The answer to a call of the reader, whose arguments are the request's body. A mistake of the model
-/// is in the answer, marked as an error.
-pub(crate) async fn answer(reducer: &Reducer, tenant: &Tenant, arguments: &str) -> Response<Body> {
-    let reduction = reducer.of_tenant(tenant);
+/// The answer to a call of the reader of `reduction`, whose arguments are the request's body. A mistake
+/// of the model is in the answer, marked as an error.
+pub(crate) async fn answer(reduction: &ToolReduction, arguments: &str) -> Response<Body> {
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("", reader.definition().name, arguments);
     let (text, is_error) = match reader.call(&call).await {

@@ -19,6 +19,9 @@ const SHELLS: [&str; 9] = [
     "shell_command",
 ];
 
+/// The longest item of a conversation that is looked at for tools.
+const LONGEST: usize = 1024 * 1024;
+
 /// A way to read stored content back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader<'a> {
@@ -77,7 +80,9 @@ impl Tools {
         }
         if format == WireFormat::Responses {
             let items = messages.iter().take(4).map(JsonText::as_str);
-            for item in items.filter(|item| item.contains("\"additional_tools\"")) {
+            let has_tools =
+                |item: &&str| item.len() <= LONGEST && item.contains("\"additional_tools\"");
+            for item in items.filter(has_tools) {
                 if let Ok(item) = serde_json::from_str::<Value>(item) {
                     tools.add(&item, own, 0);
                 }

@@ -1,22 +1,18 @@
 //! Reduces the conversations of all tenants, each in a session of its own.
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::ErrorSource;
-use offcut::{BuildError, Report, Settings, ToolReduction, Turn};
+use offcut::{BuildError, ErrorChain, Report, Settings, ToolReduction, Turn};
 use serde_json::Value;
 
-use crate::ahead::NextPass;
 use crate::error::GatewayError;
 use crate::exchange::{Exchange, Purpose};
 use crate::holdout::{Group, group};
+use crate::naming::NamingSecret;
 use crate::opened::Opened;
 use crate::outcome::Reason;
 use crate::read_only::ReadOnly;
@@ -48,9 +44,9 @@ impl ConversationId {
 /// The outcome for a body.
 pub(crate) enum Reduced {
     /// There was nothing to replace.
-    Unchanged(Option<NextPass>),
+    Unchanged,
     /// Some of it was replaced. It holds this conversation.
-    Changed(ConversationId, Option<NextPass>),
+    Changed(ConversationId),
     /// The original must be sent.
     Passed(Reason),
 }
@@ -74,8 +70,8 @@ pub(crate) struct Reducer {
     pages: Option<Pages>,
     cut_without_reader: bool,
     holdout: f64,
-    patience: Duration,
     untouched: Untouched,
+    naming: NamingSecret,
     known: Mutex<Known>,
 }
 
@@ -132,8 +128,8 @@ impl Reducer {
             pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
-            patience,
-            untouched: Untouched::new(store, patience),
+            untouched: Untouched::new(store.clone(), patience),
+            naming: NamingSecret::new(store),
             known: Mutex::default(),
         })
     }
@@ -154,12 +150,19 @@ impl Reducer {
         let own = self.own.as_deref();
         let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
         if body.messages().is_empty() {
-            return Reduced::Unchanged(None);
+            return Reduced::Unchanged;
         }
+        let secret = match self.naming.get().await {
+            Ok(secret) => secret,
+            Err(error) => {
+                tracing::warn!(error = %ErrorChain(&error), "the store did not give the secret for names");
+                return Reduced::Passed(Reason::Store);
+            }
+        };
         let conversation = {
             let format = Spelled(exchange.format);
             let messages = Messages::new(&format, body.messages_mut());
-            let session = self.any().conversation(tenant.name(), &messages);
+            let session = self.any().conversation(tenant.name(), secret, &messages);
             ConversationId(session.prefix().to_owned())
         };
         look.reads = self.reads(&tools, exchange.format, body.messages());
@@ -188,28 +191,20 @@ impl Reducer {
         };
         if conversation.is_nameless() {
             // Before the first call, there is nothing to decide, and nothing has been decided.
-            return Reduced::Unchanged(None);
+            return Reduced::Unchanged;
         }
-        let mut next = None;
         for variant in variants {
-            let session = self.session(
-                &tenant,
-                &conversation,
-                variant,
-                decides,
-                body,
-                exchange.format,
-            );
-            let reduced = self
-                .run(&session, exchange.format, &definitions, body)
-                .await;
-            if let (Ok(report), true) = (&reduced, decides) {
-                next = NextPass::near(report, &session, exchange.format);
-            }
+            let new = |whole: &ToolReduction, body: &mut RequestBody| {
+                let format = Spelled(exchange.format);
+                let messages = Messages::new(&format, body.messages_mut());
+                whole.conversation(tenant.name(), secret, &messages)
+            };
+            let session = self.session(&conversation, variant, decides, |whole| new(whole, body));
+            let reduced = run(&session, exchange.format, &definitions, body).await;
             match reduced {
                 Ok(report) if report.is_change() => {
                     look.add(&report);
-                    return Reduced::Changed(conversation, next);
+                    return Reduced::Changed(conversation);
                 }
                 Ok(report) if decides && has_store_failed(&report) => {
                     return Reduced::Passed(Reason::Store);
@@ -218,7 +213,7 @@ impl Reducer {
                 Ok(_) | Err(_) => {}
             }
         }
-        Reduced::Unchanged(next)
+        Reduced::Unchanged
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
@@ -244,35 +239,6 @@ impl Reducer {
         reads
     }
 
-    /// Reduces the messages of a body, within a time.
-    fn run<'a>(
-        &'a self,
-        session: &'a ToolReduction,
-        format: WireFormat,
-        tools: &'a [Value],
-        body: &'a mut RequestBody,
-    ) -> BoxFuture<'a, Result<Report, Reason>> {
-        let reduced = async move {
-            let format = Spelled(format);
-            let mut messages = Messages::new(&format, body.messages_mut());
-            let mut turn = Turn {
-                tools,
-                ..Turn::new(&mut messages)
-            };
-            session.reduce_turn(&mut turn).await
-        };
-        let reduced = AssertUnwindSafe(reduced.boxed()).catch_unwind();
-        let timed = async move {
-            match tokio::time::timeout(self.patience, reduced).await {
-                Ok(Ok(Ok(report))) => Ok(report),
-                Ok(Ok(Err(_))) => Err(Reason::Store),
-                Ok(Err(_)) => Err(Reason::Bug),
-                Err(_) => Err(Reason::TooSlow),
-            }
-        };
-        timed.boxed()
-    }
-
     fn variant(&self, reader: Option<&str>) -> Option<usize> {
         let mut readers = self
             .variants
@@ -281,15 +247,13 @@ impl Reducer {
         readers.position(|known| known == reader)
     }
 
-    /// The session of a conversation: the one that is held, or a new one.
+    /// The session of a conversation: the one that is held, or a `new` one of a whole reduction.
     fn session(
         &self,
-        tenant: &Tenant,
         conversation: &ConversationId,
         variant: usize,
         decides: bool,
-        body: &mut RequestBody,
-        format: WireFormat,
+        new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
         let mut known = self.known();
         known.time += 1;
@@ -311,9 +275,7 @@ impl Reducer {
             } else {
                 &variant.repeating
             };
-            let format = Spelled(format);
-            let messages = Messages::new(&format, body.messages_mut());
-            (whole.conversation(tenant.name(), &messages), time)
+            (new(whole), time)
         });
         session.1 = time;
         session.0.clone()
@@ -328,7 +290,12 @@ impl Reducer {
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> ToolReduction {
         let format = Spelled(WireFormat::OpenAiChat);
         self.any()
-            .conversation(tenant.name(), &Messages::new(&format, &mut []))
+            .conversation(tenant.name(), b"", &Messages::new(&format, &mut []))
+    }
+
+    /// A session that reads what one conversation of `tenant` has stored, and nothing else.
+    pub(crate) fn of_conversation(&self, tenant: &Tenant, name: &str) -> ToolReduction {
+        self.any().session(tenant.name()).session(name)
     }
 
     /// The reader of all conversations, for its definition.
@@ -343,6 +310,23 @@ impl Reducer {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reduces the messages of a body.
+async fn run(
+    session: &ToolReduction,
+    format: WireFormat,
+    tools: &[Value],
+    body: &mut RequestBody,
+) -> Result<Report, Reason> {
+    let format = Spelled(format);
+    let mut messages = Messages::new(&format, body.messages_mut());
+    let mut turn = Turn {
+        tools,
+        ..Turn::new(&mut messages)
+    };
+    let reduced = session.reduce_turn(&mut turn).await;
+    reduced.map_err(|_| Reason::Store)
 }
 
 /// Returns true if the messages that were found are those that the path promises.

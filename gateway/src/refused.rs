@@ -1,6 +1,7 @@
 //! Requests that a provider refuses.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
 const TOO_LONG: [&str; 9] = [
@@ -21,14 +22,20 @@ pub(crate) fn says_too_long(body: &[u8]) -> bool {
     TOO_LONG.iter().any(|words| text.contains(words))
 }
 
+/// The part of a body that says so. Nothing else is kept.
+#[derive(Deserialize)]
+struct Body {
+    thread: Option<IgnoredAny>,
+}
+
 /// Returns true if a request to Anthropic continues a thread, so that its history is not on the wire.
 pub(crate) fn is_thread(text: &str) -> bool {
     // The scan is cheap, and most bodies end here.
     if !text.contains("\"thread\"") {
         return false;
     }
-    let body: Result<Value, _> = serde_json::from_str(text);
-    body.is_ok_and(|body| body.get("thread").is_some_and(|thread| !thread.is_null()))
+    let body: Result<Body, _> = serde_json::from_str(text);
+    body.is_ok_and(|body| body.thread.is_some())
 }
 
 #[cfg(test)]

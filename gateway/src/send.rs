@@ -1,6 +1,7 @@
 //! Sends requests to providers.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,12 +11,12 @@ use http::request::Parts;
 use http::{Extensions, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Error;
+use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpInfo;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
-use crate::body::{self, Body, BoxError};
+use crate::body::{self, Body, BoxError, ReadError};
 use crate::client::{HttpClient, client};
 use crate::error::GatewayError;
 use crate::holdout::Group;
@@ -77,6 +78,9 @@ impl Sender {
         let response = match answered {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
+                if let Some(error) = of_client(&error) {
+                    return Err(Box::new(own::not_read(error)));
+                }
                 self.count(upstream, 0);
                 let error = ErrorChain(&error).to_string();
                 tracing::warn!(error, "the provider did not answer");
@@ -117,7 +121,11 @@ impl Sender {
 
     /// Sends a request. If a connection that was used before breaks before the reply begins, the
     /// provider has most likely closed it as idle, so the request is sent once more, on a new one.
-    async fn try_twice(&self, parts: Parts, payload: Payload) -> Result<Response<Incoming>, Error> {
+    async fn try_twice(
+        &self,
+        parts: Parts,
+        payload: Payload,
+    ) -> Result<Response<Incoming>, legacy::Error> {
         let bytes = match payload {
             Payload::Whole(bytes) => bytes,
             Payload::Stream(body) => {
@@ -153,7 +161,7 @@ impl Sender {
     }
 
     /// Returns true if a provider had answered before on the connection of `error`.
-    fn was_used(&self, error: &Error) -> bool {
+    fn was_used(&self, error: &legacy::Error) -> bool {
         let mut of = Extensions::new();
         if let Some(connection) = error.connect_info() {
             connection.get_extras(&mut of);
@@ -170,6 +178,19 @@ impl Sender {
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }
+}
+
+/// The error of the client's own body, which ended a request to a provider.
+fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let of_client = error.downcast_ref();
+        if of_client.is_some() {
+            return of_client;
+        }
+        next = error.source();
+    }
+    None
 }
 
 fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: Usage) {

@@ -1,11 +1,12 @@
 //! One request on its way to its provider, and the reply on its way back.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::body::{self, Body, Read};
@@ -13,13 +14,14 @@ use crate::error::GatewayError;
 use crate::exchange::Exchange;
 use crate::metrics::{Metric, Metrics};
 use crate::page::Token;
-use crate::pass::Passage;
+use crate::pass::{Client, Passage};
 use crate::plug::Plug;
+use crate::readers::Credential;
 use crate::reducer::Reducer;
 use crate::send::{Payload, Refusal, Sender};
 use crate::settings::ServeSettings;
 use crate::tenant::Tenants;
-use crate::upstream::{Upstream, Upstreams};
+use crate::upstream::{ForeignKey, Upstream, Upstreams};
 use crate::watch::Watch;
 use crate::{forward, own, page, read};
 
@@ -123,26 +125,24 @@ impl Service {
             Ok(path) => path,
             Err(refusal) => return *refusal,
         };
-        if let Some(answer) = self.own(request.method(), &path) {
-            return answer;
+        if let Some(own) = own::path(&path) {
+            return self.own(&own, request).await;
         }
-        if path.split('?').next() == Some("/v1/read") {
-            return self.read(request).await;
+        if self.has_own_key(request.headers()) {
+            let message =
+                "this key is for paths of this server alone, and no provider is to see it";
+            return own::error(StatusCode::NOT_FOUND, message);
         }
-        if page::is_for(&path) {
-            return page::answer(&self.watch, self.token.as_ref(), &self.page_hosts, &request);
-        }
-        if Plug::is_for(&path) {
-            return match &self.plug {
-                Some(plug) => plug.answer(&self.metrics, &self.watch, request).await,
-                // No provider is to see what was meant for this server.
-                None => own::error(
-                    StatusCode::NOT_FOUND,
-                    "the settings have no `serve.compress_keys`",
-                ),
-            };
-        }
-        let Some((upstream, rest)) = self.upstreams.route(&path, request.headers()) else {
+        let route = match self.upstreams.route(&path, request.headers()) {
+            Ok(route) => route,
+            Err(ForeignKey) => {
+                return own::error(
+                    StatusCode::BAD_REQUEST,
+                    "the request's key is for another provider than its path or `serve.default_upstream` says: put the name of the one that is meant before the path, such as /anthropic",
+                );
+            }
+        };
+        let Some((upstream, rest)) = route else {
             if request.method() == Method::HEAD && path == "/" {
                 // Some clients check first that a server answers.
                 return Response::new(body::empty());
@@ -168,6 +168,7 @@ impl Service {
     /// Refuses requests that must not reach a provider. Returns the path with its query.
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
         let headers = request.headers();
+        let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
         let refused = |status, message| Err(Box::new(own::error(status, message)));
         if request.method() == Method::CONNECT {
             return refused(
@@ -182,7 +183,7 @@ impl Service {
         if !forward::is_plain_path(path) {
             return refused(
                 StatusCode::BAD_REQUEST,
-                "the path must begin with `/` and must not hold `..`",
+                "the path must begin with `/`, be encoded as URLs are, and must not hold `..`, however it is spelled",
             );
         }
         let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
@@ -204,6 +205,14 @@ impl Service {
                 "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
             );
         }
+        // Whoever follows a link to the page sees no figures yet.
+        let may_look = is_look && own::path(path).is_some_and(|own| page::is_for(&own));
+        if !may_look && !self.is_from_own_page(headers, host) {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "web pages have no access to this server",
+            );
+        }
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
         if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
             return refused(
@@ -217,8 +226,33 @@ impl Service {
         Ok(path.to_owned())
     }
 
+    /// Returns true if a request comes from no web page, or from one of this server. Browsers say so:
+    /// in `origin` if the page could do harm, and newer ones in `sec-fetch-site` in any case.
+    fn is_from_own_page(&self, headers: &HeaderMap, host: &str) -> bool {
+        let port = |authority: Option<&Authority>| authority.and_then(Authority::port_u16);
+        let host: Option<Authority> = host.parse().ok();
+        let is_own = |origin: &HeaderValue| {
+            let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
+            let authority = origin.as_ref().and_then(Uri::authority);
+            authority.is_some_and(|authority| {
+                offcut_http::is_own_host(authority.as_str(), &self.page_hosts)
+                    && port(Some(authority)) == port(host.as_ref())
+            })
+        };
+        let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+        headers.get_all(header::ORIGIN).iter().all(is_own)
+            && headers.get_all("sec-fetch-site").iter().all(is_near)
+    }
+
+    /// Returns true if a request bears the page's token, or a key of the plug.
+    fn has_own_key(&self, headers: &HeaderMap) -> bool {
+        let token = self.token.as_ref();
+        token.is_some_and(|token| token.is_in(headers))
+            || self.plug.as_ref().is_some_and(|plug| plug.has_key(headers))
+    }
+
     /// Answers what is asked of this server itself.
-    fn own(&self, method: &Method, path: &str) -> Option<Response<Body>> {
+    async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
         let answer = match path {
             "/healthz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
             "/metrics" => own::typed(
@@ -226,12 +260,33 @@ impl Service {
                 "text/plain; version=0.0.4; charset=utf-8",
                 self.metrics.text(),
             ),
-            _ => return None,
+            "/v1/read" => return self.read(request).await,
+            _ if page::is_for(path) => {
+                let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
+                return page::answer(path, &self.watch, token, hosts, &request);
+            }
+            _ if Plug::is_for(path) => {
+                let parts = (&self.passage.uploads, &self.passage.jobs);
+                return match &self.plug {
+                    Some(plug) => {
+                        let (metrics, watch) = (&self.metrics, &self.watch);
+                        plug.answer(path, parts, metrics, watch, request).await
+                    }
+                    None => own::error(
+                        StatusCode::NOT_FOUND,
+                        "the settings have no `serve.compress_keys`",
+                    ),
+                };
+            }
+            _ => {
+                let message = "this server has no such path; a provider's needs the name of its upstream before it";
+                return own::error(StatusCode::NOT_FOUND, message);
+            }
         };
-        if method == Method::GET || method == Method::HEAD {
-            return Some(answer);
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            return answer;
         }
-        Some(own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"))
+        own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET")
     }
 
     /// Passes a request to its provider, and the reply back.
@@ -250,11 +305,15 @@ impl Service {
                 "the path is not one that a URL can hold",
             ))
         })?;
-        let parts = forward::head(parts, uri);
+        let client = self.client(&parts.headers, parts.uri.query());
+        let mut parts = forward::head(parts, uri);
+        if let Some(header) = self.passage.tenants.header() {
+            parts.headers.remove(header);
+        }
         if let Some(exchange) = exchange {
             return self
                 .passage
-                .pass(parts, body, exchange, upstream, begun)
+                .pass(parts, body, exchange, upstream, client, begun)
                 .await;
         }
         let (mut parts, mut payload) = (parts, Payload::Whole(Bytes::new()));
@@ -264,12 +323,21 @@ impl Service {
                 let chunked = HeaderValue::from_static("chunked");
                 parts.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
-            payload = Payload::Stream(body::passed(body, self.settings.body_pause()));
+            let body = self.passage.uploads.passed(body);
+            payload = Payload::Stream(body.map_err(|error| Box::new(own::not_read(&error)))?);
         }
         self.passage
             .sender
             .send(parts, payload, upstream, None)
             .await
+    }
+
+    /// The client of a request, by its headers and its query.
+    fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
+        Client {
+            tenant: self.passage.tenants.of(headers, query),
+            credential: Credential::of(headers, query),
+        }
     }
 
     /// Reads stored content, or gives the reader's definitions.
@@ -286,26 +354,46 @@ impl Service {
                 "use GET for definitions and POST to read",
             );
         }
-        let Some(tenant) = self
-            .passage
-            .tenants
-            .of(request.headers(), request.uri().query())
+        let Client { tenant, credential } = self.client(request.headers(), request.uri().query());
+        let is_owner = self
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_in(request.headers()));
+        let keeps_apart = matches!(self.passage.tenants, Tenants::Hashed { .. });
+        let Some(tenant) = tenant.filter(|_| keeps_apart || is_owner || credential.is_some())
         else {
-            let message = "send the key that the conversation was sent with, since it tells whose content may be read";
+            let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };
-        let read = body::read(request.into_body(), MAX_CALL, self.settings.body_pause()).await;
+        let read = self
+            .passage
+            .uploads
+            .read(request.into_body(), MAX_CALL)
+            .await;
         let arguments = match read {
-            Ok(Read::Whole(bytes)) => String::from_utf8(bytes.into()),
-            Ok(Read::TooLong(_)) | Err(_) => {
+            Ok(Read::Whole(bytes, _)) => String::from_utf8(bytes.into()),
+            Ok(Read::TooLong(_)) => {
                 return own::error(
                     StatusCode::BAD_REQUEST,
                     "the body must be the arguments of one call, as JSON",
                 );
             }
+            Err(error) => return own::not_read(&error),
+        };
+        let readable = match (&arguments, credential) {
+            (Ok(call), Some(credential)) if !keeps_apart && !is_owner => {
+                match self.passage.readers.conversation(&credential, call) {
+                    Ok(name) => reducer.of_conversation(&tenant, name.unwrap_or("none")),
+                    Err(()) => {
+                        let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
+                        return own::error(StatusCode::FORBIDDEN, message);
+                    }
+                }
+            }
+            _ => reducer.of_tenant(&tenant),
         };
         let outcome = match &arguments {
-            Ok(arguments) => read::answer(reducer, &tenant, arguments).await,
+            Ok(arguments) => read::answer(&readable, arguments).await,
             Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
         };
         self.metrics.add(Metric::Reads, &[], 1);

@@ -10,6 +10,9 @@ use offcut::Settings;
 use offcut::handler::{Action, HandlerError, ToolOutcome, TruncHandler};
 use offcut_agents::hook::Surroundings;
 
+/// The longest arguments of a call that are parsed.
+const LONGEST: usize = 64 * 1024;
+
 /// Keeps the results of calls that name a store whole: cut again, they would lead the model in a circle.
 ///
 /// Only the call's arguments count, which are in the history, so every process decides the same.
@@ -51,6 +54,9 @@ impl Pages {
 
     /// Returns true if the arguments of a call name one of the stores.
     pub(crate) fn are_named_in(&self, arguments: &str) -> bool {
+        if arguments.len() > LONGEST {
+            return self.may_be_named_in(arguments);
+        }
         self.stores.iter().any(|store| store.is_named_in(arguments))
     }
 }

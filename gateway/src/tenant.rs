@@ -63,6 +63,14 @@ impl Tenants {
         }
     }
 
+    /// The header that tells tenants apart. It is for this server alone.
+    pub(crate) fn header(&self) -> Option<&HeaderName> {
+        match self {
+            Self::User => None,
+            Self::Hashed { header, .. } => header.as_ref(),
+        }
+    }
+
     /// The tenant of a request; `None` if the request does not say.
     pub(crate) fn of(&self, headers: &HeaderMap, query: Option<&str>) -> Option<Tenant> {
         let Self::Hashed { key, header } = self else {
@@ -84,20 +92,25 @@ impl Tenants {
                 .iter()
                 .for_each(|value| add(header.as_str(), value.as_bytes()));
         } else {
-            for name in CREDENTIALS {
-                headers
-                    .get_all(name)
-                    .iter()
-                    .for_each(|value| add(name, value.as_bytes()));
-            }
-            let in_query = query.into_iter().flat_map(|query| query.split('&'));
-            for value in in_query.filter_map(|pair| pair.strip_prefix("key=")) {
-                add("key", value.as_bytes());
-            }
+            credentials(headers, query).for_each(|(name, value)| add(name, value));
         }
         let digest = hash.finalize().into_bytes();
         is_known.then(|| Tenant(format!("t-{}", hex(&digest[..16]))))
     }
+}
+
+/// The credentials of a request: its headers, and the keys in its query.
+pub(crate) fn credentials<'r>(
+    headers: &'r HeaderMap,
+    query: Option<&'r str>,
+) -> impl Iterator<Item = (&'static str, &'r [u8])> {
+    let in_headers = CREDENTIALS.into_iter().flat_map(|name| {
+        let values = headers.get_all(name).iter();
+        values.map(move |value| (name, value.as_bytes()))
+    });
+    let pairs = query.into_iter().flat_map(|query| query.split('&'));
+    let in_query = pairs.filter_map(|pair| pair.strip_prefix("key="));
+    in_headers.chain(in_query.map(|value| ("key", value.as_bytes())))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use http::{HeaderMap, Uri};
 
 use crate::error::GatewayError;
 use crate::settings::ServeSettings;
+use crate::tenant::credentials;
 
 /// The providers that are known without settings.
 const PUBLIC: [(&str, &str); 3] = [
@@ -118,35 +119,114 @@ impl Upstreams {
 
     /// The provider for a path with its query, and the rest of the path there. `None` if nothing
     /// tells which provider is meant.
+    ///
+    /// # Errors
+    ///
+    /// The path has no prefix, and the request bears a key that is another provider's.
     pub(crate) fn route<'a>(
         &self,
         path: &'a str,
         headers: &HeaderMap,
-    ) -> Option<(&Upstream, &'a str)> {
+    ) -> Result<Option<(&Upstream, &'a str)>, ForeignKey> {
         let first = path[1..].split(['/', '?']).next().unwrap_or_default();
         if let Some(upstream) = self.named.get(first) {
             let rest = &path[1 + first.len()..];
             // The prefix alone stands for the provider's root.
-            return Some((upstream, if rest.is_empty() { "/" } else { rest }));
+            return Ok(Some((upstream, if rest.is_empty() { "/" } else { rest })));
         }
-        let name = own_path(path)
+        let (path_alone, query) = path.split_once('?').unwrap_or((path, ""));
+        let default = self.default.as_deref();
+        let named = default
             .or_else(|| by_headers(headers))
-            .or(self.default.as_deref())
-            .or_else(|| path.starts_with("/v1/").then_some("openai"))?;
-        Some((self.named.get(name)?, path))
+            .or_else(|| own_path(path_alone))
+            .or_else(|| path.starts_with("/v1/").then_some("openai"));
+        let Some(upstream) = named.and_then(|name| self.named.get(name)) else {
+            return Ok(None);
+        };
+        let is_known = PUBLIC.iter().any(|(name, _)| *name == upstream.name);
+        let may_have = |key: Key| match key {
+            Key::Of(owner) => owner == upstream.name,
+            // Own gateways take such keys too.
+            Key::Like(owner) => owner == upstream.name || !is_known,
+        };
+        if credentials(headers, Some(query))
+            .all(|(name, value)| key(name, value).is_none_or(may_have))
+        {
+            Ok(Some((upstream, path)))
+        } else {
+            Err(ForeignKey)
+        }
     }
 }
 
+/// A request bears a key that is not for the provider to which it would go.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ForeignKey;
+
+/// The provider that a credential is for, by its form.
+#[derive(Clone, Copy)]
+enum Key {
+    /// This one alone.
+    Of(&'static str),
+    /// This one, or a gateway that accepts the keys of its protocol.
+    Like(&'static str),
+}
+
+/// The provider of a credential; `None` if nothing tells.
+fn key(name: &str, value: &[u8]) -> Option<Key> {
+    match name {
+        "x-api-key" => Some(Key::Of("anthropic")),
+        "x-goog-api-key" | "key" => Some(Key::Of("gemini")),
+        "api-key" => Some(Key::Like("azure")),
+        _ => {
+            let value = str::from_utf8(value).ok()?;
+            let mut words = value.split_whitespace();
+            let token = words.next_back()?;
+            let scheme = words.next().unwrap_or_default();
+            if !scheme.is_empty() && !scheme.eq_ignore_ascii_case("bearer") {
+                None
+            } else if token.starts_with("sk-ant-") {
+                Some(Key::Of("anthropic"))
+            } else if token.starts_with("AIza") || token.starts_with("ya29.") {
+                Some(Key::Of("gemini"))
+            } else {
+                token.starts_with("sk-").then_some(Key::Like("openai"))
+            }
+        }
+    }
+}
+
+/// Methods of Gemini's API, which stand after a colon.
+const GEMINI_METHODS: [&str; 12] = [
+    "asyncBatchEmbedContent",
+    "batchEmbedContents",
+    "batchEmbedText",
+    "batchGenerateContent",
+    "countMessageTokens",
+    "countTextTokens",
+    "countTokens",
+    "embedContent",
+    "generateAnswer",
+    "generateContent",
+    "predictLongRunning",
+    "streamGenerateContent",
+];
+
 /// The only provider that has such a path.
 fn own_path(path: &str) -> Option<&'static str> {
-    let path = path.split('?').next().unwrap_or_default();
     let is_below = |prefix: &str| {
         path.strip_prefix(prefix)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
+    let is_call = || {
+        // Names of models have colons too.
+        let method = path.rsplit_once(':').map(|(_, method)| method);
+        method.is_some_and(|method| GEMINI_METHODS.contains(&method))
+            && (is_below("/v1/models") || is_below("/v1/tunedModels"))
+    };
     if is_below("/v1/messages") {
         Some("anthropic")
-    } else if is_below("/v1beta") || is_below("/v1alpha") || path.contains(':') {
+    } else if is_below("/v1beta") || is_below("/v1alpha") || is_call() {
         Some("gemini")
     } else if is_below("/v1/chat") || is_below("/v1/responses") {
         Some("openai")
@@ -155,15 +235,17 @@ fn own_path(path: &str) -> Option<&'static str> {
     }
 }
 
-/// The provider whose own header a request has.
+/// The provider whose own headers or keys a request has.
 fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
-    if headers.contains_key("anthropic-version") || headers.contains_key("x-api-key") {
-        Some("anthropic")
-    } else if headers.contains_key("x-goog-api-key") {
-        Some("gemini")
-    } else {
-        None
-    }
+    let owner = credentials(headers, None).find_map(|(name, value)| match key(name, value)? {
+        Key::Of(owner) => Some(owner),
+        Key::Like(_) => None,
+    });
+    owner.or_else(|| {
+        headers
+            .contains_key("anthropic-version")
+            .then_some("anthropic")
+    })
 }
 
 #[cfg(test)]
@@ -184,7 +266,7 @@ mod tests {
             headers.insert(header, http::HeaderValue::from_static("x"));
         }
         let upstreams = upstreams();
-        let (upstream, rest) = upstreams.route(path, &headers)?;
+        let (upstream, rest) = upstreams.route(path, &headers).unwrap()?;
         Some(upstream.uri(rest).unwrap().to_string())
     }
 
@@ -225,6 +307,91 @@ mod tests {
         }
         assert_eq!(routed("/", None), None);
         assert_eq!(routed("/other", None), None);
+    }
+
+    /// The name of the upstream, `-` if nothing tells which, or `!` if a key is another's.
+    fn name(default: Option<&str>, path: &str, credential: (&'static str, &'static str)) -> String {
+        let settings = ServeSettings {
+            upstreams: BTreeMap::from([("lab".to_owned(), "http://lab:4000".to_owned())]),
+            default_upstream: default.map(str::to_owned),
+            ..ServeSettings::default()
+        };
+        let mut headers = HeaderMap::new();
+        if !credential.0.is_empty() {
+            headers.insert(credential.0, http::HeaderValue::from_static(credential.1));
+        }
+        match Upstreams::new(&settings).unwrap().route(path, &headers) {
+            Ok(Some((upstream, _))) => upstream.name().to_owned(),
+            Ok(None) => "-".to_owned(),
+            Err(ForeignKey) => "!".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_key_goes_to_no_provider_but_its_own() {
+        let none = ("", "");
+        let openai = ("authorization", "Bearer sk-proj-1");
+        let other = ("authorization", "Bearer eyJ1");
+        let oauth = ("authorization", "bearer  sk-ant-oat01-1");
+        let tab = ("authorization", "Bearer\tsk-proj-1");
+        let anthropic = ("x-api-key", "k");
+        let google = ("x-goog-api-key", "k");
+        let azure = ("api-key", "k");
+        let lab = Some("lab");
+        for (default, path, credential, expected) in [
+            (None, "/v1/models/ft:gpt-4o:acme::x", openai, "openai"),
+            (None, "/v1/files/a:1", openai, "openai"),
+            (None, "/v1/responses/x:y", openai, "openai"),
+            (None, "/v1/models/llama3:8b", none, "openai"),
+            (None, "//127.0.0.1:1/x", openai, "-"),
+            (None, "/x:generateContent", openai, "-"),
+            (None, "/v1/files/m:generateContent", openai, "openai"),
+            (None, "/v1/models/m:generateContent", none, "gemini"),
+            (None, "/v1/models/m:embedContent", google, "gemini"),
+            (
+                None,
+                "/v1/tunedModels/m:streamGenerateContent?alt=sse",
+                google,
+                "gemini",
+            ),
+            (None, "/v1/models/m:generateContent", openai, "!"),
+            (None, "/v1beta/models/m:generateContent", openai, "!"),
+            (
+                None,
+                "/v1beta/models/m:generateContent?key=k",
+                none,
+                "gemini",
+            ),
+            (None, "/v1/chat/completions?key=k", none, "!"),
+            (None, "/v1/models?x=a:generateContent", openai, "openai"),
+            (None, "/v1/messages", tab, "!"),
+            (None, "/v1/messages", openai, "!"),
+            (None, "/v1/messages", other, "anthropic"),
+            (None, "/v1/messages", oauth, "anthropic"),
+            (None, "/v1/models", oauth, "anthropic"),
+            (None, "/v1/models", google, "gemini"),
+            (None, "/v1/chat/completions", anthropic, "anthropic"),
+            (None, "/v1/chat/completions", azure, "!"),
+            (None, "/lab/v1/messages", openai, "lab"),
+            (None, "/openai/v1/messages", anthropic, "openai"),
+            (lab, "/v1/models/llama3:8b", none, "lab"),
+            (lab, "/v1/chat/completions", openai, "lab"),
+            (lab, "/v1/messages", none, "lab"),
+            (lab, "/v1beta/models/m:generateContent", none, "lab"),
+            (lab, "/api/chat", other, "lab"),
+            (lab, "/v1/chat/completions", azure, "lab"),
+            (lab, "/v1/messages", anthropic, "!"),
+            (lab, "/v1/messages", oauth, "!"),
+            (lab, "/v1/chat/completions", google, "!"),
+            (Some("anthropic"), "/v1/chat/completions", openai, "!"),
+            (Some("anthropic"), "/v1/models", anthropic, "anthropic"),
+        ] {
+            assert_eq!(
+                name(default, path, credential),
+                expected,
+                "{path} {credential:?}"
+            );
+        }
     }
 
     #[test]

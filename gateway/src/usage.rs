@@ -59,6 +59,9 @@ impl Usage {
     }
 }
 
+/// Bytes of a reply after which it is asked how much they have decoded to.
+const PIECE: usize = 1024;
+
 /// Finds the usage in a reply that passes in pieces, in bounded memory.
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -68,11 +71,15 @@ pub(crate) struct Scan {
     held: Vec<u8>,
     /// The line is too long and its rest is skipped.
     is_skipped: bool,
+    /// Bytes that may still be decoded.
+    budget: u64,
     found: Usage,
 }
 
 /// The longest line, or reply, that is read.
 const LONGEST: usize = 4 * 1024 * 1024;
+/// Bytes to which each byte of a reply may decode above [`LONGEST`]: decoding delays the reply.
+const RATIO: u64 = 40;
 
 impl Scan {
     /// Prepares for a reply with these headers.
@@ -85,17 +92,24 @@ impl Scan {
             is_stream: kind.is_some_and(|kind| kind.starts_with("text/event-stream")),
             held: Vec::new(),
             is_skipped: false,
+            budget: LONGEST as u64,
             found: Usage::default(),
         }
     }
 
     fn pass(&mut self, bytes: &[u8]) {
-        let Some(mut decoder) = self.decoder.take() else {
-            return;
-        };
         // A reply that can't be decoded is not read any further, and passes all the same.
-        if decoder.pass(bytes, |text| self.read(text)).is_ok() {
-            self.decoder = Some(decoder);
+        for piece in bytes.chunks(PIECE) {
+            let Some(mut decoder) = self.decoder.take() else {
+                return;
+            };
+            self.budget += piece.len() as u64 * RATIO;
+            let decoded = decoder.pass(piece, |text| {
+                self.budget = self.budget.saturating_sub(text.len() as u64);
+                self.read(text);
+            });
+            let is_over = self.budget == 0 || self.is_skipped && !self.is_stream;
+            self.decoder = Some(decoder).filter(|_| decoded.is_ok() && !is_over);
         }
     }
 
@@ -265,5 +279,24 @@ mod tests {
         }
         scan.pass(b"\ndata: {\"usage\":{\"prompt_tokens\":1}}\n");
         assert_eq!(scan.end().fresh, 1);
+    }
+
+    #[test]
+    fn a_reply_that_decodes_to_far_more_is_not_decoded_to_its_end() {
+        use std::io::Write;
+        for kind in ["text/event-stream", "application/json"] {
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+            for _ in 0..100 {
+                encoder.write_all(&[b' '; 1_000_000]).unwrap();
+            }
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            let mut scan = Scan::new(&headers);
+            scan.pass(&encoder.finish().unwrap());
+            assert!(scan.decoder.is_none(), "{kind}");
+            assert_eq!(scan.end(), Usage::default());
+        }
     }
 }

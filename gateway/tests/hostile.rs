@@ -93,6 +93,119 @@ async fn a_web_page_with_a_name_of_its_own_is_refused() {
 }
 
 #[tokio::test]
+async fn a_web_page_does_not_post() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.hosts = vec!["box.lan".to_owned()];
+    })
+    .await;
+    let own = "http://localhost:8787";
+    for (headers, status) in [
+        ("", "200 OK"),
+        ("Origin: http://localhost:8787\r\n", "200 OK"),
+        ("Origin: http://127.0.0.1:8787\r\n", "200 OK"),
+        ("Origin: https://box.lan:8787\r\n", "200 OK"),
+        ("Sec-Fetch-Site: same-origin\r\n", "200 OK"),
+        ("Sec-Fetch-Site: none\r\n", "200 OK"),
+        ("Origin: https://evil.example\r\n", "403 Forbidden"),
+        ("Origin: http://evil.example:8787\r\n", "403 Forbidden"),
+        ("Origin: http://localhost:3000\r\n", "403 Forbidden"),
+        ("Origin: http://localhost\r\n", "403 Forbidden"),
+        ("Origin: null\r\n", "403 Forbidden"),
+        ("Origin: \r\n", "403 Forbidden"),
+        ("Origin: file://\r\n", "403 Forbidden"),
+        ("Origin: chrome-extension://abc\r\n", "403 Forbidden"),
+        ("Origin: http://x@localhost:8787\r\n", "403 Forbidden"),
+        (
+            &format!("Origin: {own}\r\nOrigin: http://evil.example\r\n"),
+            "403 Forbidden",
+        ),
+        ("Sec-Fetch-Site: cross-site\r\n", "403 Forbidden"),
+        ("Sec-Fetch-Site: same-site\r\n", "403 Forbidden"),
+        (
+            &format!("Origin: {own}\r\nSec-Fetch-Site: cross-site\r\n"),
+            "403 Forbidden",
+        ),
+    ] {
+        for path in [
+            "/v1/chat/completions",
+            "/openai/v1/files",
+            "/v1/read",
+            "/v1/compress",
+        ] {
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost:8787\r\n{headers}Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{{}}"
+            );
+            let answer = server.raw(request.as_bytes()).await.unwrap();
+            if status == "200 OK" {
+                assert!(!answer.line.contains("403"), "{path} {headers}");
+            } else {
+                assert_eq!(
+                    answer.line,
+                    format!("HTTP/1.1 {status}"),
+                    "{path} {headers}"
+                );
+            }
+        }
+    }
+    assert_eq!(provider.seen().len(), 6 * 2);
+    // A link leads to the page, which shows no figures yet.
+    let link = "GET /page HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n";
+    assert_eq!(
+        server.raw(link.as_bytes()).await.unwrap().line,
+        "HTTP/1.1 200 OK"
+    );
+}
+
+#[tokio::test]
+async fn what_was_meant_for_this_server_reaches_no_provider() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.default_upstream = Some("openai".to_owned());
+    })
+    .await;
+    for path in [
+        "/v1/compress",
+        "/v1/compress/",
+        "/v1/compress%2f",
+        "/v1/compress/x",
+        "//v1/compress",
+        "/V1/COMPRESS",
+        "/v1/%63ompress",
+        "/v1/read/",
+        "/v1/retrieve",
+        "/v1/retrieve%2Fabc",
+        "/page/",
+        "/metrics/",
+        "/healthz/",
+    ] {
+        let key = [("Authorization", "Bearer COMPRESS-KEY-0123456")];
+        let answer = server.post(path, &key, "{}").await;
+        assert!(answer.line.starts_with("HTTP/1.1 4"), "{path}: {answer:?}");
+    }
+    assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
+async fn a_key_of_another_provider_is_refused_and_sent_nowhere() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    for (path, header) in [
+        (
+            "/v1beta/models/m:generateContent",
+            ("Authorization", "Bearer sk-planted"),
+        ),
+        ("/v1/messages", ("Authorization", "Bearer sk-planted")),
+        ("/v1/chat/completions?key=planted", ("x", "y")),
+    ] {
+        let answer = server.post(path, &[header], "{}").await;
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request", "{path}");
+        assert!(!answer.text().contains("planted"));
+    }
+    assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
 async fn a_huge_head_is_refused() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |_| ()).await;
@@ -135,6 +248,118 @@ async fn slow_heads_and_slow_bodies_are_given_up() {
 }
 
 #[tokio::test]
+async fn a_body_of_drops_is_given_up_and_leaves_places_for_others() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.max_connections = 8;
+        settings.body_seconds = 2;
+    })
+    .await;
+    let mut clients = Vec::new();
+    for path in ["/v1/chat/completions", "/openai/v1/files"] {
+        for _ in 0..3 {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000000\r\n\r\n"
+            );
+            clients.push(server.open(head.as_bytes()).await);
+        }
+    }
+    let dripping: Vec<_> = clients
+        .into_iter()
+        .map(|mut client| {
+            tokio::spawn(async move {
+                let mut answer = Vec::new();
+                loop {
+                    let drop = tokio::time::sleep(std::time::Duration::from_millis(100));
+                    tokio::select! {
+                        read = client.read_buf(&mut answer) => if read.unwrap_or(0) == 0 { break },
+                        () = drop => if client.write_all(b" ").await.is_err() { break },
+                    }
+                }
+                String::from_utf8(answer).unwrap()
+            })
+        })
+        .collect();
+    // One more finds no place for its body, and two connections are left for whoever has none.
+    assert_eq!(server.get("/healthz").await.line, "HTTP/1.1 200 OK");
+    let more = server.post("/v1/chat/completions", &[], "{}").await;
+    assert_eq!(more.line, "HTTP/1.1 503 Service Unavailable");
+    for answer in dripping {
+        let answer = answer.await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+    assert_eq!(
+        server.post("/v1/files", &[], "{}").await.line,
+        "HTTP/1.1 200 OK"
+    );
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_none_is_the_clients_mistake() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    for path in ["/v1/chat/completions", "/openai/v1/files"] {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\nzz\r\n"
+        );
+        let answer = server.raw(request.as_bytes()).await.unwrap();
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn dense_bodies_pass_unread_and_the_server_answers_meanwhile() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &support::memory(), |settings| {
+        settings.cut_without_reader = true;
+    })
+    .await;
+    let many = |item: &str| vec![item; 2_000_000 / item.len()].join(",");
+    for body in [
+        format!("{{\"messages\":[{}]}}", many("1")),
+        format!("{{\"messages\":[{}]}}", many("{}")),
+        format!("{{\"messages\":[{}]}}", many("[]")),
+        format!("{{\"messages\":[{}]}}", many("\"\"")),
+        format!("{{\"messages\":[],\"tools\":[{}]}}", many("1")),
+        format!("{{\"messages\":[],\"tools\":[{}]}}", many("{\"a\":{}}")),
+        format!(
+            "{{\"messages\":[{{\"role\":\"user\",\"content\":[{}]}}]}}",
+            many("{}")
+        ),
+    ] {
+        let asked = server.post("/v1/chat/completions", &[], &body);
+        let (answer, health) = tokio::join!(asked, server.get("/healthz"));
+        assert_eq!(
+            answer.header("x-offcut"),
+            Some("passed; reason=too-long"),
+            "{}",
+            &body[..30]
+        );
+        assert_eq!(health.line, "HTTP/1.1 200 OK");
+        assert_eq!(provider.last().body, body.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_too_many_results_passes_whole() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &support::memory(), |settings| {
+        settings.cut_without_reader = true;
+    })
+    .await;
+    let text = "word ".repeat(300);
+    let result = |n| format!(r#"{{"type":"tool_result","tool_use_id":"{n}","content":"{text}"}}"#);
+    let results: Vec<String> = (0..3_000).map(result).collect();
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","content":[{}]}}],"tools":[{{"name":"x"}}]}}"#,
+        results.join(",")
+    );
+    let answer = server.post("/v1/messages", &[], &body).await;
+    assert_eq!(answer.header("x-offcut"), Some("passed; reason=too-long"));
+    assert_eq!(provider.last().body, body.as_bytes());
+}
+
+#[tokio::test]
 async fn a_gzip_bomb_passes_unread() {
     use std::io::Write;
     let provider = Provider::start(|_| ok("{}")).await;
@@ -170,7 +395,7 @@ async fn a_key_is_in_no_answer_of_the_server_itself() {
         ("x-api-key", key),
         ("x-goog-api-key", key),
     ];
-    let path = format!("/v1beta/models/m:generateContent?key={key}");
+    let path = format!("/gemini/v1beta/models/m:generateContent?key={key}");
     let answer = server
         .post(
             &path,

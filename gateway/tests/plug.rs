@@ -262,11 +262,18 @@ async fn calls_that_are_wrong_are_refused_without_a_word_of_theirs() {
         "0123456789ABCDEF01234567",
         "0123456789abcdef01234567",
         "plug-one/trunc/0123456789abcdef01234567",
-        "%2e%2e%2fsecret",
     ] {
         let refused = retrieve(&server, ONE, hash).await;
         assert_eq!(refused.line, "HTTP/1.1 404 Not Found", "{hash}");
     }
+    // The key is for no provider, whatever the path.
+    for path in ["/v1/compress.", "/v1/completions", "/openai/v1/compress"] {
+        let headers = [("Authorization", "Bearer planted-key-of-team-one")];
+        let answer = server.post(path, &headers, "{}").await;
+        assert_eq!(answer.line, "HTTP/1.1 404 Not Found", "{path}");
+    }
+    let climbing = retrieve(&server, ONE, "%2e%2e%2fsecret").await;
+    assert_eq!(climbing.line, "HTTP/1.1 400 Bad Request");
     let wrong_method = server
         .post(
             "/v1/retrieve/x",

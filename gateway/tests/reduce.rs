@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use offcut::backend::{Backend, ErrorKind, Fs, Memory};
 use offcut::format::WireFormat;
 use offcut::hint::Hint;
-use offcut_gateway::{OnFailure, ServeSettings};
+use offcut_gateway::{Gateway, OnFailure, ServeSettings};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
 use support::{Provider, Server, memory, ok, reply};
@@ -174,26 +174,122 @@ async fn a_loop_with_the_reader_as_its_tool_reads_what_was_cut() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &memory(), |_| ()).await;
     let definitions: Value = serde_json::from_str(server.get("/v1/read").await.text()).unwrap();
+    let key = [("Authorization", "Bearer planted")];
     for format in WireFormat::ALL {
         let definition = &definitions[format.name()];
         let result = long(format.name());
         let (path, body) = request(format, "a task", &result, &json!([definition]));
-        let answer = server.post(&path, &[], &body).await;
+        let answer = server.post(&path, &key, &body).await;
         assert_eq!(answer.header("x-offcut"), Some("reduced"), "{format}");
         let location = hint_in(provider.last().text());
         let call = json!({"path": location, "offset": 1500, "limit": 2});
-        let page: Value =
-            serde_json::from_str(server.post("/v1/read", &[], &call.to_string()).await.text())
-                .unwrap();
+        let answer = server.post("/v1/read", &key, &call.to_string()).await;
+        let page: Value = serde_json::from_str(answer.text()).unwrap();
         assert_eq!(page["is_error"], false, "{page}");
         let line = format!("line 1499 of {}\n", format.name());
         assert!(page["text"].as_str().unwrap().contains(&line), "{page}");
     }
     for wrong in [r#"{"path":"memory://other/trunc/x"}"#, "{}", "no JSON"] {
-        let answer = server.post("/v1/read", &[], wrong).await;
+        let answer = server.post("/v1/read", &key, wrong).await;
         let page: Value = serde_json::from_str(answer.text()).unwrap();
         assert_eq!(page["is_error"], true, "{wrong}: {page}");
     }
+}
+
+#[tokio::test]
+async fn on_loopback_reading_needs_the_key_that_storing_needed() {
+    let provider = Provider::start(|seen| match seen.header("authorization") {
+        Some("Bearer refused") => reply("401 Unauthorized", "application/json", "{}"),
+        _ => ok("{}"),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Backend> = Arc::new(Fs::open(folder.path()).unwrap());
+    let open = |_: &str| Ok::<_, std::io::Error>(store.clone());
+    let gateway = Gateway::reducing(
+        support::settings(&provider.url),
+        &support::reduction(),
+        open,
+    )
+    .unwrap();
+    let page = gateway.page().unwrap();
+    let server = Server::run(gateway).await;
+    let definitions: Value = serde_json::from_str(server.get("/v1/read").await.text()).unwrap();
+    let tools = json!([definitions["openai-chat"]]);
+    let conversation = |text: &str| request(WireFormat::OpenAiChat, text, &long(text), &tools);
+    let bearer = |key: &str| format!("Bearer {key}");
+    let send = async |text: &str, key: &str| {
+        let (path, body) = conversation(text);
+        let answer = server
+            .post(&path, &[("Authorization", &bearer(key))], &body)
+            .await;
+        assert_eq!(answer.header("x-offcut"), Some("reduced"));
+        hint_in(provider.last().text())
+    };
+    let read = async |headers: &[(&str, &str)], location: &str| {
+        let call = json!({"path": location}).to_string();
+        let answer = server.post("/v1/read", headers, &call).await;
+        let status = answer.line.split(' ').nth(1).unwrap().to_owned();
+        (status, answer.text().contains("line 1 of"))
+    };
+    let (one, two) = (send("one", "a").await, send("two", "b").await);
+    let without = {
+        let (path, body) = conversation("three");
+        server.post(&path, &[], &body).await;
+        hint_in(provider.last().text())
+    };
+    // A key that the provider does not take reads nothing, not even what came with it.
+    assert_eq!(send("one", "refused").await, one);
+    let (allowed, denied) = (("200".to_owned(), true), ("403".to_owned(), false));
+    let other = one.replace("one", "two");
+    for (key, location, expected) in [
+        ("a", &one, &allowed),
+        ("b", &two, &allowed),
+        ("a", &two, &denied),
+        ("b", &one, &denied),
+        ("a", &without, &denied),
+        ("refused", &one, &denied),
+        ("unknown", &other, &denied),
+    ] {
+        let bearer = bearer(key);
+        assert_eq!(
+            &read(&[("Authorization", &bearer)], location).await,
+            expected,
+            "{key}"
+        );
+    }
+    // The same key in another place is another one.
+    assert_eq!(read(&[("x-api-key", "a")], &one).await, denied);
+    // One conversation does not lead into another, however the path is put.
+    let both = format!("{}/../../../{}", one, two.rsplit_once("serve/").unwrap().1);
+    let (_, is_read) = read(&[("Authorization", "Bearer a")], &both).await;
+    assert!(!is_read);
+    let token = bearer(page.split_once('#').unwrap().1);
+    for location in [&one, &two, &without] {
+        assert_eq!(read(&[], location).await.0, "401");
+        assert_eq!(read(&[("Authorization", &token)], location).await, allowed);
+    }
+}
+
+#[tokio::test]
+async fn nobody_computes_where_a_conversation_is_stored() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
+    let mut locations = Vec::new();
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    // The same store twice, through servers that follow each other, and another store.
+    for folder in [&folders[0], &folders[0], &folders[1]] {
+        let store: Arc<dyn Backend> = Arc::new(Fs::open(folder.path()).unwrap());
+        let server = Server::reducing(&provider.url, &store, |settings| {
+            settings.cut_without_reader = true;
+        })
+        .await;
+        server.post(&path, &[], &body).await;
+        let location = hint_in(provider.last().text());
+        locations.push(location.split_once("/serve/").unwrap().1.to_owned());
+    }
+    assert_eq!(locations[0], locations[1]);
+    assert_ne!(locations[0], locations[2]);
 }
 
 /// A server that other machines may reach, as far as its settings say.

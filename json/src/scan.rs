@@ -98,6 +98,12 @@ impl std::error::Error for InvalidJson {}
 
 /// Finds the values of `text` by the strict grammar of RFC 8259.
 pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {
+    // No text has more values than bytes.
+    Ok(scan_within(text, usize::MAX)?.unwrap_or_default())
+}
+
+/// Does the same as [`scan`]; `None` if there are more than about `most` values and keys.
+pub(crate) fn scan_within(text: &str, most: usize) -> Result<Option<Spans>, InvalidJson> {
     let bytes = text.as_bytes();
     if u32::try_from(bytes.len()).is_err() {
         return Err(InvalidJson::new(&[], 0, "at most 4 GiB"));
@@ -106,10 +112,11 @@ pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {
         bytes,
         at: 0,
         spans: Spans::default(),
+        most,
         open: NONE,
     };
     match scanner.run() {
-        Ok(()) => Ok(scanner.spans),
+        Ok(is_whole) => Ok(is_whole.then_some(scanner.spans)),
         Err(expected) => Err(InvalidJson::new(bytes, scanner.at, expected)),
     }
 }
@@ -121,6 +128,8 @@ struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
     spans: Spans,
+    /// Number of values and keys after which it stops.
+    most: usize,
     /// The innermost open list or object. While one is open, its link is the container around it.
     open: u32,
 }
@@ -130,8 +139,12 @@ type Expected = &'static str;
 // Offsets fit: `scan` refuses longer texts, and no text has more values than bytes.
 #[expect(clippy::cast_possible_truncation, reason = "see above")]
 impl Scanner<'_> {
-    fn run(&mut self) -> Result<(), Expected> {
+    /// Returns false if there are too many values.
+    fn run(&mut self) -> Result<bool, Expected> {
         loop {
+            if self.spans.all.len() >= self.most {
+                return Ok(false);
+            }
             self.skip_space();
             // A value begins here.
             match self.peek() {
@@ -164,7 +177,7 @@ impl Scanner<'_> {
                 self.skip_space();
                 let Some(open) = self.spans.all.get(self.open as usize) else {
                     return if self.at == self.bytes.len() {
-                        Ok(())
+                        Ok(true)
                     } else {
                         Err("the end of the text")
                     };

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use crate::json_ref::JsonRef;
-use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan};
+use crate::scan::{InvalidJson, Span, SpanKind, Spans, scan, scan_within};
 use crate::unescape::unescape;
 use crate::view::{Kind, View};
 
@@ -53,6 +53,25 @@ impl JsonText {
         Ok(Self::new(text, spans))
     }
 
+    /// Parses `text`, unless it has more than about `most` values and keys: each takes 16 bytes of
+    /// memory, and a value can be as short as two bytes. Returns `None` if there are more.
+    ///
+    /// ```
+    /// use offcut::format::JsonText;
+    /// assert!(JsonText::parse_within("[1, 2, 3]", 8)?.is_some());
+    /// assert!(JsonText::parse_within("[1, 2, 3, 4, 5, 6, 7, 8]", 8)?.is_none());
+    /// # Ok::<(), offcut::format::InvalidJson>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if `text` is not JSON, as far as it is read, or longer than 4 GiB.
+    pub fn parse_within(text: impl Into<String>, most: usize) -> Result<Option<Self>, InvalidJson> {
+        let text = text.into();
+        let spans = scan_within(&text, most)?;
+        Ok(spans.map(|spans| Self::new(text, spans)))
+    }
+
     fn new(text: String, spans: Spans) -> Self {
         let Spans {
             all,
@@ -79,24 +98,6 @@ impl JsonText {
     #[must_use]
     pub fn into_string(self) -> String {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.text.clone(), |own| own.text)
-    }
-
-    /// The number of bytes that it takes in memory, with its strings unescaped; clones share them.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        let Parsed {
-            text,
-            spans,
-            meanings,
-            ..
-        } = &*self.0;
-        let escaped = spans.iter().filter(|span| span.kind == SpanKind::Escaped);
-        let unescaped: usize = escaped.map(|span| (span.end - span.start) as usize).sum();
-        size_of::<Parsed>()
-            + text.len()
-            + size_of_val(&spans[..])
-            + size_of_val(&meanings[..])
-            + unescaped
     }
 
     /// The index after a value and everything inside it.
@@ -273,6 +274,37 @@ impl<'m> Node<'m> {
     pub fn range(self) -> std::ops::Range<usize> {
         let Span { start, end, .. } = self.json.0.spans[self.at];
         start as usize..end as usize
+    }
+
+    /// The number of values and keys inside of it, and one for itself.
+    #[must_use]
+    pub fn values(self) -> usize {
+        self.json.next(self.at) - self.at
+    }
+
+    /// The number of objects among them that are inside of fewer than `depth` others.
+    #[must_use]
+    pub fn objects(self, depth: usize) -> usize {
+        let (mut at, end) = (self.at, self.json.next(self.at));
+        let (mut objects, mut open) = (0, Vec::new());
+        while at < end {
+            while open.last().is_some_and(|end| *end <= at) {
+                open.pop();
+            }
+            if self.json.0.spans[at].kind != SpanKind::Object {
+                at += 1;
+                continue;
+            }
+            objects += 1;
+            let next = self.json.next(at);
+            if open.len() + 1 < depth {
+                open.push(next);
+                at += 1;
+            } else {
+                at = next;
+            }
+        }
+        objects
     }
 
     /// A copy of the value alone.

@@ -70,7 +70,7 @@ use scan::Scan;
 
 pub use apply::Committed;
 pub(crate) use ledger::{Ledger, Substitute};
-pub(crate) use part::{decode, owned, part_bytes, transcribed};
+pub(crate) use part::{decode, owned, part_bytes, text_of, transcribed};
 pub use plan::Plan;
 pub(crate) use prepare::prepare;
 pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};

@@ -55,7 +55,8 @@ pub(crate) fn transcribed(part: PartRef<'_>) -> Part {
     }
 }
 
-fn text_of(json: JsonRef<'_>) -> Part {
+/// JSON as text, in its own spelling.
+pub(crate) fn text_of(json: JsonRef<'_>) -> Part {
     Part::Text(json.to_string())
 }
 

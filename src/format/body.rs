@@ -43,11 +43,24 @@ pub struct RequestBody {
     messages: Vec<JsonText>,
     /// The text without its messages.
     around: String,
-    /// The place of each message in the text as it came.
+    /// The place of each message in `around`.
     places: Vec<usize>,
     /// Byte ranges of the items of `tools` in `around`.
     tools: Vec<Range<usize>>,
 }
+
+/// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
+/// place in its message.
+const VALUE: usize = 48;
+/// Bytes that an object takes besides, if it may be a message, a call, a result or a part of one: much
+/// is noted about these while they are reduced.
+const OBJECT: usize = 1536;
+/// Depth to which objects may be one of these: the body, a message, a part, and a part of that.
+const DEPTH: usize = 4;
+/// Bytes that an item of a list of messages takes besides, whatever it is.
+const ITEM: usize = 256;
+/// Bytes that a value of a tool takes besides, as a `Value`.
+const TOOL_VALUE: usize = 160;
 
 /// Reason for not finding messages in a text.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +74,9 @@ pub enum BodyError {
         "no messages found: expected a JSON array of messages, or an object with one in `messages`, `input` or `contents`"
     )]
     NoMessages,
+    /// The body would take more memory than it may.
+    #[error("the body has too many values for its length: it would take more memory than it may")]
+    TooDense,
     /// The key of the messages occurs twice, and readers may disagree on which one counts. It is
     /// best to pass such a body on as it is.
     #[error("the body has `{field}` twice: remove one of them")]
@@ -85,110 +101,24 @@ impl RequestBody {
     /// The text is not JSON, is not a body, or has `messages`, `input` or `contents` twice. No
     /// error holds any of the text.
     pub fn parse(text: impl Into<String>) -> Result<Self, BodyError> {
-        Self::read(text.into(), &[])
+        Self::parse_within(text, usize::MAX)
     }
 
-    /// Does the same as [`parse`](Self::parse). Of the messages with which both `text` and `earlier`
-    /// begin, byte for byte, all but the last are not parsed again: they are shared with `earlier`,
-    /// as they came there.
+    /// Does the same as [`parse`](Self::parse), for a body from somebody who may want to exhaust the
+    /// memory: fails if parsing and reducing it would take more than about `memory` bytes. Short
+    /// values, messages and tools take many times as much memory as text.
     ///
     /// ```
-    /// # use offcut::format::RequestBody;
-    /// let one = RequestBody::parse(r#"[{"role": "user"}, {"role": "assistant"}]"#)?;
-    /// let text = r#"[{"role": "user"}, {"role": "assistant"}, {"role": "user"}]"#;
-    /// let next = RequestBody::parse_after(&one, text)?;
-    /// assert_eq!((next.messages().len(), next.to_string()), (3, text.to_owned()));
-    /// # Ok::<(), offcut::format::BodyError>(())
+    /// # use offcut::format::{BodyError, RequestBody};
+    /// let text = format!("[{}1]", "1,".repeat(10_000));
+    /// assert_eq!(RequestBody::parse_within(text, 1_000_000).err(), Some(BodyError::TooDense));
     /// ```
     ///
     /// # Errors
     ///
-    /// The same as for [`parse`](Self::parse).
-    pub fn parse_after(earlier: &Self, text: &str) -> Result<Self, BodyError> {
-        let whole = || Self::parse(text);
-        let shared = earlier.last_shared(text);
-        // A text over the limit of `JsonText` fails, however much of it is known.
-        let Some((known, between)) = shared.filter(|_| u32::try_from(text.len()).is_ok()) else {
-            return whole();
-        };
-        // The text without the messages that are known.
-        let (first, place) = (earlier.places[0], earlier.places[known]);
-        let rest = [&text[..first], &text[place..]].concat();
-        let Ok(mut body) = Self::read(rest, &earlier.originals[..known]) else {
-            return whole();
-        };
-        if body.places.first() != Some(&first) {
-            // The messages of this body are in another list.
-            return whole();
-        }
-        body.around.insert_str(first, between);
-        for tool in body.tools.iter_mut().filter(|tool| tool.start >= first) {
-            *tool = tool.start + between.len()..tool.end + between.len();
-        }
-        for at in &mut body.places {
-            *at += place - first;
-        }
-        body.places.splice(..0, earlier.places[..known].to_vec());
-        Ok(body)
-    }
-
-    /// Returns true if `text` probably begins with most messages of this body, so that
-    /// [`parse_after`](Self::parse_after) is worth while. Compares one of them.
-    #[must_use]
-    pub fn probably_begins(&self, text: &str) -> bool {
-        let nth = self.originals.len() * 3 / 4;
-        let (Some(message), Some(&place)) = (self.originals.get(nth), self.places.get(nth)) else {
-            return false;
-        };
-        let here = text.as_bytes().get(place..);
-        here.is_some_and(|here| here.starts_with(message.as_str().as_bytes()))
-    }
-
-    /// The number of bytes that the messages take in memory, as they came, with their strings
-    /// unescaped; clones and bodies parsed after this one share them.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.around.len() + self.originals.iter().map(JsonText::memory).sum::<usize>()
-    }
-
-    /// The last of the messages with which both `text` and this body, as it came, begin: its index,
-    /// which is above 0, and all that stands between the messages from the first to it.
-    fn last_shared(&self, text: &str) -> Option<(usize, &str)> {
-        let first = *self.places.first()?;
-        let (mut from, mut rest, mut last) = (0, text, None);
-        for (nth, (before, message)) in self.pieces(&self.originals).enumerate() {
-            let Some(after) = rest
-                .strip_prefix(before)
-                .and_then(|rest| rest.strip_prefix(message.as_str()))
-            else {
-                break;
-            };
-            from += before.len();
-            last = Some((nth, &self.around[first..from]));
-            rest = after;
-        }
-        last.filter(|(nth, _)| *nth > 0)
-    }
-
-    /// Each of `messages`, which are as many as the body has, and the text between it and the one
-    /// before.
-    fn pieces<'b>(
-        &'b self,
-        messages: &'b [JsonText],
-    ) -> impl Iterator<Item = (&'b str, &'b JsonText)> {
-        let (mut from, mut gone) = (0, 0);
-        let places = messages.iter().zip(&self.originals).zip(&self.places);
-        places.map(move |((message, original), &place)| {
-            let before = &self.around[from..place - gone];
-            from += before.len();
-            gone += original.as_str().len();
-            (before, message)
-        })
-    }
-
-    /// Parses a body that has had the messages `known` before its first one.
-    fn read(text: String, known: &[JsonText]) -> Result<Self, BodyError> {
-        let document = JsonText::parse(text)?;
+    /// The same as for [`parse`](Self::parse), and [`BodyError::TooDense`].
+    pub fn parse_within(text: impl Into<String>, memory: usize) -> Result<Self, BodyError> {
+        let document = JsonText::parse_within(text, memory / VALUE)?.ok_or(BodyError::TooDense)?;
         let root = Node::root(&document);
         for field in FIELDS {
             if root.fields().filter(|(name, _)| *name == field).count() > 1 {
@@ -201,20 +131,27 @@ impl RequestBody {
             return Err(BodyError::NoMessages);
         }
         let items = || list.into_iter().flat_map(|(_, list)| list.items());
-        let parsed = items().map(Node::to_text);
-        let originals: Vec<JsonText> = known.iter().cloned().chain(parsed).collect();
+        let tools = root.get("tools");
+        let all = root.values() * VALUE
+            + root.objects(DEPTH) * OBJECT
+            + items().count() * ITEM
+            + tools.map_or(0, |tools| tools.values() * TOOL_VALUE);
+        if all > memory {
+            return Err(BodyError::TooDense);
+        }
+        let originals: Vec<JsonText> = items().map(Node::to_text).collect();
         let format = list.map_or(Some(WireFormat::Responses), |(field, _)| {
             WireFormat::of_messages(root, field, || originals.iter().map(Node::root))
         });
         let (mut around, mut places, mut end) = (String::new(), Vec::new(), 0);
         for message in items().map(Node::range) {
             around.push_str(&document.as_str()[end..message.start]);
-            places.push(message.start);
+            places.push(around.len());
             end = message.end;
         }
         let cut = end - around.len();
         around.push_str(&document.as_str()[end..]);
-        let tools = root.get("tools").into_iter().flat_map(View::items);
+        let tools = tools.into_iter().flat_map(View::items);
         // All messages are in one list, so the tools come before or after all of them.
         let tools = tools.map(Node::range).map(|tool| {
             let before = if tool.start < end { 0 } else { cut };
@@ -269,10 +206,10 @@ impl RequestBody {
 impl fmt::Display for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
-        for (before, message) in self.pieces(&self.messages) {
-            f.write_str(before)?;
+        for (message, &place) in self.messages.iter().zip(&self.places) {
+            f.write_str(&self.around[at..place])?;
             f.write_str(message.as_str())?;
-            at += before.len();
+            at = place;
         }
         f.write_str(&self.around[at..])
     }

@@ -9,7 +9,7 @@ use offcut_decisions::{Decided, Moment, WrittenReplacement};
 use super::memory::Memory;
 use super::slots::{Item, Slots};
 use crate::backend::BackendError;
-use crate::clear::{Place, Substitute, decode, owned, transcribed};
+use crate::clear::{Place, Substitute, decode, owned, text_of, transcribed};
 use crate::config::Policy;
 use crate::content::{Body, Part, ToolOutput};
 use crate::error::OffloadError;
@@ -22,6 +22,9 @@ use crate::truncate::truncate;
 
 /// Number of results that are treated at once.
 const AT_ONCE: usize = 8;
+
+/// Longer JSON over the limit is text from the start.
+const LONGEST_VALUE: usize = 1024 * 1024;
 
 /// A result that has been treated.
 pub(super) struct Arrived {
@@ -201,6 +204,10 @@ fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
     let limit = policy.max_length_for_trunc.safe_bytes();
     let part = |part: &PartRef<'_>| match part {
         PartRef::Media { data, .. } => decode(*data).map(|_| owned(*part)),
+        // A value takes many times as much memory as its text.
+        PartRef::Json(json) if json.to_string().len() > limit.max(LONGEST_VALUE) => {
+            Some(text_of(*json))
+        }
         // Only JSON over the limit is stored, and then in its own spelling.
         PartRef::Json(json) if json.to_string().len() > limit => Some(transcribed(*part)),
         part => Some(owned(*part)),

@@ -5,17 +5,38 @@ use offcut_decisions::SlotIds;
 use crate::format::{Conversation, PartRef, Piece, Role};
 use crate::tokens::Text;
 
-/// Call ids of at least this many bytes are taken for random ones. Shorter ones may be numbers that
-/// every conversation has.
-const MIN_RANDOM: usize = 13;
+/// Random characters from which a call's id is taken for one that no other conversation has.
+const MIN_RANDOM: usize = 12;
+
+/// Returns true if the id of a call of `tool` is random. Ids such as `call_0`, `functions.bash:0` and
+/// `bash-1763950000000` are those of other conversations too, and can be guessed. Random are words that
+/// mix digits with letters, or small letters with capital ones.
+fn is_random(id: &str, tool: &str) -> bool {
+    let own = if tool.is_empty() {
+        id.to_owned()
+    } else {
+        id.replacen(tool, "", 1)
+    };
+    let words = own.split(|char: char| !char.is_ascii_alphanumeric());
+    let mixed = words.filter(|word| {
+        let has = |is: fn(&u8) -> bool| u8::from(word.as_bytes().iter().any(is));
+        let kinds = [
+            u8::is_ascii_digit as fn(&u8) -> bool,
+            u8::is_ascii_lowercase,
+            u8::is_ascii_uppercase,
+        ];
+        kinds.into_iter().map(has).sum::<u8>() > 1
+    });
+    mixed.map(str::len).sum::<usize>() >= MIN_RANDOM
+}
 
 /// The name of a conversation, as any process gives it; `None` before the first call and result.
 ///
 /// It is made of the first call: id, tool and arguments. Whatever comes before, such as system
 /// messages, reminders and marks, may change between requests, and there is nothing to decide before
 /// the first result. Only if the call's id may be that of other conversations too do the user's texts
-/// before it count.
-pub(crate) fn beginning(conversation: &dyn Conversation) -> Option<String> {
+/// before it count. Who does not know `secret` can't compute it.
+pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
     let (mut said, mut is_user) = (SlotIds::arguments("", ""), false);
     let mut found = None;
     for message in 0..conversation.len() {
@@ -32,12 +53,16 @@ pub(crate) fn beginning(conversation: &dyn Conversation) -> Option<String> {
                 Piece::Call(call) => {
                     let arguments = Text::of_arguments(call.arguments).read();
                     let first = SlotIds::arguments(call.id, call.name);
-                    found = Some((call.id.len(), first.with(b'a', arguments.as_bytes())));
+                    found = Some((
+                        is_random(call.id, call.name),
+                        first.with(b'a', arguments.as_bytes()),
+                    ));
                 }
                 // A history may have lost its calls.
                 Piece::Result(head) => {
-                    let first = SlotIds::result(head.id, head.name.unwrap_or_default());
-                    found = Some((head.id.len(), first));
+                    let name = head.name.unwrap_or_default();
+                    let first = SlotIds::result(head.id, name);
+                    found = Some((is_random(head.id, name), first));
                 }
             }
         });
@@ -45,9 +70,45 @@ pub(crate) fn beginning(conversation: &dyn Conversation) -> Option<String> {
             break;
         }
     }
-    let (id, mut first) = found?;
-    if id < MIN_RANDOM {
+    let (is_random, mut first) = found?;
+    if !is_random {
         first = first.with(b's', &said.finish().to_be_bytes());
     }
-    Some(format!("c-{:032x}", first.finish()))
+    Some(format!("c-{:032x}", first.with(b'k', secret).finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_others_have_too_are_not_random() {
+        for (id, tool) in [
+            ("call_Vm8Xq2LkT0aR", "grep"),
+            ("call_vwTmQpBzLxRkNdHsYcJfGaEo", "grep"),
+            ("toolu_01A09q90qw90lq917835lq9", "Read"),
+            ("toolu_vrtx_01Gzq7WfAbCdEfGhJkLm", "Read"),
+            ("call_550e8400-e29b-41d4-a716-446655440000", ""),
+            ("chatcmpl-tool-0f9a7c11d5b84ab2b9a0c4c0a1d2e3f4", "bash"),
+            ("read_file-1763950000000-a1b2c3d4e5f67", "read_file"),
+        ] {
+            assert!(is_random(id, tool), "{id}");
+        }
+        for (id, tool) in [
+            ("", ""),
+            ("call_0", "grep"),
+            ("call_00000000000000000001", "grep"),
+            ("functions.bash:0", "bash"),
+            ("functions.getWeatherNow2:11", "getWeatherNow2"),
+            (
+                "functions.mcp__github__list_issues:3",
+                "mcp__github__list_issues",
+            ),
+            ("run_shell_command-1763950000000", "run_shell_command"),
+            ("tool_call_number_twelve", "grep"),
+            ("call_1_of_round_2", "grep"),
+        ] {
+            assert!(!is_random(id, tool), "{id}");
+        }
+    }
 }

@@ -21,6 +21,8 @@ use offcut_store::content::Stored;
 const MIN_ROOM: usize = 16;
 /// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
+/// The longest arguments of a call that are looked at.
+const MAX_ARGUMENTS: usize = 64 * 1024;
 
 /// A result over its limit that another reader may have read from the store: one of the call's
 /// arguments names the location of stored content. The result is compared as it arrives, and little
@@ -189,6 +191,9 @@ impl OtherReader {
 /// Stored content of this session that the call's arguments name, as a value or as a word of a
 /// command: the first, if there are several.
 pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
+    if call.arguments.len() > MAX_ARGUMENTS {
+        return None;
+    }
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let (mut values, mut words) = (vec![&arguments], MAX_WORDS);
     while let Some(value) = values.pop() {

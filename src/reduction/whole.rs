@@ -66,7 +66,8 @@ impl ToolReduction {
     /// everything that its tenant stored. Before the first call there is nothing to decide, and the name is `none`.
     ///
     /// You choose `tenant`: a name for everyone who may read all of these conversations, such as a
-    /// digest of a credential. Keep the session, by its [`prefix`](Self::prefix), as long as the conversation goes
+    /// digest of a credential. `secret` is the same in every process, and known to nobody who may not read the store: others
+    /// could compute the name of a conversation whose first call they know. Keep the session, by its [`prefix`](Self::prefix), as long as the conversation goes
     /// on: a new one reads all records again.
     ///
     /// ```
@@ -74,13 +75,18 @@ impl ToolReduction {
     /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
     /// let call = ToolCall::new("call_8Zk1v0QbWm3d", "grep", "{}");
     /// let mut history = [Message::user("go"), Message::calls(vec![call])];
-    /// let session = reduction.conversation("team-7", &Messages::new(&Plain, &mut history));
+    /// let session = reduction.conversation("team-7", b"a secret", &Messages::new(&Plain, &mut history));
     /// assert!(session.prefix().starts_with("team-7/c-"));
     /// # Ok::<(), offcut::BuildError>(())
     /// ```
     #[must_use]
-    pub fn conversation(&self, tenant: &str, conversation: &dyn Conversation) -> Self {
-        let name = history::beginning(conversation);
+    pub fn conversation(
+        &self,
+        tenant: &str,
+        secret: &[u8],
+        conversation: &dyn Conversation,
+    ) -> Self {
+        let name = history::beginning(secret, conversation);
         let name = name.as_deref().unwrap_or("none");
         Self::over(self.session.of_tenant(tenant, name))
     }

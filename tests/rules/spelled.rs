@@ -21,11 +21,6 @@ pub(crate) fn pieces(format: WireFormat, message: &JsonText) -> String {
     seen
 }
 
-/// A message with a result of chat completions.
-fn result() -> impl Strategy<Value = String> {
-    "[a-e]".prop_map(|id| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"a\nline"}}"#))
-}
-
 proptest! {
     #[test]
     fn l5_a_text_is_json_if_serde_json_accepts_it(text in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
@@ -78,61 +73,6 @@ proptest! {
             }
         }
         prop_assert_eq!(body.to_string(), text);
-    }
-
-    #[test]
-    fn l5_a_body_parsed_after_another_is_what_it_would_be_alone(
-        messages in prop::collection::vec(prop_oneof![json(), result()], 1..6),
-        others in prop::collection::vec(prop_oneof![json(), result()], 0..3),
-        [around, tools] in [json(), json()],
-        spaces in prop::collection::vec(space(), 3),
-        which in 0..4,
-        // The number of messages of the earlier one, and of those that the next one takes from it.
-        [had, kept] in [0_usize..7, 0..7],
-        is_changed in any::<bool>(),
-        cut in any::<prop::sample::Index>(),
-    ) {
-        let body = |messages: &[String], around: &str| {
-            let list = joined('[', messages, &spaces, ']');
-            let field = ["messages", "input", "contents", ""][which as usize];
-            if field.is_empty() {
-                return list;
-            }
-            let tools = format!(r#""tools":[{tools}, 1]"#);
-            let members = [tools.clone(), format!("\"{field}\" :{list}"), format!("\"x\" : {around}"), tools];
-            // The tools stand before or after the messages, in both places, or in neither.
-            joined('{', &members[usize::from(had % 2 == 0)..3 + kept % 2], &spaces, '}')
-        };
-        let first = body(&messages[..had.min(messages.len())], &around);
-        let next: Vec<String> = messages[..kept.min(messages.len())].iter().chain(&others).cloned().collect();
-        let mut next = body(&next, if is_changed { "0, \"contents\": [1], \"messages\": [2]" } else { &around });
-        let mut earlier = RequestBody::parse(first).unwrap();
-        for message in earlier.messages_mut() {
-            Spelled(WireFormat::OpenAiChat).replace_result(message, 0, vec!["changed".into()]);
-            if message.as_str().contains("\"tool\"") {
-                prop_assert!(message.as_str().contains("changed"));
-            }
-        }
-        for _ in 0..2 {
-            match (RequestBody::parse(next.as_str()), RequestBody::parse_after(&earlier, &next)) {
-                (Ok(alone), Ok(after)) => {
-                    prop_assert_eq!(after.to_string(), next.as_str());
-                    prop_assert_eq!(after.format(), alone.format());
-                    prop_assert_eq!(after.messages(), alone.messages());
-                    prop_assert!(after.originals().eq(alone.originals()));
-                    prop_assert_eq!(after.tools(), alone.tools());
-                    for format in WireFormat::ALL {
-                        for (after, alone) in after.messages().iter().zip(alone.messages()) {
-                            prop_assert_eq!(pieces(format, after), pieces(format, alone));
-                        }
-                    }
-                }
-                (alone, after) => prop_assert_eq!(after.err(), alone.err()),
-            }
-            // Once more for a text that is broken off.
-            let at = cut.index(next.len() + 1);
-            next.truncate((0..=at).rev().find(|at| next.is_char_boundary(*at)).unwrap());
-        }
     }
 
     #[test]
@@ -433,4 +373,50 @@ fn l12_errors_about_a_body_quote_none_of_it() {
         RequestBody::parse(twice).unwrap_err(),
         BodyError::KeyTwice { field: "messages" }
     );
+}
+
+#[test]
+fn l7_a_body_takes_memory_in_proportion_to_its_length() {
+    let many = |item: &str| vec![item; 400_000 / item.len()].join(",");
+    let message =
+        |content: &str| format!(r#"{{"messages":[{{"role":"user","content":{content}}}]}}"#);
+    let call = |args: &str| {
+        format!(
+            r#"{{"contents":[{{"parts":[{{"functionCall":{{"name":"a","args":[{args}]}}}}]}}]}}"#
+        )
+    };
+    for dense in [
+        format!("[{}]", many("1")),
+        format!("{{\"input\":[{}]}}", many("{}")),
+        format!("{{\"messages\":[{}]}}", many("[]")),
+        format!("{{\"messages\":[],\"tools\":[{}]}}", many("\"\"")),
+        format!(
+            "{{\"messages\":[],\"tools\":[{{\"a\":[{}]}}]}}",
+            many("1000")
+        ),
+        format!("{{\"messages\":[],\"other\":[{}]}}", many("0")),
+        message(&format!("[{}]", many(r#"{"type":"text","text":"a"}"#))),
+        call(&many("[[]]")),
+    ] {
+        let parsed = RequestBody::parse_within(dense.as_str(), 16 * dense.len());
+        assert_eq!(parsed.err(), Some(BodyError::TooDense), "{}", &dense[..40]);
+        assert_eq!(
+            RequestBody::parse(dense.as_str()).unwrap().to_string(),
+            dense
+        );
+    }
+    for usual in [
+        message(&format!("\"{}\"", many("a line\\n"))),
+        message(&format!(
+            "[{}]",
+            many(&format!(
+                r#"{{"type":"text","text":"{}"}}"#,
+                "a".repeat(200)
+            ))
+        )),
+        call(&many("1000")),
+    ] {
+        let parsed = RequestBody::parse_within(usual.as_str(), 16 * usual.len());
+        assert_eq!(parsed.unwrap().to_string(), usual);
+    }
 }

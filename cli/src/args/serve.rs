@@ -64,7 +64,7 @@ pub(crate) enum Level {
 /// is printed too. The exit code is 1 if no server runs, or one does not answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
-    /// A server's page, as printed at its start, instead of all servers that OFFCUT_HOME knows of:
+    /// A server's page, as a terminal shows it at the start, instead of all servers that OFFCUT_HOME knows of:
     /// http://127.0.0.1:8787/page#TOKEN.
     #[arg(value_name = "PAGE")]
     pub(crate) page: Option<String>,

@@ -1,5 +1,6 @@
 //! `offcut serve`.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use offcut_gateway::Gateway;
@@ -35,10 +36,19 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         }
         let page = gateway.page();
         let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
+        let running = page.as_deref().and_then(Running::note);
         if let Some(page) = &page {
-            output::note(&format!("{page} shows what passes"));
+            // Others may read a log: the token stays in its own file.
+            let is_log = running.is_some() && !std::io::stderr().is_terminal();
+            let (shown, _) = page
+                .split_once('#')
+                .filter(|_| is_log)
+                .unwrap_or((page, ""));
+            output::note(&format!("{shown} shows what passes"));
+            if is_log {
+                output::note("`offcut status` has that address with its token");
+            }
         }
-        let running = page.and_then(|page| Running::note(&page));
         output::write(&format!("http://{address}\n"))?;
         let stop = async {
             stopped().await;

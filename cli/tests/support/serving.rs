@@ -99,18 +99,25 @@ impl User {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
         out.read_line(&mut url).unwrap();
+        let port = url.trim_end().rsplit_once(':').unwrap().1;
+        let is_own = |page: &String| page.contains(&format!(":{port}/"));
+        let mut pages = self
+            .files()
+            .into_iter()
+            .map(|file| fs::read_to_string(file).unwrap());
+        let page = pages.find(is_own).unwrap();
+        // The token is in that file, and in no log.
         let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut page = None;
-        while page.is_none() {
-            let mut line = String::new();
-            assert_ne!(errors.read_line(&mut line).unwrap(), 0, "no page");
-            let shown = line.trim_end().strip_suffix(" shows what passes");
-            page = shown.map(|line| line.rsplit_once(' ').unwrap().1.to_owned());
+        let mut logged = String::new();
+        while !logged.contains("`offcut status`") {
+            assert_ne!(errors.read_line(&mut logged).unwrap(), 0, "{logged}");
         }
+        let token = page.trim_end().split_once('#').unwrap().1;
+        assert!(!logged.contains(token), "{logged}");
         Serving {
             child,
             url: url.trim_end().to_owned(),
-            page: page.unwrap(),
+            page: page.trim_end().to_owned(),
             _errors: errors,
         }
     }

@@ -60,10 +60,10 @@ impl PlugTenant {
         keys: &BTreeMap<String, Secret>,
         settings: &Settings,
         stores: &Opened<'_>,
-    ) -> Result<Vec<Self>, GatewayError> {
+    ) -> Result<Vec<Arc<Self>>, GatewayError> {
         check_keys(keys)?;
         keys.iter()
-            .map(|(name, credential)| Self::new(name, credential, settings, stores))
+            .map(|(name, credential)| Self::new(name, credential, settings, stores).map(Arc::new))
             .collect()
     }
 
@@ -142,9 +142,9 @@ impl PlugTenant {
 
 /// The tenant whose credential a request bears.
 pub(super) fn by_credential<'t>(
-    tenants: &'t [PlugTenant],
+    tenants: &'t [Arc<PlugTenant>],
     headers: &HeaderMap,
-) -> Option<&'t PlugTenant> {
+) -> Option<&'t Arc<PlugTenant>> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credential) = value.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {

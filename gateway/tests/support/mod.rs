@@ -187,7 +187,7 @@ pub async fn read_message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Optio
 }
 
 async fn fill(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
-    let mut piece = [0; 65_536];
+    let mut piece = vec![0; 65_536];
     let read = stream
         .read(&mut piece)
         .await

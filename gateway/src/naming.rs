@@ -1,0 +1,103 @@
+//! The secret in a store with which conversations are named, so that nobody else can compute where a
+//! conversation's content is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
+use rustls::crypto::ring;
+use tokio::sync::OnceCell;
+
+/// The key of the secret: beside the leases of sweeps, where no conversation stores anything and no
+/// hint leads.
+const KEY: &str = "swept/naming-secret";
+const LENGTH: usize = 32;
+
+/// The secret, read once, and created by whoever needs it first.
+pub(crate) struct NamingSecret {
+    store: Option<Arc<dyn Backend>>,
+    secret: OnceCell<Bytes>,
+}
+
+impl NamingSecret {
+    /// The secret of `store`; without one, it lasts as long as this server.
+    pub(crate) fn new(store: Option<Arc<dyn Backend>>) -> Self {
+        Self {
+            store,
+            secret: OnceCell::new(),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// The store failed.
+    pub(crate) async fn get(&self) -> Result<&Bytes, BackendError> {
+        let read = async || match &self.store {
+            Some(store) => shared(store).await,
+            None => random(),
+        };
+        self.secret.get_or_try_init(read).await
+    }
+}
+
+/// The secret that all servers over a store share.
+async fn shared(store: &Arc<dyn Backend>) -> Result<Bytes, BackendError> {
+    let failed = |text: &str| BackendError::new(ErrorKind::Other, text.to_owned());
+    let key = Key::new(KEY).map_err(|error| failed(&error.to_string()))?;
+    let read = async || match store.read(&key, 0..LENGTH as u64 + 1).await {
+        Ok(page) if page.bytes.len() == LENGTH => Ok(Some(page.bytes)),
+        Ok(_) => Err(failed(
+            "the secret for names is damaged: remove it, and conversations that go on are named anew",
+        )),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    if let Some(secret) = read().await? {
+        return Ok(secret);
+    }
+    let secret = random()?;
+    match store.put(&key, secret.clone()).await? {
+        PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(secret),
+        // Another server was faster.
+        PutOutcome::Taken => read()
+            .await?
+            .ok_or_else(|| failed("the secret for names is gone again")),
+    }
+}
+
+fn random() -> Result<Bytes, BackendError> {
+    let mut bytes = [0; LENGTH];
+    let random = ring::default_provider().secure_random;
+    let filled = random.fill(&mut bytes);
+    filled.map_err(|_| BackendError::new(ErrorKind::Other, "the system gives no random bytes"))?;
+    Ok(Bytes::copy_from_slice(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::backend::Memory;
+    use offcut_testkit::{Fault, Faulty};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn servers_over_one_store_share_a_secret() {
+        let store: Arc<dyn Backend> = Arc::new(Memory::new());
+        let [one, two, other] = [Some(store.clone()), Some(store), None].map(NamingSecret::new);
+        let (first, second) = tokio::join!(one.get(), two.get());
+        let first = first.unwrap();
+        assert_eq!(first, second.unwrap());
+        assert_ne!(first, other.get().await.unwrap());
+        assert_eq!(first.len(), LENGTH);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_gives_no_secret_and_is_asked_again() {
+        let store = Arc::new(Faulty::new(Memory::new()));
+        let secret = NamingSecret::new(Some(store.clone()));
+        store.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        assert!(secret.get().await.is_err());
+        store.heal();
+        assert!(secret.get().await.is_ok());
+    }
+}

@@ -1,0 +1,109 @@
+//! The credentials that may read a conversation on a server of one user: those that it was sent with.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+
+use crate::tenant::credentials;
+
+/// Number of pairs that are held in memory.
+const HELD: usize = 65_536;
+
+/// A digest of the credentials of a request. It stays in memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Credential([u8; 32]);
+
+impl Credential {
+    /// The credentials of a request; `None` if it has none.
+    pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Option<Self> {
+        let mut hash = Sha256::new();
+        let mut is_known = false;
+        for (name, value) in credentials(headers, query) {
+            for field in [name.as_bytes(), value] {
+                hash.update((field.len() as u64).to_le_bytes());
+                hash.update(field);
+            }
+            is_known |= !value.is_empty();
+        }
+        is_known.then(|| Self(hash.finalize().into()))
+    }
+}
+
+/// The conversations that were sent since the start, with the credentials that a provider has answered.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<HashSet<(Credential, String)>>);
+
+impl Readers {
+    /// Notes that a provider has answered the conversation of this `prefix`.
+    pub(crate) fn add(&self, credential: Credential, prefix: &str) {
+        let Some(name) = prefix.trim_end_matches('/').rsplit('/').next() else {
+            return;
+        };
+        let mut known = self.known();
+        if known.len() >= HELD {
+            known.clear();
+        }
+        known.insert((credential, name.to_owned()));
+    }
+
+    /// The conversation that a call of the reader names, if these credentials may read it.
+    ///
+    /// # Errors
+    ///
+    /// It names one that they may not read, as far as is known.
+    pub(crate) fn conversation<'c>(
+        &self,
+        credential: &Credential,
+        call: &'c str,
+    ) -> Result<Option<&'c str>, ()> {
+        let Some(name) = names_in(call).next() else {
+            return Ok(None);
+        };
+        let pair = (credential.clone(), name.to_owned());
+        self.known().contains(&pair).then_some(Some(name)).ok_or(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<(Credential, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The names of conversations in a text.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("c-").filter_map(|(at, _)| {
+        let name = text.get(at..at + 34)?;
+        let is_digest = name[2..].bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_digest.then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_read_with_the_credentials_that_it_was_sent_with() {
+        let headers = |key: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-api-key", key.parse().unwrap());
+            headers
+        };
+        let credential = |key| Credential::of(&headers(key), None).unwrap();
+        let (one, two) = (format!("c-{:032x}", 1), format!("c-{:032x}", 2));
+        let readers = Readers::default();
+        readers.add(credential("a"), &format!("root/serve/{one}/"));
+        let call = |name: &str| format!(r#"{{"path":"/abc-d/serve/{name}/trunc/x"}}"#);
+        let (one, two) = (call(&one), call(&two));
+        assert!(matches!(
+            readers.conversation(&credential("a"), &one),
+            Ok(Some(_))
+        ));
+        assert_eq!(readers.conversation(&credential("b"), &one), Err(()));
+        assert_eq!(readers.conversation(&credential("a"), &two), Err(()));
+        assert_eq!(readers.conversation(&credential("a"), "{}"), Ok(None));
+        assert_eq!(Credential::of(&HeaderMap::new(), None), None);
+        assert_eq!(Credential::of(&headers(""), None), None);
+    }
+}

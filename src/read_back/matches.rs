@@ -20,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MIN_BYTES_PER_SECOND: u64 = 1 << 20;
 /// The clock is read after this many bytes.
 const CLOCK_EVERY: u64 = 16 << 10;
-/// Bytes shown of a long line, around its first match.
+/// Bytes shown of a long line, around a match.
 const EXCERPT: usize = 400;
-/// An upper bound on the bytes of a row in addition to the line: its number, a colon, two cuts and
+/// An upper bound on the bytes of a row in addition to the line: its position, a colon, two cuts and
 /// a line feed.
-const MAX_ROW_OVERHEAD: usize = 32;
+const MAX_ROW_OVERHEAD: usize = 56;
 /// Marks a cut in a long line.
 const CUT: char = '…';
 
@@ -33,24 +33,36 @@ const CUT: char = '…';
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,
-    from: u64,
+    from: Position,
     max_matches: u64,
     room: usize,
     /// Number of the current line. `pending` holds the part of it that is not searched yet.
     line: u64,
     pending: Vec<u8>,
-    found_in_line: bool,
+    /// The place of `pending` in the line.
+    pending_at: u64,
+    /// The place in the line before which matches are shown already, or not wanted.
+    wanted: u64,
     shown: String,
+    rows: u64,
+    /// Number of lines with a match that is shown.
     count: u64,
-    /// The first matching line that is not shown.
-    next: Option<u64>,
+    /// The line of the last row.
+    last: u64,
+    /// The first match that is not shown.
+    next: Option<Position>,
     searched: u64,
     spent: Duration,
     is_too_costly: bool,
 }
 
 impl Finder {
-    pub(super) fn new(pattern: Regex, from: u64, max_matches: Option<u64>, room: usize) -> Self {
+    pub(super) fn new(
+        pattern: Regex,
+        from: Position,
+        max_matches: Option<u64>,
+        room: usize,
+    ) -> Self {
         Self {
             pattern,
             from,
@@ -58,9 +70,12 @@ impl Finder {
             room,
             line: 1,
             pending: Vec::new(),
-            found_in_line: false,
+            pending_at: 0,
+            wanted: if from.line == 1 { from.byte } else { 0 },
             shown: String::new(),
+            rows: 0,
             count: 0,
+            last: 0,
             next: None,
             searched: 0,
             spent: Duration::ZERO,
@@ -100,48 +115,78 @@ impl Finder {
     fn search(&mut self, ends: bool) {
         let pending = std::mem::take(&mut self.pending);
         let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
-        if self.line >= self.from && !self.found_in_line {
+        // What begins in the overlap is found in the next window.
+        let kept = if ends { 0 } else { OVERLAP.min(line.len()) };
+        if self.line >= self.from.line {
             self.searched += line.len() as u64;
-            match self.pattern.find(line) {
-                Some(found) => {
-                    self.found_in_line = true;
-                    self.show(line, found.start());
-                }
-                None if !ends => self
-                    .pending
-                    .extend_from_slice(&line[line.len().saturating_sub(OVERLAP)..]),
-                None => {}
-            }
+            self.find_in(line, line.len() + usize::from(ends) - kept, ends);
         }
         if ends {
             self.line += 1;
-            self.found_in_line = false;
+            self.pending_at = 0;
+            self.wanted = if self.line == self.from.line {
+                self.from.byte
+            } else {
+                0
+            };
+        } else {
+            self.pending_at += (line.len() - kept) as u64;
+            self.pending.extend_from_slice(&line[line.len() - kept..]);
         }
     }
 
-    fn show(&mut self, line: &[u8], at: usize) {
+    /// Shows the matches in a window of a line that begin before `stop`.
+    fn find_in(&mut self, line: &[u8], stop: usize, ends: bool) {
         // One row fits, however little room there is. Otherwise a reader could never get past it.
         let width = EXCERPT.min(self.room.saturating_sub(MAX_ROW_OVERHEAD));
-        let row = format!(
-            "{}:{}\n",
-            self.line,
-            excerpt(&String::from_utf8_lossy(line), at, width)
-        );
-        if self.count >= self.max_matches || self.shown.len() + row.len() > self.room {
-            self.next = Some(self.line);
-            return;
+        let is_short = self.pending_at == 0 && ends && line.len() <= width;
+        let wanted = self.wanted.saturating_sub(self.pending_at);
+        // A window in the middle of a line has no beginning of a line.
+        let mut at = usize::try_from(wanted)
+            .unwrap_or(usize::MAX)
+            .max(usize::from(self.pending_at > 0));
+        while at <= line.len()
+            && let Some(found) = self
+                .pattern
+                .find_at(line, at)
+                .filter(|found| found.start() < stop)
+        {
+            let place = self.pending_at + found.start() as u64;
+            let (row, end) = if is_short {
+                let text = String::from_utf8_lossy(line);
+                (format!("{}:{text}\n", self.line), line.len() + 1)
+            } else {
+                let text = String::from_utf8_lossy(line);
+                let cut = excerpt(&text, found.start(), width, self.pending_at > 0, ends);
+                let end = found.start() + (width - width / 4);
+                let row = format!("{}+{place}:{cut}\n", self.line);
+                // What the row shows is not shown again.
+                (row, end.max(found.end()).max(found.start() + 1))
+            };
+            if self.rows >= self.max_matches || self.shown.len() + row.len() > self.room {
+                let byte = if is_short { 0 } else { place };
+                self.next = Some(Position {
+                    line: self.line,
+                    byte,
+                });
+                return;
+            }
+            self.shown.push_str(&row);
+            self.rows += 1;
+            self.count += u64::from(self.last != self.line);
+            self.last = self.line;
+            at = end;
+            self.wanted = self.pending_at + at as u64;
         }
-        self.shown.push_str(&row);
-        self.count += 1;
     }
 
     pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
-        if !self.pending.is_empty() {
-            self.search(false);
+        if !self.pending.is_empty() && self.next.is_none() {
+            self.search(true);
         }
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
-        hint.prose = prose.of_matches(self.count, self.next.map(|line| Position { line, byte: 0 }));
+        hint.prose = prose.of_matches(self.count, self.next);
         self.shown.pop();
         hint.preview = self.shown;
         hint
@@ -152,17 +197,18 @@ fn is_too_costly(spent: Duration, searched: u64) -> bool {
     spent > PATIENCE && (searched as f64) < spent.as_secs_f64() * MIN_BYTES_PER_SECOND as f64
 }
 
-/// The shown part of a line: all of it, or `width` bytes around byte `at`.
-fn excerpt(line: &str, at: usize, width: usize) -> String {
-    if line.len() <= width {
-        return line.to_owned();
-    }
-    let start = line.floor_char_boundary(at.saturating_sub(width / 4).min(line.len() - width));
+/// The shown part of a window of a line: `width` bytes around byte `at`. Marks what is cut, also
+/// before and after the window.
+fn excerpt(line: &str, at: usize, width: usize, goes_before: bool, ends: bool) -> String {
+    let start = at
+        .saturating_sub(width / 4)
+        .min(line.len().saturating_sub(width));
+    let start = line.floor_char_boundary(start);
     let stop = line.floor_char_boundary(start + width);
     let mut out = String::with_capacity(width + 2 * CUT.len_utf8());
-    out.extend((start > 0).then_some(CUT));
+    out.extend((start > 0 || goes_before).then_some(CUT));
     out.push_str(&line[start..stop]);
-    out.extend((stop < line.len()).then_some(CUT));
+    out.extend((stop < line.len() || !ends).then_some(CUT));
     out
 }
 
@@ -175,20 +221,25 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
         hint.preview.split('\n').collect()
     };
     let mut lines = content.split(|byte| *byte == b'\n').zip(1u64..);
+    let mut current = lines.next();
+    let mut numbers = std::collections::HashSet::new();
     let all_there = rows.iter().all(|row| {
-        let Some((number, shown)) = row.split_once(':') else {
+        let Some((place, shown)) = row.split_once(':') else {
             return false;
         };
-        let line = lines.by_ref().find(|(_, line)| line.to_string() == number);
-        line.is_some_and(|(line, _)| {
+        let number = place.split('+').next().unwrap_or_default();
+        while current.is_some_and(|(_, line)| line.to_string() != number) {
+            current = lines.next();
+        }
+        numbers.insert(number);
+        current.is_some_and(|(line, _)| {
             let line = String::from_utf8_lossy(line);
             let excerpt = shown.strip_prefix(CUT).unwrap_or(shown);
             let excerpt = excerpt.strip_suffix(CUT).unwrap_or(excerpt);
-            line == shown
-                || excerpt.len() < shown.len() && excerpt.len() <= EXCERPT && line.contains(excerpt)
+            line == shown || excerpt.len() <= EXCERPT && line.contains(excerpt)
         })
     });
-    let count = rows.len() as u64;
+    let count = numbers.len() as u64;
     let says =
         |next: Option<Position>| prose.says(&hint.prose, |prose| prose.of_matches(count, next));
     let total = count_lines(content);
@@ -196,17 +247,20 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
         && hint.lines.is_none()
         && hint.bytes == content.len() as u64
         && (says(None)
-            || next_line(&hint.prose)
-                .is_some_and(|line| line <= total && says(Some(Position { line, byte: 0 }))))
+            || next_position(&hint.prose)
+                .is_some_and(|next| next.line <= total && says(Some(next))))
 }
 
-/// Parses the last number in a sentence.
-fn next_line(prose: &str) -> Option<u64> {
-    prose
-        .split(|c: char| !c.is_ascii_digit())
-        .rfind(|digits| !digits.is_empty())?
-        .parse()
-        .ok()
+/// Parses the last position in a sentence.
+fn next_position(prose: &str) -> Option<Position> {
+    let place = prose
+        .split(|c: char| !c.is_ascii_digit() && c != '+')
+        .rfind(|digits| !digits.is_empty())?;
+    let (line, byte) = place.split_once('+').unwrap_or((place, "0"));
+    Some(Position {
+        line: line.parse().ok()?,
+        byte: byte.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -215,6 +269,10 @@ mod tests {
     use crate::hint::Language;
 
     fn find(content: &[u8], pattern: &str, from: u64, max: Option<u64>, room: usize) -> Hint {
+        let from = Position {
+            line: from,
+            byte: 0,
+        };
         let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, max, room);
         for block in content.chunks(5) {
             finder.push(block);
@@ -263,14 +321,68 @@ mod tests {
         let pattern = Regex::new("needle").unwrap();
         for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
             let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
-            let mut finder = Finder::new(pattern.clone(), 1, None, 1_000);
+            let mut finder = Finder::new(pattern.clone(), Position::START, None, 1_000);
             assert!(
                 line.as_bytes()
                     .chunks(100_000)
                     .all(|block| finder.push(block))
             );
-            assert_eq!(finder.count, 1, "{at}");
+            let hint = finder.finish(0, Location::new("/x"), &Prose::of(Language::English));
+            assert!(
+                hint.preview.starts_with(&format!("1+{at}:")),
+                "{at}: {:.20}",
+                hint.preview
+            );
+            assert_eq!(hint.preview.lines().count(), 1, "{at}");
         }
+    }
+
+    #[test]
+    fn r4_every_match_in_a_long_line_is_reached() {
+        let places = [0, 700, 30_000, MAX_LINE - 3, 2 * MAX_LINE, 3 * MAX_LINE + 5];
+        let mut line = vec![b'.'; 4 * MAX_LINE];
+        places
+            .iter()
+            .for_each(|at| line[*at..at + 6].copy_from_slice(b"needle"));
+        let content = [b"needle\n", &line[..], b"\nneedle"].concat();
+        for room in [500, 1_000, 16_000] {
+            let (mut from, mut seen, mut pages) = (Position::START, Vec::new(), 0);
+            loop {
+                let mut finder = Finder::new(Regex::new("needle").unwrap(), from, None, room);
+                content
+                    .chunks(10_000)
+                    .take_while(|block| finder.push(block))
+                    .count();
+                let next = finder.next;
+                let english = Prose::of(Language::English);
+                let hint = finder.finish(content.len() as u64, Location::new("/x"), &english);
+                assert!(is_genuine(&hint, &content, &english), "{hint:?}");
+                let rows = hint.preview.lines().filter_map(|row| row.split_once(':'));
+                seen.extend(rows.map(|(place, _)| place.to_owned()));
+                pages += 1;
+                let next = next.or_else(|| {
+                    next_position(&hint.prose).filter(|_| hint.prose.contains("offset"))
+                });
+                match next {
+                    Some(next) if pages < 20 => from = next,
+                    _ => break,
+                }
+            }
+            let mut expected = vec!["1".to_owned()];
+            expected.extend(places.iter().map(|at| format!("2+{at}")));
+            expected.push("3".to_owned());
+            assert_eq!(seen, expected, "{room}");
+        }
+        let mut finder = Finder::new(
+            Regex::new("^").unwrap(),
+            Position { line: 2, byte: 0 },
+            None,
+            1_000,
+        );
+        content
+            .chunks(10_000)
+            .for_each(|block| _ = finder.push(block));
+        assert_eq!(finder.rows, 1, "a window is not a line");
     }
 
     #[test]
@@ -279,7 +391,7 @@ mod tests {
         assert!(!is_too_costly(seconds(2), 1), "patience");
         assert!(is_too_costly(seconds(3), 1 << 20));
         assert!(!is_too_costly(seconds(3), 3 << 20), "much text takes long");
-        let mut finder = Finder::new(Regex::new("x").unwrap(), 1, None, 1_000);
+        let mut finder = Finder::new(Regex::new("x").unwrap(), Position::START, None, 1_000);
         finder.spent = seconds(60);
         assert!(!finder.push(&vec![b'y'; 4 * MAX_LINE]) && finder.is_too_costly());
     }

@@ -267,7 +267,7 @@ async fn find(
         .size_limit(ReadFileTool::MAX_PATTERN)
         .build()
         .map_err(Refusal::InvalidPattern)?;
-    let Offset::From(Position { line: from, .. }) = request.offset else {
+    let Offset::From(from) = request.offset else {
         return Err(Refusal::NegativeOffset);
     };
     let room = room

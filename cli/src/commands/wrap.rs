@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(gemini.arguments[1], OsStr::new("/home/me/store"));
         let opencode = lead(Agent::OpenCode);
         let (_, settings) = &opencode.variables[0];
-        let settings: serde_json::Value = serde_json::from_str(settings.to_str().unwrap()).unwrap();
+        let settings: Value = serde_json::from_str(settings.to_str().unwrap()).unwrap();
         assert_eq!(
             settings["permission"]["external_directory"]["/home/me/store/**"],
             "allow"

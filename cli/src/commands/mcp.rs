@@ -6,6 +6,7 @@ mod fallback;
 mod listen;
 #[cfg(feature = "serve")]
 mod remote;
+mod secret;
 mod server;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
-use offcut::{Settings, ToolReduction};
+use offcut::{Settings, StoredNames, ToolReduction};
 use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
@@ -44,16 +45,16 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         Err(failure) => {
             output::report(&failure);
             output::warn("running the server without offcut");
-            return Err(not_started(args, &child::replace_with(command(args))));
+            return Err(replaced(&args.command));
         }
     };
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
-        let started = child::listen().and_then(|signals| server::start(command(args), signals));
+        let started = child::listen().and_then(|signals| server::start(&args.command, signals));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
             Ok(server) => server.carry(&gateway.conversation(), client).await,
-            Err(error) => Err(not_started(args, &error)),
+            Err(error) => Err(not_started(&args.command, &error)),
         }
     });
     drop(inside);
@@ -62,14 +63,27 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     code.map(ExitCode::from)
 }
 
-fn command(args: &args::Mcp) -> Command {
-    let mut command = Command::new(&args.command[0]);
-    command.args(&args.command[1..]);
-    command
+/// Replaces this program with a server that ends with the gateway that has started it. Returns only if that
+/// fails.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_server(args: &args::McpServer) -> Failure {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    // A server that hears neither the end of its stdin nor a signal would go on without a client.
+    _ = set_parent_process_death_signal(Some(Signal::TERM));
+    if getppid().map(|id| id.as_raw_pid()) != Some(args.gateway) {
+        return Failure::new("the gateway has ended");
+    }
+    replaced(&args.command)
 }
 
-fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
-    let name = args.command[0].to_string_lossy();
+fn replaced(words: &[OsString]) -> Failure {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    not_started(words, &child::replace_with(command))
+}
+
+fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
+    let name = words[0].to_string_lossy();
     Failure::new(format!("{name} does not start: {error}"))
         .hint("write the server's own command after `offcut mcp --`")
         .with_code(child::start_code(error))
@@ -77,7 +91,8 @@ fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
 
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
-    let (session, stores) = (session(args), Stores::default());
+    let secret = secret::secret();
+    let (session, stores) = (session(args, &secret), Stores::default());
     let reduction = reduction(&settings, &origin, &stores)?.session(&session);
     let renamed = move |name: &str| {
         let mut settings = settings.clone();
@@ -91,6 +106,8 @@ fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     } else {
         gateway
     };
+    #[cfg(feature = "serve")]
+    let gateway = gateway.secret(secret);
     Ok(gateway
         .renamed_by(renamed)
         .drop_schemas(&args.drop_schema)
@@ -108,16 +125,22 @@ fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
     } else if settings.read_file_tool_name == default {
         settings.read_file_tool_name = Some(READER.to_owned());
     }
+    // Clients that share a place read what they know the name of, so names must not be short.
+    #[cfg(feature = "serve")]
+    if args.listen.is_some() {
+        settings.names = StoredNames::CallId;
+    }
     Ok((settings, origin))
 }
 
-/// The session's id: that of the arguments, or one that only this command in this directory has.
-fn session(args: &args::Mcp) -> String {
+/// The session's id: that of the arguments, or one that only this command in this directory has, and that
+/// only those who know the secret can compute.
+fn session(args: &args::Mcp, secret: &[u8]) -> String {
     if let Some(id) = &args.session {
         return id.clone();
     }
     let directory = std::env::current_dir().unwrap_or_default();
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::new_with_prefix(secret);
     #[cfg(feature = "serve")]
     let url = args.url.as_deref().map(OsStr::new);
     #[cfg(not(feature = "serve"))]

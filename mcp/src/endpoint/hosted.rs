@@ -271,7 +271,10 @@ impl Hosted {
 
     async fn begin(&self) -> Arc<Session> {
         let (session, client, from_server) = Session::new(self.gateway.clone());
-        let server = (self.start)(self.gateway.conversation(), client);
+        let server = (self.start)(
+            self.gateway.conversation().with_random_names(random_name),
+            client,
+        );
         let passed = session.clone();
         let mut running = self.running.lock().await;
         while running.try_join_next().is_some() {}

@@ -1,5 +1,7 @@
 //! Bodies, and answers of the endpoint itself.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -7,6 +9,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
 pub(super) use crate::remote::connection::{Body, BoxError};
 
@@ -61,16 +64,22 @@ pub(super) enum Read {
     Long(Body),
 }
 
+/// Time for a body, and the least number of bytes a second above which it may take longer.
+const BODY: Duration = Duration::from_secs(60);
+const LEAST_RATE: usize = 4096;
+
 /// Reads at most `max` bytes of a body.
 ///
 /// # Errors
 ///
-/// The body broke off.
+/// The body broke off, or trickles: otherwise, a few clients could hold all connections.
 pub(super) async fn read(mut body: Incoming, max: usize) -> Result<Read, BoxError> {
     let mut frames = Vec::new();
-    let mut length = 0;
+    let (mut length, start) = (0, Instant::now());
     while length <= max {
-        let Some(frame) = body.frame().await else {
+        let seconds = u64::try_from(length / LEAST_RATE).unwrap_or(u64::MAX);
+        let end = start + BODY + Duration::from_secs(seconds);
+        let Some(frame) = timeout_at(end, body.frame()).await? else {
             return Ok(Read::Whole(joined(frames, length)));
         };
         if let Ok(data) = frame?.into_data() {

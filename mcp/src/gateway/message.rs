@@ -51,6 +51,16 @@ impl<'m> Message<'m> {
     }
 }
 
+/// Returns true for a message of JSON-RPC, and not for anything else that may be JSON, such as a line of a log.
+#[cfg(feature = "http")]
+pub(crate) fn is_message(json: &JsonText) -> bool {
+    let [version, id, method, result, error] =
+        Node::root(json).pick(["jsonrpc", "id", "method", "result", "error"]);
+    let has_method = method.is_some_and(|method| method.as_str().is_some());
+    let is_answer = id.is_some() && (result.is_some() || error.is_some());
+    version.and_then(View::as_str) == Some("2.0") && (has_method || is_answer)
+}
+
 /// An id as a key, the same for each of its spellings.
 pub(crate) fn key(id: Node<'_>) -> String {
     let spelled = id.json().to_string();
@@ -120,6 +130,34 @@ mod tests {
             ("1", "other"),
         ] {
             assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_log_in_json_is_not_a_message() {
+        let is = |text: &str| is_message(&JsonText::parse(text).unwrap());
+        for message in [
+            r#"{"jsonrpc":"2.0","method":"a"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#,
+            r#"{"id":null,"error":{"code":1,"message":"x"},"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+        ] {
+            assert!(is(message), "{message}");
+        }
+        for other in [
+            "{}",
+            "null",
+            "[]",
+            r#"[{"jsonrpc":"2.0","method":"a"}]"#,
+            r#"{"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"1.0","method":"a"}"#,
+            r#"{"method":"GET","path":"/","id":7}"#,
+            r#"{"level":"error","id":7,"error":"no"}"#,
+            r#"{"jsonrpc":"2.0","method":1}"#,
+        ] {
+            assert!(!is(other), "{other}");
         }
     }
 

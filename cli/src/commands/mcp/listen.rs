@@ -1,10 +1,10 @@
 //! `offcut mcp --listen`: clients over HTTP, in front of a server over HTTP or of servers that are started
 //! for them.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::process::Command;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -72,9 +72,7 @@ fn endpoint(
         None => {
             let command = args.command.clone();
             McpEndpoint::hosting(gateway, move |conversation, client| {
-                let mut one = Command::new(&command[0]);
-                one.args(&command[1..]);
-                host(one, conversation, client)
+                host(command.clone(), conversation, client)
             })
         }
     };
@@ -90,11 +88,11 @@ fn endpoint(
 
 /// Runs a server for one session. Once its client has gone, it is asked to end, and then killed.
 async fn host(
-    command: Command,
+    command: Vec<OsString>,
     conversation: Conversation,
     (reader, writer): (DuplexStream, DuplexStream),
 ) {
-    let name = command.get_program().to_string_lossy().into_owned();
+    let name = command[0].to_string_lossy().into_owned();
     let (signals, received) = mpsc::unbounded_channel();
     let (ended, end) = oneshot::channel();
     let client = UntilEnd {
@@ -108,7 +106,7 @@ async fn host(
         std::future::pending::<()>().await;
     };
     let served = async {
-        let server = server::start(command, received)
+        let server = server::start(&command, received)
             .map_err(|error| Failure::new(format!("{name} does not start: {error}")))?;
         let code = server.carry(&conversation, (client, writer)).await?;
         if code != 0 {

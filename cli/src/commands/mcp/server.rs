@@ -1,6 +1,9 @@
 //! The server as a child process: its pipes, its signals and its end.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -27,11 +30,12 @@ pub(super) struct Server {
 }
 
 /// Starts a server with pipes for its stdin and stdout; stderr is this program's own. It gets the signals
-/// that come.
+/// that come, and on Linux one when this program is killed.
 pub(super) fn start(
-    mut command: Command,
+    words: &[OsString],
     signals: mpsc::UnboundedReceiver<Signal>,
 ) -> io::Result<Server> {
+    let mut command = command(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = tokio::process::Command::from(command)
         .kill_on_drop(true)
@@ -43,6 +47,22 @@ pub(super) fn start(
         process,
         signals,
     })
+}
+
+/// The command of a server. On Linux it is this program that becomes the server, since only a process itself can
+/// ask for a signal when its parent ends.
+fn command(words: &[OsString]) -> Command {
+    const OWN: &str = "/proc/self/exe";
+    if cfg!(target_os = "linux") && Path::new(OWN).exists() {
+        let mut command = Command::new(OWN);
+        command.arg0("offcut").arg("mcp-server");
+        command.arg(std::process::id().to_string());
+        command.arg("--").args(words);
+        return command;
+    }
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
 }
 
 impl Server {

@@ -230,6 +230,37 @@ async fn those_who_wait_for_a_server_that_dies_get_an_error() {
 }
 
 #[tokio::test]
+async fn long_bodies_at_the_same_time_are_not_all_held() {
+    let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(16 << 20));
+    let gateway = Arc::into_inner(gateway).unwrap();
+    let (client, _servers) = hosting(gateway).await;
+    // Bodies that do not end: 12 MiB of each have come.
+    let mut held = Vec::new();
+    for _ in 0..6 {
+        let mut stream = tokio::net::TcpStream::connect(client.authority())
+            .await
+            .unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: */*\r\ncontent-type: application/json\r\nmcp-session-id: x\r\ncontent-length: 16777216\r\n\r\n",
+            client.authority()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // One that is not held is answered before its end.
+        _ = stream.write_all(&vec![b' '; 12 << 20]).await;
+        held.push(stream);
+    }
+    while !lines
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|line| line.contains("passes unread"))
+    {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+}
+
+#[tokio::test]
 async fn lines_that_are_no_messages_are_logged_and_not_sent() {
     let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(10_000));
     let gateway = Arc::into_inner(gateway).unwrap();

@@ -23,7 +23,7 @@ use form::named_metadata;
 pub(super) use metadata::PATH;
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
-use super::reply::{self, Body, Read};
+use super::reply::{self, Body, Read, Room};
 use crate::remote::connection::Connection;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
@@ -40,6 +40,8 @@ pub(super) struct Login {
     connection: Arc<Connection>,
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
+    /// Room for forms.
+    room: Room,
 }
 
 impl Login {
@@ -47,6 +49,7 @@ impl Login {
         Self {
             connection,
             named: Mutex::default(),
+            room: Room::new(MAX),
         }
     }
 
@@ -132,9 +135,10 @@ impl Login {
         change: impl Fn(&str) -> String,
     ) -> Response<Body> {
         let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
-        let (Some(url), Ok(Read::Whole(form))) =
-            (self.trusted(&place), reply::read(body, MAX).await)
-        else {
+        let (Some(url), Ok(Read::Whole(form, _room))) = (
+            self.trusted(&place),
+            reply::read(body, MAX, Some(&self.room)).await,
+        ) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
         let Ok(form) = str::from_utf8(&form) else {

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::clients::{Clients, Current};
 use super::events::{Chunk, RawEvents, message, with_message};
 use super::login::Login;
-use super::reply::{self, Body, BoxError, Read};
+use super::reply::{self, Body, BoxError, Read, Room};
 use crate::gateway::message::{kept, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::remote::address;
@@ -40,6 +40,8 @@ pub(super) struct Proxy {
     connection: Arc<Connection>,
     clients: Clients,
     login: Login,
+    /// Room for bodies of requests.
+    room: Room,
 }
 
 impl Proxy {
@@ -48,6 +50,7 @@ impl Proxy {
         Self {
             clients: Clients::new(gateway.clone(), is_shared),
             login: Login::new(connection.clone()),
+            room: Room::new(gateway.max_message),
             connection,
             gateway,
         }
@@ -87,8 +90,9 @@ impl Proxy {
 
     async fn post(&self, parts: Parts, body: Incoming, host: &str) -> Response<Body> {
         let (headers, query) = (passed(&parts), parts.uri.query());
-        let text = match reply::read(body, self.gateway.max_message).await {
-            Ok(Read::Whole(text)) => text,
+        let read = reply::read(body, self.gateway.max_message, Some(&self.room)).await;
+        let (text, room) = match read {
+            Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => {
                 self.gateway.note_long("a client");
                 let sent = self
@@ -103,7 +107,9 @@ impl Proxy {
         };
         let meaning = Meaning::read(&text, &Parameters::default());
         let current = self.clients.of(&headers, query, meaning.is("initialize"));
-        match current.conversation.from_client(&text) {
+        let decided = current.conversation.from_client(&text);
+        drop(room);
+        match decided {
             FromClient::Answer(asked) => {
                 if self.clients.is_unknown(&current)
                     && let Some(refusal) =
@@ -179,8 +185,8 @@ impl Proxy {
         conversation: &Conversation,
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let body = match reply::read(body, self.gateway.max_message).await {
-            Ok(Read::Whole(text)) => match conversation.from_server(&text).await {
+        let body = match reply::read(body, self.gateway.max_message, None).await {
+            Ok(Read::Whole(text, _)) => match conversation.from_server(&text).await {
                 FromServer::Replace(new) => reply::full(new),
                 _ => reply::full(text),
             },

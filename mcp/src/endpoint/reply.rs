@@ -9,6 +9,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 pub(super) use crate::remote::connection::{Body, BoxError};
@@ -57,34 +58,73 @@ pub(super) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
 }
 
 /// A body that was read as far as a limit allows.
-pub(super) enum Read {
-    /// All of it.
-    Whole(Bytes),
-    /// It is longer than the limit: all of it, to be passed on as it comes.
+pub(super) enum Read<'r> {
+    /// All of it, and the room that it takes.
+    Whole(Bytes, Vec<SemaphorePermit<'r>>),
+    /// It is longer than the limit, or takes too much memory: all of it, to be passed on as it comes.
     Long(Body),
+}
+
+/// Room for the bodies that are read at the same time, so that a few clients can't fill the memory.
+pub(super) struct Room(Semaphore);
+
+/// Number of bytes of a body that take no room, and of a piece of those that do.
+const PIECE: usize = 64 * 1024;
+/// Number of values in so many bytes above which a body takes too much memory to be read as JSON.
+const VALUES: usize = 100_000;
+const BYTES_OF_VALUE: usize = 8;
+
+impl Room {
+    /// Room for two bodies of `max` bytes, and for many short ones.
+    pub(super) fn new(max: usize) -> Self {
+        let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
+        Self(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS)))
+    }
 }
 
 /// Time for a body, and the least number of bytes a second above which it may take longer.
 const BODY: Duration = Duration::from_secs(60);
 const LEAST_RATE: usize = 4096;
 
-/// Reads at most `max` bytes of a body.
+/// Reads at most `max` bytes of a body. That of a client takes `room`, and is passed on where there is none or
+/// where it would take much more memory than bytes.
 ///
 /// # Errors
 ///
-/// The body broke off, or trickles: otherwise, a few clients could hold all connections.
-pub(super) async fn read(mut body: Incoming, max: usize) -> Result<Read, BoxError> {
-    let mut frames = Vec::new();
+/// The body broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+pub(super) async fn read(
+    mut body: Incoming,
+    max: usize,
+    room: Option<&Room>,
+) -> Result<Read<'_>, BoxError> {
+    let (mut frames, mut taken, mut has_room) = (Vec::new(), Vec::new(), true);
     let (mut length, start) = (0, Instant::now());
-    while length <= max {
+    while length <= max && has_room {
         let seconds = u64::try_from(length / LEAST_RATE).unwrap_or(u64::MAX);
         let end = start + BODY + Duration::from_secs(seconds);
-        let Some(frame) = timeout_at(end, body.frame()).await? else {
-            return Ok(Read::Whole(joined(frames, length)));
+        let next = match room {
+            Some(_) => timeout_at(end, body.frame()).await?,
+            None => body.frame().await,
+        };
+        let Some(frame) = next else {
+            let whole = joined(frames, length);
+            return Ok(if room.is_some() && is_dense(&whole) {
+                Read::Long(full(whole))
+            } else {
+                Read::Whole(whole, taken)
+            });
         };
         if let Ok(data) = frame?.into_data() {
             length += data.len();
             frames.push(data);
+        }
+        while let Some(room) = room
+            && has_room
+            && length / PIECE > taken.len()
+        {
+            let piece = room.0.try_acquire();
+            has_room = piece.is_ok();
+            taken.extend(piece);
         }
     }
     let read = futures_util::stream::iter(
@@ -98,6 +138,14 @@ pub(super) async fn read(mut body: Incoming, max: usize) -> Result<Read, BoxErro
     });
     let all = futures_util::StreamExt::chain(read, rest);
     Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
+}
+
+/// Returns true for JSON of so many short values that they would take many times its own length.
+fn is_dense(body: &[u8]) -> bool {
+    let most = VALUES.max(body.len() / BYTES_OF_VALUE);
+    memchr::memchr3_iter(b',', b'[', b'{', body)
+        .nth(most)
+        .is_some()
 }
 
 fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
@@ -124,5 +172,24 @@ pub(super) fn strip_but_length(headers: &mut HeaderMap) {
     offcut_http::strip(headers);
     for name in [header::HOST, header::EXPECT] {
         headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_of_many_short_values_is_dense() {
+        let list = |item: &str, count: usize| format!("[{}1]", item.repeat(count)).into_bytes();
+        assert!(is_dense(&list("1,", 200_000)) && is_dense(&list("{},", 200_000)));
+        assert!(is_dense("[".repeat(300_000).as_bytes()));
+        for body in [
+            list("1,", 1_000),
+            list("\"a longer text\",", 200_000),
+            Vec::new(),
+        ] {
+            assert!(!is_dense(&body));
+        }
     }
 }

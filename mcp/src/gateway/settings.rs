@@ -124,7 +124,7 @@ impl McpGateway {
     pub(crate) fn note_long(&self, from: &str) {
         let most = self.max_message;
         (self.log)(&format!(
-            "a message of {from} is longer than {most} bytes, and passes unread"
+            "a message of {from} is longer than {most} bytes, or would take much more memory, and passes unread"
         ));
     }
 

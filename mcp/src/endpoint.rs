@@ -88,7 +88,7 @@ pub struct McpEndpoint {
 /// The servers of an endpoint.
 enum Servers {
     Remote(Box<Proxy>),
-    Hosted(Hosted),
+    Hosted(Box<Hosted>),
 }
 
 impl McpEndpoint {
@@ -133,7 +133,10 @@ impl McpEndpoint {
         let start = move |conversation, client| {
             Box::pin(start(conversation, client)) as Pin<Box<dyn Future<Output = ()> + Send>>
         };
-        Self::with(Servers::Hosted(Hosted::new(gateway, Box::new(start))))
+        Self::with(Servers::Hosted(Box::new(Hosted::new(
+            gateway,
+            Box::new(start),
+        ))))
     }
 
     fn with(servers: Servers) -> Self {

@@ -57,7 +57,7 @@ pub(crate) async fn reduce_and_report(
     let Some(Replaced {
         content,
         structured,
-    }) = put_together(&result, shown, document, schema)
+    }) = put_together(&result, shown, &document, schema)
     else {
         return Ok((None, report));
     };
@@ -171,7 +171,7 @@ enum Structured {
 fn put_together(
     result: &JsonText,
     mut shown: Vec<Part>,
-    document: Document,
+    document: &Document,
     schema: &OutputSchema,
 ) -> Option<Replaced> {
     let [content, structured] = Node::root(result).pick(["content", "structuredContent"]);
@@ -184,7 +184,7 @@ fn put_together(
         shown.iter().filter(|part| is_text(part)).count() != texts.len() + usize::from(is_alone);
 
     // The text that stands for the structured content, if it has changed.
-    let standing = structured.zip(match &document {
+    let standing = structured.zip(match document {
         _ if are_joined => shown.iter().find_map(text).map(str::to_owned),
         Document::Missing => None,
         Document::SameAs { nth, .. } => {
@@ -197,7 +197,7 @@ fn put_together(
             text.filter(|text| own != text).map(str::to_owned)
         }
     });
-    let structured = match (&document, standing) {
+    let structured = match (document, standing) {
         (Document::Missing, _) | (_, None) => Structured::Whole,
         (_, Some((structured, standing))) => {
             shortened(result, structured, &standing, schema, document.string())

@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
-use offcut::{Settings, StoredNames, ToolReduction};
+use offcut::{Settings, ToolReduction};
 use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
@@ -67,10 +67,10 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
 /// fails.
 #[cfg(target_os = "linux")]
 pub(crate) fn run_server(args: &args::McpServer) -> Failure {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
     // A server that hears neither the end of its stdin nor a signal would go on without a client.
     _ = set_parent_process_death_signal(Some(Signal::TERM));
-    if getppid().map(|id| id.as_raw_pid()) != Some(args.gateway) {
+    if getppid().map(Pid::as_raw_pid) != Some(args.gateway) {
         return Failure::new("the gateway has ended");
     }
     replaced(&args.command)
@@ -128,7 +128,7 @@ fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
     // Clients that share a place read what they know the name of, so names must not be short.
     #[cfg(feature = "serve")]
     if args.listen.is_some() {
-        settings.names = StoredNames::CallId;
+        settings.names = offcut::StoredNames::CallId;
     }
     Ok((settings, origin))
 }

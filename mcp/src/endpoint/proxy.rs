@@ -9,7 +9,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
-use http_body_util::{BodyExt, Limited, StreamBody};
+use http_body_util::{BodyExt, Collected, Limited, StreamBody};
 use hyper::body::Incoming;
 use offcut_json::{Node, View as _};
 use tokio::time::timeout;
@@ -272,7 +272,10 @@ impl Proxy {
         let asked = timeout(PING, async {
             let (parts, body) = sent.await?.into_parts();
             let body = Limited::new(body, MAX_REFUSAL).collect().await;
-            Ok((parts, body.map(|body| body.to_bytes()).unwrap_or_default()))
+            Ok((
+                parts,
+                body.map_or_else(|_| Bytes::new(), Collected::to_bytes),
+            ))
         });
         let (parts, body) = match asked.await.unwrap_or(Err(Failure::BrokeOff)) {
             Ok(answer) => answer,

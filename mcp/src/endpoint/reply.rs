@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use crate::gateway::message::is_dense;
 pub(super) use crate::remote::connection::{Body, BoxError};
 
 /// A body of these bytes.
@@ -70,9 +71,6 @@ pub(super) struct Room(Semaphore);
 
 /// Number of bytes of a body that take no room, and of a piece of those that do.
 const PIECE: usize = 64 * 1024;
-/// Number of values in so many bytes above which a body takes too much memory to be read as JSON.
-const VALUES: usize = 100_000;
-const BYTES_OF_VALUE: usize = 8;
 
 impl Room {
     /// Room for two bodies of `max` bytes, and for many short ones.
@@ -140,14 +138,6 @@ pub(super) async fn read(
     Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
 }
 
-/// Returns true for JSON of so many short values that they would take many times its own length.
-fn is_dense(body: &[u8]) -> bool {
-    let most = VALUES.max(body.len() / BYTES_OF_VALUE);
-    memchr::memchr3_iter(b',', b'[', b'{', body)
-        .nth(most)
-        .is_some()
-}
-
 fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
     if frames.len() == 1
         && let Some(only) = frames.pop()
@@ -172,24 +162,5 @@ pub(super) fn strip_but_length(headers: &mut HeaderMap) {
     offcut_http::strip(headers);
     for name in [header::HOST, header::EXPECT] {
         headers.remove(name);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_of_many_short_values_is_dense() {
-        let list = |item: &str, count: usize| format!("[{}1]", item.repeat(count)).into_bytes();
-        assert!(is_dense(&list("1,", 200_000)) && is_dense(&list("{},", 200_000)));
-        assert!(is_dense("[".repeat(300_000).as_bytes()));
-        for body in [
-            list("1,", 1_000),
-            list("\"a longer text\",", 200_000),
-            Vec::new(),
-        ] {
-            assert!(!is_dense(&body));
-        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, ReaderCall};
 use super::known::{KnownServer, reader};
-use super::message::{Message, REVISION, kept, key, parse, task};
+use super::message::{Message, REVISION, is_dense, kept, key, parse, task};
 use super::resources;
 use super::settings::McpGateway;
 use super::tools::Page;
@@ -125,7 +125,10 @@ impl Conversation {
     /// Decides about a message of the client.
     pub fn from_client(&self, message: &[u8]) -> FromClient {
         let pass = FromClient::Pass { first: None };
-        let Some(json) = parse(message) else {
+        let Some(json) = Some(message)
+            .filter(|message| !is_dense(message))
+            .and_then(parse)
+        else {
             return pass;
         };
         match Message::read(&json) {

@@ -85,6 +85,16 @@ pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
     JsonText::parse(str::from_utf8(message).ok()?).ok()
 }
 
+/// Returns true for a long message of so many short values that it would take many times its own length. Only a
+/// client's is not read then, since results of that kind have to be shortened.
+pub(crate) fn is_dense(message: &[u8]) -> bool {
+    const MIN: usize = 4 << 20;
+    const BYTES_OF_VALUE: usize = 8;
+    let most = message.len() / BYTES_OF_VALUE;
+    let mut values = memchr::memchr3_iter(b',', b'[', b'{', message);
+    message.len() > MIN && values.nth(most).is_some()
+}
+
 /// The fields of a request's `_meta` with which each request says what it is about.
 pub(crate) fn kept(meta: Option<Node<'_>>) -> Option<String> {
     let fields = meta?
@@ -158,6 +168,16 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":1}"#,
         ] {
             assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_of_many_short_values_is_dense() {
+        let list = |item: &str, count: usize| format!("[{}1]", item.repeat(count)).into_bytes();
+        assert!(is_dense(&list("1,", 4 << 20)) && is_dense(&list("{},", 2 << 20)));
+        assert!(is_dense("[".repeat(5 << 20).as_bytes()));
+        for body in [list("1,", 1 << 20), list("\"a longer text\",", 1 << 20)] {
+            assert!(!is_dense(&body));
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) use agents::Line;
 pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
+#[cfg(target_os = "linux")]
+pub(crate) use mcp::McpServer;
 pub(crate) use read::Read;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     Run(Run),
     #[cfg(unix)]
     Mcp(Mcp),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    McpServer(McpServer),
     Hook(Hook),
     #[cfg(unix)]
     #[command(hide = true)]

@@ -135,13 +135,29 @@ fn a_stored_result_is_a_resource_with_links() {
 }
 
 #[test]
+fn a_client_that_closes_its_end_early_gets_its_answers() {
+    let home = tempdir().unwrap();
+    let answer = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+    // The server does not answer once its stdin has ended.
+    let script = format!(
+        "exec 3<&0; read -r asked; (cat <&3 >/dev/null; : >\"$OFFCUT_HOME/ended\") & sleep 1; [ -e \"$OFFCUT_HOME/ended\" ] || echo '{answer}'; wait"
+    );
+    let ran = run_command(
+        &mut gateway(home.path(), &["--", "sh", "-c", &script]),
+        &format!("{CALL}\n"),
+    );
+    // The gateway has asked for the tools too.
+    assert_eq!((ran.out, ran.code), (format!("{answer}\n"), 0));
+}
+
+#[test]
 fn other_bytes_pass_in_both_directions() {
     let home = tempdir().unwrap();
     for text in [
         "",
         "\n",
         "no JSON\r\n{\"id\":1,",
-        "{ \"id\" : 1.00, \"method\":\"x/y\", \"params\": {\"n\": 1E400} }\n\n[1]\n",
+        "{ \"method\":\"x/y\", \"params\": {\"n\": 1E400} }\n\n[1]\n",
     ] {
         let ran = run_command(&mut gateway(home.path(), &["--", "cat"]), text);
         assert_eq!(

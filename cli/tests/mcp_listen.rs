@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -193,6 +194,49 @@ fn a_stored_result_is_a_resource_over_http_too() {
         let text = page["result"]["contents"][0]["text"].as_str().unwrap();
         assert!(text.ends_with("\n19999\n20000\n"), "{text}");
     }
+}
+
+/// The server hears neither the end of its stdin nor anything else that is not a signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gateway_that_is_killed_takes_its_servers_with_it() {
+    let home = tempdir().unwrap();
+    let script = server(home.path());
+    let mut gateway = Gateway::start(home.path(), &["--", "sh", "-c", &script]);
+    gateway.open();
+    let [pid] = pids(home.path())[..] else {
+        panic!("one server");
+    };
+    assert!(test_kill_process(pid).is_ok());
+    gateway.process.kill().unwrap();
+    gateway.process.wait().unwrap();
+    wait_for_the_end_of(pid);
+}
+
+#[test]
+fn the_place_of_results_can_not_be_computed() {
+    let mut places = std::collections::HashSet::new();
+    for _ in 0..2 {
+        let home = tempdir().unwrap();
+        fs::write(home.path().join("run"), server(home.path())).unwrap();
+        for _ in 0..2 {
+            // The command and the directory are the same.
+            let gateway =
+                Gateway::start(home.path(), &["--", "sh", "-c", "sh \"$OFFCUT_HOME/run\""]);
+            let session = gateway.open();
+            let (_, shown) = gateway.ask(Some(&session), &request(2, "tools/call"));
+            let text = shown["result"]["content"][0]["text"].as_str().unwrap();
+            let location = Path::new(text.split('"').nth(1).unwrap()).to_owned();
+            let name = location.file_name().unwrap().to_str().unwrap();
+            assert!(name.len() > 20 && name.ends_with("-2"), "{name}");
+            let place = location.ancestors().nth(2).unwrap();
+            places.insert(place.file_name().unwrap().to_owned());
+        }
+        let secret = fs::metadata(home.path().join("mcp.secret")).unwrap();
+        assert_eq!(secret.permissions().mode() & 0o777, 0o600);
+    }
+    // It stays the same after a restart, and each user has another.
+    assert_eq!(places.len(), 2, "{places:?}");
 }
 
 #[test]

@@ -179,7 +179,7 @@ pub(crate) fn from_part(part: Part) -> String {
     }
 }
 
-/// Returns true if a document is a list or an object, the only ones that a server repeats as text.
+/// Returns true for structured content that may be long.
 pub(crate) fn is_document(node: Node<'_>) -> bool {
-    matches!(node.kind(), Kind::Array | Kind::Object)
+    matches!(node.kind(), Kind::Array | Kind::Object | Kind::String)
 }

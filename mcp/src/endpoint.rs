@@ -2,6 +2,7 @@
 
 mod access;
 mod clients;
+mod credentials;
 pub(crate) mod events;
 mod headers;
 mod hosted;
@@ -44,6 +45,8 @@ const MAX_CONNECTIONS: usize = 1024;
 const HEAD: Duration = Duration::from_secs(30);
 /// Time between two looks for sessions whose clients have gone.
 const LOOK: Duration = Duration::from_secs(60);
+/// Maximum number of bytes of an unknown path that are told.
+const MAX_PATH: usize = 200;
 /// Time for connections to end when the endpoint does.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -52,10 +55,14 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// In front of a server over HTTP, requests and answers pass, and only long results, the list of tools
 /// and calls of the reader are the gateway's. Sessions, streams and their resumption are the server's own. A
 /// refusal for want of credentials leads the client to the server's authorization server. What clients with
-/// different credentials have stored is kept apart.
+/// different credentials have stored is kept apart: all headers count that may tell clients apart.
 ///
 /// In front of servers over pipes, each session has a server of its own, and requests of revisions without
 /// sessions share one. Streams that break can be taken up again.
+///
+/// Clients without credentials, and all clients of servers over pipes, share one place. What they store has names
+/// that nobody can guess, so the gateway's reduction should not make
+/// [short](offcut::StoredNames::Short) ones.
 ///
 /// Requests that name another host than this machine, or come from a web page of another origin, are
 /// refused.
@@ -81,7 +88,7 @@ pub struct McpEndpoint {
 /// The servers of an endpoint.
 enum Servers {
     Remote(Box<Proxy>),
-    Hosted(Hosted),
+    Hosted(Box<Hosted>),
 }
 
 impl McpEndpoint {
@@ -126,7 +133,10 @@ impl McpEndpoint {
         let start = move |conversation, client| {
             Box::pin(start(conversation, client)) as Pin<Box<dyn Future<Output = ()> + Send>>
         };
-        Self::with(Servers::Hosted(Hosted::new(gateway, Box::new(start))))
+        Self::with(Servers::Hosted(Box::new(Hosted::new(
+            gateway,
+            Box::new(start),
+        ))))
     }
 
     fn with(servers: Servers) -> Self {
@@ -213,7 +223,9 @@ impl McpEndpoint {
     }
 
     async fn answer_to(&self, request: Request<Incoming>, host: &str) -> Response<Body> {
-        if request.uri().path() == login::PATH {
+        let path = request.uri().path().to_owned();
+        // Clients and guides write it with a slash at its end too.
+        if path.trim_end_matches('/') == login::PATH {
             return match &self.servers {
                 Servers::Remote(proxy) => proxy.answer(request, host).await,
                 Servers::Hosted(hosted) => hosted.answer(request).await,
@@ -224,7 +236,14 @@ impl McpEndpoint {
             Servers::Remote(proxy) => proxy.log_in(&mut request, host).await,
             Servers::Hosted(_) => None,
         };
-        logged_in.unwrap_or_else(|| reply::empty(StatusCode::NOT_FOUND))
+        logged_in.unwrap_or_else(|| {
+            let start = &path[..path.floor_char_boundary(MAX_PATH)];
+            let problem = format!(
+                "there is nothing at {start}: clients connect to {}",
+                login::PATH
+            );
+            reply::error(StatusCode::NOT_FOUND, REFUSED, &problem, None)
+        })
     }
 }
 

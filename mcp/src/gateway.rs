@@ -14,4 +14,6 @@ mod waiting;
 pub use asked::ReaderCall;
 pub use conversation::{Conversation, FromClient, FromServer};
 pub use pipes::run;
+#[cfg(feature = "http")]
+pub(crate) use pipes::{LAST_ANSWERS, run_for};
 pub use settings::McpGateway;

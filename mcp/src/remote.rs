@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 pub use address::RemoteError;
 
-use crate::gateway::{Conversation, run};
+use crate::gateway::{Conversation, run_for};
 use connection::Connection;
 use link::Link;
 use to_client::ToClient;
@@ -101,7 +101,13 @@ impl Remote {
         let gateway = conversation.gateway().clone();
         let link = Arc::new(Link::new(connection, ToClient::new(to_client), gateway));
         let done = {
-            let passed = run(conversation, client, (from_server, to_server));
+            // Answers are waited for there.
+            let passed = run_for(
+                Duration::ZERO,
+                conversation,
+                client,
+                (from_server, to_server),
+            );
             let carried = async {
                 carry::carry(link.clone(), from_client).await;
                 link.to_client.close().await;

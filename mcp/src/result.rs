@@ -8,7 +8,7 @@ use crate::blocks::{self, Block};
 use crate::error::ReduceError;
 use crate::same::same;
 use crate::schema::OutputSchema;
-use crate::structured::shorten;
+use crate::structured::{only_string, shorten};
 
 /// Minimum room in bytes for shortened structured content.
 const MIN_ROOM: usize = 1024;
@@ -20,7 +20,8 @@ const MIN_ROOM: usize = 1024;
 ///   texts that are stored as one become one text block; the resources among them stay as links.
 /// - **`structuredContent`** over the limit is stored, as the text block that repeats it or by itself,
 ///   and shortened in its own shape: long strings lose their middle, long lists their last items, and
-///   one string carries the hint. The outcome is valid against `schema`. If it can't be short and
+///   one string carries the hint. If it is little but one string, that string is what is stored, or what a text
+///   block repeats. The outcome is valid against `schema`. If it can't be short and
 ///   valid, it stays whole, or is left out if there is no schema.
 /// - **Everything else** keeps its spelling: `isError`, `_meta`, images, audio, blobs, links, unknown fields.
 ///
@@ -56,7 +57,7 @@ pub(crate) async fn reduce_and_report(
     let Some(Replaced {
         content,
         structured,
-    }) = put_together(&result, shown, document, schema)
+    }) = put_together(&result, shown, &document, schema)
     else {
         return Ok((None, report));
     };
@@ -76,13 +77,30 @@ pub(crate) async fn reduce_and_report(
 
 /// The structured content of a result, for programs. Servers often repeat it as text for clients
 /// that can't read it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Document {
     Missing,
-    /// Means the same as the text with this index.
-    SameAs(usize),
-    /// A part of its own, the last one.
-    Alone,
+    /// Means the same as a text, or its only long string is that text.
+    SameAs {
+        nth: usize,
+        /// JSON pointer to the string.
+        string: Option<String>,
+    },
+    /// A part of its own, the last one: all of it, or its only long string.
+    Alone {
+        text: String,
+        string: Option<String>,
+    },
+}
+
+impl Document {
+    /// The only string that is stored. All else has to stay.
+    fn string(&self) -> Option<&str> {
+        match self {
+            Self::Missing => None,
+            Self::SameAs { string, .. } | Self::Alone { string, .. } => string.as_deref(),
+        }
+    }
 }
 
 fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> {
@@ -97,10 +115,24 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> 
     let document = match structured.filter(|node| blocks::is_document(*node)) {
         None => Document::Missing,
         Some(structured) => match twin(&blocks, structured) {
-            Some(nth) => Document::SameAs(nth),
+            Some(nth) => Document::SameAs { nth, string: None },
             None => {
-                parts.push(Part::Text(structured.json().to_string()));
-                Document::Alone
+                let only = only_string(structured).filter(|_| result.is_plain());
+                let mut texts = blocks.iter().filter_map(Block::text);
+                let nth = only
+                    .as_ref()
+                    .and_then(|(_, value)| texts.position(|text| text == *value));
+                let (string, text) = match only {
+                    Some((path, value)) => (Some(path), value.to_owned()),
+                    None => (None, structured.json().to_string()),
+                };
+                match nth {
+                    Some(nth) => Document::SameAs { nth, string },
+                    None => {
+                        parts.push(Part::Text(text.clone()));
+                        Document::Alone { text, string }
+                    }
+                }
             }
         },
     };
@@ -139,14 +171,14 @@ enum Structured {
 fn put_together(
     result: &JsonText,
     mut shown: Vec<Part>,
-    document: Document,
+    document: &Document,
     schema: &OutputSchema,
 ) -> Option<Replaced> {
     let [content, structured] = Node::root(result).pick(["content", "structuredContent"]);
     let blocks = Block::all(content);
     let is_text = |part: &Part| matches!(part, Part::Text(_));
     let texts: Vec<&str> = blocks.iter().filter_map(Block::text).collect();
-    let is_alone = matches!(document, Document::Alone);
+    let is_alone = matches!(document, Document::Alone { .. });
     // With fewer texts than blocks, several have been joined into one.
     let are_joined =
         shown.iter().filter(|part| is_text(part)).count() != texts.len() + usize::from(is_alone);
@@ -155,20 +187,21 @@ fn put_together(
     let standing = structured.zip(match document {
         _ if are_joined => shown.iter().find_map(text).map(str::to_owned),
         Document::Missing => None,
-        Document::SameAs(nth) => {
-            let text = shown.iter().filter_map(text).nth(nth);
-            text.filter(|text| texts.get(nth) != Some(text))
+        Document::SameAs { nth, .. } => {
+            let text = shown.iter().filter_map(text).nth(*nth);
+            text.filter(|text| texts.get(*nth) != Some(text))
                 .map(str::to_owned)
         }
-        Document::Alone => {
+        Document::Alone { text: own, .. } => {
             let text = shown.iter().filter_map(text).next_back();
-            text.filter(|text| structured.is_none_or(|own| own.json().to_string() != **text))
-                .map(str::to_owned)
+            text.filter(|text| own != text).map(str::to_owned)
         }
     });
     let structured = match (document, standing) {
         (Document::Missing, _) | (_, None) => Structured::Whole,
-        (_, Some((structured, standing))) => shortened(result, structured, &standing, schema),
+        (_, Some((structured, standing))) => {
+            shortened(result, structured, &standing, schema, document.string())
+        }
     };
     // Without a text that repeats it, the content became a text only to be stored. It is shown as one
     // only if nothing else shows it.
@@ -208,12 +241,14 @@ fn shortened(
     structured: Node<'_>,
     standing: &str,
     schema: &OutputSchema,
+    string: Option<&str>,
 ) -> Structured {
     let room = standing.len().max(MIN_ROOM);
     let hint = Hint::parse(standing).filter(|_| result.is_plain());
-    match hint.and_then(|hint| shorten(structured, &hint, room, schema)) {
+    match hint.and_then(|hint| shorten(structured, &hint, room, schema, string)) {
         Some(text) => Structured::Short(text),
-        None if schema.is_none() => Structured::LeftOut,
+        // The rest of it is not stored.
+        None if schema.is_none() && string.is_none() => Structured::LeftOut,
         None => Structured::Whole,
     }
 }

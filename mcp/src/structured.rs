@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use offcut::hint::Hint;
-use offcut_json::Node;
+use offcut_json::{Kind, Node, View as _};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;
 
 mod drawing;
 
-use drawing::{Carrier, Drawing, FIELD, Limits, draw};
+use drawing::{Carrier, Drawing, FIELD, Limits, draw, pointed};
 
 /// Limits of strings in bytes and of lists in items, from mild to strict.
 const LEVELS: [Limits; 14] = [
@@ -29,12 +29,40 @@ const LEVELS: [Limits; 14] = [
     Limits::new(48, 2),
     Limits::new(32, 1),
 ];
+/// Maximum number of bytes of a document besides the only string that is worth storing.
+const MAX_OTHERS: usize = 1024;
 /// Maximum number of drawings that are checked against the schema.
 const MAX_CHECKS: usize = 24;
 
-/// Shortens `document`, an object without duplicate keys, so that it takes about `room` bytes: long
+/// The string that makes up nearly all of a document, and the JSON pointer to it.
+pub(crate) fn only_string(document: Node<'_>) -> Option<(String, &str)> {
+    let (mut node, mut path) = (document, String::new());
+    let length = document.range().len();
+    let least = length - (length / 8).min(MAX_OTHERS);
+    loop {
+        let inner = match node.kind() {
+            Kind::String => return Some((path, node.as_str()?)),
+            Kind::Object => node
+                .fields()
+                .map(|(name, value)| (pointed(name), value))
+                .find(|(_, value)| value.range().len() >= least),
+            Kind::Array => node
+                .items()
+                .enumerate()
+                .map(|(nth, item)| (nth.to_string(), item))
+                .find(|(_, item)| item.range().len() >= least),
+            _ => None,
+        };
+        let (step, inner) = inner?;
+        path = format!("{path}/{step}");
+        node = inner;
+    }
+}
+
+/// Shortens `document`, without duplicate keys, so that it takes about `room` bytes: long
 /// strings are cut in the middle, long lists after their first items. Keys, numbers and short
-/// strings stay, with their spelling. One string carries `hint`, which leads to the original.
+/// strings stay, with their spelling. One string carries `hint`, which leads to the original: of all of it, or
+/// of the `only` string that is cut then.
 ///
 /// `None` if that can't be done, or if the outcome would violate `schema` or be longer than half of
 /// the original.
@@ -43,10 +71,11 @@ pub(crate) fn shorten(
     hint: &Hint,
     room: usize,
     schema: &OutputSchema,
+    only: Option<&str>,
 ) -> Option<String> {
     let length = document.range().len();
     let (mut kept, mut refused) = (HashSet::new(), HashSet::new());
-    let mut drawing = fit(document, hint, room, length / 2, &kept)?;
+    let mut drawing = fit(document, hint, room, (length / 2, only), &kept)?;
     for _ in 0..MAX_CHECKS {
         let carrier = drawing
             .carriers()
@@ -60,7 +89,7 @@ pub(crate) fn shorten(
         let before = kept.len();
         kept.extend(violations.into_iter().filter(|path| *path != carrier.path));
         if kept.len() > before {
-            drawing = fit(document, hint, room, length / 2, &kept)?;
+            drawing = fit(document, hint, room, (length / 2, only), &kept)?;
         } else {
             refused.insert(carrier.path);
         }
@@ -73,7 +102,7 @@ fn fit<'m>(
     document: Node<'m>,
     hint: &Hint,
     room: usize,
-    most: usize,
+    (most, only): (usize, Option<&str>),
     kept: &HashSet<String>,
 ) -> Option<Drawing<'m>> {
     let mut added = hint.clone();
@@ -81,8 +110,8 @@ fn fit<'m>(
     let room = room.saturating_sub(Value::from(added.render()).to_string().len());
     let mild = LEVELS
         .iter()
-        .find_map(|limits| draw(document, *limits, room.min(most), kept));
-    mild.or_else(|| draw(document, *LEVELS.last()?, most, kept))
+        .find_map(|limits| draw(document, *limits, room.min(most), kept, only));
+    mild.or_else(|| draw(document, *LEVELS.last()?, most, kept, only))
 }
 
 /// The text of a drawing in which one string carries the hint.

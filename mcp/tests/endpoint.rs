@@ -229,6 +229,88 @@ async fn those_who_wait_for_a_server_that_dies_get_an_error() {
     assert_eq!(answer.message().await.unwrap()["error"]["code"], -32603);
 }
 
+#[tokio::test]
+async fn long_bodies_at_the_same_time_are_not_all_held() {
+    let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(16 << 20));
+    let gateway = Arc::into_inner(gateway).unwrap();
+    let (client, _servers) = hosting(gateway).await;
+    // Bodies that do not end: 12 MiB of each have come.
+    let mut held = Vec::new();
+    for _ in 0..6 {
+        let mut stream = tokio::net::TcpStream::connect(client.authority())
+            .await
+            .unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: */*\r\ncontent-type: application/json\r\nmcp-session-id: x\r\ncontent-length: 16777216\r\n\r\n",
+            client.authority()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // One that is not held is answered before its end.
+        _ = stream.write_all(&vec![b' '; 12 << 20]).await;
+        held.push(stream);
+    }
+    while !lines
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|line| line.contains("passes unread"))
+    {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+}
+
+#[tokio::test]
+async fn lines_that_are_no_messages_are_logged_and_not_sent() {
+    let (gateway, lines) = logged(McpGateway::new(reduction()).max_message(10_000));
+    let gateway = Arc::into_inner(gateway).unwrap();
+    let (mut client, mut servers) = hosting(gateway).await;
+    let mut server = session(&mut client, &mut servers).await;
+    let mut own = client.get(None).await;
+    let mut answer = client.post(&call(2, "short")).await;
+    let seen = server.next().await.unwrap();
+    let long = format!("[LONG] {}", "x".repeat(50_000));
+    let others = [
+        "[INFO] called\u{1b}[0m",
+        "{}",
+        "null",
+        "[]",
+        "",
+        " \r",
+        r#"[{"jsonrpc":"2.0","method":"x"}]"#,
+        r#"{"level":"error","id":2,"error":"log"}"#,
+        r#"{"method":"GET","path":"/x"}"#,
+        r#"{"jsonrpc":"2.0","id":2}"#,
+        &long,
+        "{\"jsonrpc\": cut",
+    ];
+    for line in others {
+        server
+            .to_client
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+    server.to_client.write_all(b"\xff\xfe\n").await.unwrap();
+    server.answer(&seen, &json!({"content": []})).await;
+    assert_eq!(answer.message().await.unwrap()["id"], 2);
+    assert_eq!(answer.message().await, None);
+    // The last line may lack its end.
+    server.to_client.write_all(b"[INFO] bye").await.unwrap();
+    drop(server);
+    assert_eq!(own.message().await, None);
+    let lines = lines.lock().unwrap();
+    let logged: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.contains("not a message"))
+        .collect();
+    // All but the two blank ones.
+    assert_eq!(logged.len(), others.len(), "{logged:?}");
+    assert!(logged[0].ends_with("[INFO] called [0m"), "{logged:?}");
+    assert!(logged.iter().all(|line| line.len() < 2_000));
+    assert!(logged.last().unwrap().ends_with("[INFO] bye"));
+}
+
 fn without_session(id: u32, tool: &str) -> Value {
     let meta =
         json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "mine"});
@@ -388,7 +470,10 @@ async fn m5_requests_that_may_come_from_elsewhere_are_refused() {
         );
     }
     assert_eq!(client.send("PUT", "/mcp", "").await.status, 405);
-    assert_eq!(client.send("GET", "/other", "").await.status, 404);
+    let answer = client.send("GET", "/other", "").await;
+    assert_eq!(answer.status, 404);
+    assert!(answer.body().await.contains("/other"));
+    assert_eq!(client.send("PUT", "/mcp/", "").await.status, 405);
     assert_eq!(started.load(Ordering::Relaxed), 0, "no server was started");
 
     for (name, value) in [

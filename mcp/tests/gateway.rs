@@ -67,6 +67,79 @@ async fn a_long_result_is_stored_and_the_reader_reads_it_back() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_servers_end_stays_open_until_it_has_answered() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    let other = json!({"jsonrpc": "2.0", "id": "p", "method": "prompts/list"});
+    let cancelled = json!({"jsonrpc": "2.0", "id": "c", "method": "resources/list"});
+    for asked in [&call(&json!(1), "log"), &other, &cancelled] {
+        ends.ask(asked).await;
+    }
+    ends.ask(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}})).await;
+    ends.client_closes();
+    let error = json!({"jsonrpc": "2.0", "id": "p", "error": {"code": 1, "message": "no"}});
+    assert_eq!(ends.reply(&error).await, error);
+    assert!(ends.is_server_open().await, "a call is open");
+    assert!(hint_in(&ends.reply(&answer(&json!(1), &log())).await).is_some());
+    ends.client_leaves().await;
+    ends.server_ends().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_servers_end_is_closed_if_no_answer_comes_or_the_server_ends() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    let before = tokio::time::Instant::now();
+    // Waits for the end of the server's stdin.
+    ends.client_leaves().await;
+    assert_eq!(before.elapsed().as_secs(), 60);
+    ends.server_ends().await.unwrap();
+
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(1), "log")).await;
+    ends.client_closes();
+    let before = tokio::time::Instant::now();
+    ends.server_ends().await.unwrap();
+    assert_eq!(before.elapsed().as_secs(), 0);
+}
+
+#[tokio::test]
+async fn a_list_of_tools_that_does_not_end_is_not_read_for_ever() {
+    // The same cursor again and again, ever new ones, and pages that are too long.
+    let long = "x".repeat(1 << 20);
+    for (page, pages) in [(0, 2), (1, 100), (2, 8)] {
+        let mut ends = Ends::around(gateway(reduction()));
+        ends.send(&call(&json!(1), "log")).await;
+        let mut asked = 0;
+        loop {
+            let seen = ends.seen().await;
+            if seen["method"] == "tools/call" {
+                // The first request came before it.
+                continue;
+            }
+            asked += 1;
+            let cursor = if page == 0 {
+                "same".to_owned()
+            } else {
+                asked.to_string()
+            };
+            let name = if page == 2 { &long } else { "log" };
+            let mut list = list(&seen["id"], &[name]);
+            list["result"]["nextCursor"] = json!(cursor);
+            ends.say(&list).await;
+            if asked == pages {
+                break;
+            }
+        }
+        // Nothing more is asked for.
+        let other = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+        ends.ask(&other).await;
+    }
+}
+
 #[tokio::test]
 async fn the_models_own_call_id_names_the_result() {
     let mut ends = Ends::around(gateway(reduction()));
@@ -371,7 +444,8 @@ proptest! {
             all
         };
         let (up, down) = (joined(up), joined(down));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // A request of the noise is never answered.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(max);
         let (seen, received) = runtime.block_on(common::exchange(gateway.into(), &up, &down));
         prop_assert_eq!(seen, up);

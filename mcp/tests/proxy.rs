@@ -215,6 +215,172 @@ async fn m6_no_client_reads_what_another_has_stored() {
     assert_eq!(one.post(&read(6, &path)).await.status, 401);
 }
 
+/// Opens a session with these headers.
+async fn opened(client: &Client, headers: &[(&str, &str)]) -> Client {
+    let mut client = client.like();
+    for (name, value) in headers {
+        client.set(name, value);
+    }
+    let answer = client.post(&request(0, "initialize", &json!({}))).await;
+    if let Some(id) = answer.header(SESSION) {
+        client.set(SESSION, id);
+    }
+    client
+}
+
+async fn reads(client: &Client, path: &str) -> bool {
+    let page = client.post(&read(9, path)).await.body().await;
+    page.contains("00499")
+}
+
+#[tokio::test]
+async fn m6_credentials_are_whatever_a_server_may_tell_clients_apart_by() {
+    for name in [
+        "X-Api-Key",
+        "cookie",
+        "api-key",
+        "mcp-token",
+        "x-forwarded-user",
+        "?key",
+    ] {
+        let of_client = move |seen: &Seen| match name.strip_prefix('?') {
+            Some(name) => {
+                let query = seen.path.split_once('?').map(|(_, query)| query.to_owned());
+                query
+                    .and_then(|query| Some(query.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+            }
+            None => seen.header(name).map(str::to_owned),
+        };
+        for has_session in [false, true] {
+            let server = Server::start(move |seen| match of_client(seen).as_deref() {
+                Some("alice" | "bob") => {
+                    let mut answer = usual(seen);
+                    if !has_session {
+                        answer.headers_mut().remove(SESSION);
+                    }
+                    answer
+                }
+                _ => status(401),
+            })
+            .await;
+            let client = before(&server).await;
+            let with = |who: &str| {
+                let mut client = client.like();
+                match name.strip_prefix('?') {
+                    Some(name) => client.path = format!("/mcp?{name}={who}"),
+                    None => client.set(name, who),
+                }
+                client
+            };
+            let alice = opened(&with("alice"), &[]).await;
+            let bob = opened(&with("bob"), &[]).await;
+            let path = stored(alice.post(&call(1, "log")).await).await;
+            assert!(reads(&alice, &path).await, "{name}");
+            for mut other in [bob, with("bob"), with("eve"), client.like()] {
+                assert!(!reads(&other, &path).await, "{name}");
+                if let Some(session) = alice.get_header(SESSION) {
+                    other.set(SESSION, &session);
+                    assert!(!reads(&other, &path).await, "{name}");
+                }
+            }
+            // The gateway's own requests have them too.
+            let asked = |seen: &Seen| seen.name() == "tools/list" && of_client(seen).is_some();
+            assert!(server.seen().iter().any(asked));
+        }
+    }
+}
+
+#[tokio::test]
+async fn m6_one_session_of_several_clients_is_a_place_for_each() {
+    for id in ["one", "a-long-and-random-looking-session-id"] {
+        let server = Server::start(move |seen| {
+            let mut answer = usual(seen);
+            if seen.name() == "initialize" {
+                answer.headers_mut().insert(SESSION, id.parse().unwrap());
+            }
+            answer
+        })
+        .await;
+        let client = before(&server).await;
+        let mut alice = opened(&client, &[("authorization", "Bearer a")]).await;
+        let path = stored(alice.post(&call(1, "log")).await).await;
+        let bob = opened(&client, &[("authorization", "Bearer b")]).await;
+        let basic = opened(&client, &[("authorization", "Basic b")]).await;
+        let key = opened(&client, &[("authorization", "Bearer c"), ("x-key", "k")]).await;
+        for other in [&bob, &basic, &key, &opened(&client, &[]).await] {
+            assert!(!reads(other, &path).await);
+        }
+        assert!(reads(&alice, &path).await, "others have opened it too");
+        // In a session of hers alone, her new token would read on; here it may be anybody's.
+        alice.set("authorization", "Bearer new");
+        assert!(!reads(&alice, &path).await);
+    }
+}
+
+#[tokio::test]
+async fn m6_a_server_must_take_the_credentials_of_a_reader_without_a_session() {
+    // It knows no ping, as revisions without sessions don't, and refuses in a way of its own.
+    let server = Server::start(|seen| match (&*seen.name(), seen.header("x-key")) {
+        (_, None) => {
+            let mut answer = json_answer(&json!({"message": "a key is missing"}));
+            *answer.status_mut() = http::StatusCode::BAD_REQUEST;
+            answer
+        }
+        ("ping", _) => {
+            let known = seen.message()["params"]["_meta"].is_object();
+            let code = if known { -32601 } else { -32602 };
+            let mut answer = json_answer(&json!({"id": 1, "error": {"code": code}}));
+            *answer.status_mut() = http::StatusCode::NOT_FOUND;
+            answer
+        }
+        _ => usual(seen),
+    })
+    .await;
+    let mut client = before(&server).await;
+    client.set("x-key", "k");
+    let path = stored(client.post(&call(1, "log")).await).await;
+    let mut asked = read(2, &path);
+    asked["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    // As after a restart of this program, where nothing has been accepted yet.
+    let again = before(&server).await;
+    assert_eq!(again.post(&asked).await.status, 400);
+    let mut again = again.like();
+    again.set("x-key", "k");
+    let answer = again.post(&asked).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(server.names().last().unwrap(), "ping");
+}
+
+#[tokio::test]
+async fn what_is_stored_without_credentials_has_a_name_that_nobody_can_guess() {
+    let server = Server::start(usual).await;
+    let client = before(&server).await;
+    let one = stored(client.post(&call(1, "log")).await).await;
+    let two = stored(client.post(&call(1, "log")).await).await;
+    assert_ne!(one, two);
+    let name = one.rsplit('/').next().unwrap();
+    assert!(name.len() > 20 && name.ends_with("-1"), "{one}");
+    // Whoever knows it reads it.
+    let session = opened(&client, &[]).await;
+    assert!(reads(&client, &two).await && reads(&session, &one).await);
+}
+
+#[tokio::test]
+async fn a_list_of_tools_without_an_end_is_not_read_for_ever() {
+    let server = Server::start(|seen| match &*seen.name() {
+        "tools/list" => {
+            let cursor = &seen.message()["params"]["cursor"];
+            let next = format!("{}x", cursor.as_str().unwrap_or_default());
+            json_answer(&result(seen, &json!({"tools": [], "nextCursor": next})))
+        }
+        _ => usual(seen),
+    })
+    .await;
+    let client = before(&server).await;
+    stored(client.post(&call(1, "log")).await).await;
+    assert_eq!(server.names().len(), 101);
+}
+
 #[tokio::test]
 async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
     let server = Server::start(|seen| {
@@ -388,6 +554,15 @@ async fn an_authorization_server_that_names_itself_is_shown_as_it_is() {
         .await;
     let shown: Value = serde_json::from_str(&shown.body().await).unwrap();
     assert_eq!(shown["resource"], "https://evil.example/mcp");
+    // Nor is a token for that one given to it.
+    let own = format!("http%3A%2F%2F{}%2Fmcp", client.authority());
+    let answer = client
+        .send("GET", &format!("/authorize?client_id=1&resource={own}"), "")
+        .await;
+    assert_eq!((answer.status, answer.header("location")), (400, None));
+    let form = format!("code=1&resource={own}");
+    assert_eq!(client.send("POST", "/token", &form).await.status, 400);
+    assert!(liar.seen().iter().all(|seen| seen.method == "GET"));
     // A server without metadata has none here.
     let bare = Server::start(|_| status(404)).await;
     let client = before(&bare).await;
@@ -395,8 +570,24 @@ async fn an_authorization_server_that_names_itself_is_shown_as_it_is() {
         "/.well-known/oauth-protected-resource",
         "/.well-known/openid-configuration",
     ] {
-        assert_eq!(client.send("GET", path, "").await.status, 404);
+        let answer = client.send("GET", path, "").await;
+        assert_eq!(answer.status, 404);
+        assert!(answer.body().await.contains(path));
     }
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_of_the_path_is_none() {
+    let server = Server::start(usual).await;
+    let client = before(&server).await;
+    for path in ["/mcp/", "/mcp//"] {
+        let opening = request(0, "initialize", &json!({})).to_string();
+        let answer = client.send("POST", path, &opening).await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    let asked = client.send("POST", "/mcpx", "{}").await;
+    assert_eq!(asked.status, 404);
+    assert!(asked.body().await.contains("/mcpx"));
 }
 
 #[tokio::test]

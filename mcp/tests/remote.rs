@@ -316,6 +316,109 @@ async fn a_session_that_the_server_has_ended_is_started_again() {
 }
 
 #[tokio::test]
+async fn a_400_that_speaks_of_a_session_that_has_worked_is_one_that_has_ended() {
+    let openings = Arc::new(Mutex::new(0));
+    let counted = openings.clone();
+    let server = Server::start(move |seen| {
+        let other = |seen: &Seen| {
+            let mut openings = counted.lock().unwrap();
+            if seen.name() == "initialize" {
+                *openings += 1;
+                let welcome = json!({"protocolVersion": "2025-06-18"});
+                let mut answer = json_answer(&result(seen, &welcome));
+                let id = format!("s-{openings}").parse().unwrap();
+                answer.headers_mut().insert("mcp-session-id", id);
+                return Some(answer);
+            }
+            let (code, words) = match seen.name().as_str() {
+                // Only the first session has ended.
+                "a/gone" if *openings == 1 => (410, "Session expired"),
+                "tools/call" if *openings < 3 => (400, "Bad Request: No valid SESSION ID provided"),
+                "a/always" => (400, "no session"),
+                "a/argument" => (400, "the argument is wrong"),
+                "a/forbidden" => (403, "no session"),
+                "a/gone" => return Some(json_answer(&result(seen, &json!({})))),
+                _ => return None,
+            };
+            let error = json!({"code": -32000, "message": words});
+            let mut answer = json_answer(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
+            *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+            Some(answer)
+        };
+        with_sessions(other, seen)
+    })
+    .await;
+    let mut client = Client::of(server.remote());
+    client.open().await;
+    let answer = client.ask(&json!(1), "a/gone", json!({})).await;
+    assert_eq!(
+        (&answer["result"], *openings.lock().unwrap()),
+        (&json!({}), 2)
+    );
+    client.send(&call(&json!(2))).await;
+    assert!(hint_in(&client.received().await).is_some());
+    assert_eq!(*openings.lock().unwrap(), 3);
+    // Once for each message, and nothing else is taken for that.
+    for (method, sessions) in [("a/always", 4), ("a/argument", 4), ("a/forbidden", 4)] {
+        let answer = client.ask(&json!(3), method, json!({})).await;
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        assert_eq!(*openings.lock().unwrap(), sessions, "{method}");
+    }
+    client.leave().await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_to_a_notification_or_an_answer_is_dropped() {
+    let bodies = [
+        "null",
+        "{}",
+        "[]",
+        "noise",
+        r#"{"jsonrpc":"2.0","id":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#,
+    ];
+    let server = Server::start(move |seen| {
+        let n = seen.message()["params"]["n"].as_u64();
+        let n = n.or_else(|| seen.message()["result"]["n"].as_u64());
+        let Some(n) = n.and_then(|n| usize::try_from(n).ok()) else {
+            return with_sessions(|_| None, seen);
+        };
+        let head = Response::builder();
+        match n % 2 {
+            0 => head
+                .header("content-type", "application/json")
+                .body(bodies[n / 2].into())
+                .unwrap(),
+            // Only what is a message of the server's own counts.
+            _ => events(
+                &format!(
+                    "data: {}\n\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"own\"}}\n\n",
+                    bodies[n / 2]
+                ),
+                false,
+            ),
+        }
+    })
+    .await;
+    let mut client = Client::of(server.remote());
+    client.open().await;
+    for n in 0..2 * bodies.len() {
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"n": n}});
+        let answer = json!({"jsonrpc": "2.0", "id": "of-server", "result": {"n": n}});
+        for message in [told, answer] {
+            client.send(&message).await;
+            if n % 2 == 1 {
+                assert_eq!(client.received().await["method"], "own");
+            }
+        }
+    }
+    let welcome = client.ask(&json!(9), "tools/list", json!({})).await;
+    assert_eq!(welcome["id"], 9);
+    client.leave().await;
+}
+
+#[tokio::test]
 async fn errors_of_http_become_errors_of_the_request() {
     let server = Server::start(|seen| {
         let bare = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request", "data": 1}, "id": null});
@@ -332,6 +435,7 @@ async fn errors_of_http_become_errors_of_the_request() {
                 answer
             }
             "a/page" => Response::builder().header("content-type", "text/html").body("<html>".into()).unwrap(),
+            "a/null" => Response::builder().header("content-type", "application/json").body(" null".into()).unwrap(),
             "a/nothing" => Response::builder().header("content-type", "application/json").body("".into()).unwrap(),
             "a/noise" => Response::builder().header("content-type", "application/json").body("{\"cut\":\n".into()).unwrap(),
             _ => status(500),
@@ -360,6 +464,7 @@ async fn errors_of_http_become_errors_of_the_request() {
     for (method, words) in [
         ("a/page", "neither"),
         ("a/nothing", "neither"),
+        ("a/null", "neither"),
         ("a/500", "500"),
     ] {
         let answer = client.ask(&json!(3), method, json!({})).await;

@@ -6,6 +6,7 @@ mod fallback;
 mod listen;
 #[cfg(feature = "serve")]
 mod remote;
+mod secret;
 mod server;
 
 use std::collections::HashMap;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         Err(failure) => {
             output::report(&failure);
             output::warn("running the server without offcut");
-            return Err(not_started(args, &child::replace_with(&args.command)));
+            return Err(replaced(&args.command));
         }
     };
     let code = runtime.block_on(async {
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
             Ok(server) => server.carry(&gateway.conversation(), client).await,
-            Err(error) => Err(not_started(args, &error)),
+            Err(error) => Err(not_started(&args.command, &error)),
         }
     });
     drop(inside);
@@ -62,8 +63,25 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     code.map(ExitCode::from)
 }
 
-fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
-    let name = args.command[0].to_string_lossy();
+/// Replaces this program with a server that ends with the gateway that has started it. Returns only if that
+/// fails.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_server(args: &args::McpServer) -> Failure {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+    // A server that hears neither the end of its stdin nor a signal would go on without a client.
+    _ = set_parent_process_death_signal(Some(Signal::TERM));
+    if getppid().map(Pid::as_raw_pid) != Some(args.gateway) {
+        return Failure::new("the gateway has ended");
+    }
+    replaced(&args.command)
+}
+
+fn replaced(words: &[OsString]) -> Failure {
+    not_started(words, &child::replace_with(words))
+}
+
+fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
+    let name = words[0].to_string_lossy();
     Failure::new(format!("{name} does not start: {error}"))
         .hint("write the server's own command after `offcut mcp --`")
         .with_code(child::start_code(error))
@@ -71,7 +89,8 @@ fn not_started(args: &args::Mcp, error: &std::io::Error) -> Failure {
 
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
-    let (session, stores) = (session(args), Stores::default());
+    let secret = secret::secret();
+    let (session, stores) = (session(args, &secret), Stores::default());
     let reduction = reduction(&settings, &origin, &stores)?.session(&session);
     let renamed = move |name: &str| {
         let mut settings = settings.clone();
@@ -85,6 +104,8 @@ fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     } else {
         gateway
     };
+    #[cfg(feature = "serve")]
+    let gateway = gateway.secret(secret);
     Ok(gateway
         .renamed_by(renamed)
         .drop_schemas(&args.drop_schema)
@@ -102,16 +123,22 @@ fn named(args: &args::Mcp) -> Result<(Settings, String), Failure> {
     } else if settings.read_file_tool_name == default {
         settings.read_file_tool_name = Some(READER.to_owned());
     }
+    // Clients that share a place read what they know the name of, so names must not be short.
+    #[cfg(feature = "serve")]
+    if args.listen.is_some() {
+        settings.names = offcut::StoredNames::CallId;
+    }
     Ok((settings, origin))
 }
 
-/// The session's id: that of the arguments, or one that only this command in this directory has.
-fn session(args: &args::Mcp) -> String {
+/// The session's id: that of the arguments, or one that only this command in this directory has, and that
+/// only those who know the secret can compute.
+fn session(args: &args::Mcp, secret: &[u8]) -> String {
     if let Some(id) = &args.session {
         return id.clone();
     }
     let directory = std::env::current_dir().unwrap_or_default();
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::new_with_prefix(secret);
     #[cfg(feature = "serve")]
     let url = args.url.as_deref().map(OsStr::new);
     #[cfg(not(feature = "serve"))]

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::headers::{accepts, is_revision, problem};
-use super::reply::{self, Body, BoxError, Read};
+use super::reply::{self, Body, BoxError, Read, Room};
 use super::session::{Asked, NotAsked, Session};
 use super::status;
 use super::streams::Reader;
@@ -64,6 +64,8 @@ pub(super) struct Hosted {
     /// The server for requests without a session.
     shared: tokio::sync::Mutex<Option<Arc<Session>>>,
     running: tokio::sync::Mutex<JoinSet<()>>,
+    /// Room for bodies of requests.
+    room: Room,
 }
 
 /// An answer that the endpoint gives in place of a server's.
@@ -72,6 +74,7 @@ type Refusal = Box<Response<Body>>;
 impl Hosted {
     pub(super) fn new(gateway: Arc<McpGateway>, start: Box<Start>) -> Self {
         Self {
+            room: Room::new(gateway.max_message),
             gateway,
             start,
             sessions: Mutex::default(),
@@ -107,8 +110,9 @@ impl Hosted {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
-        let text = match reply::read(body, self.gateway.max_message).await {
-            Ok(Read::Whole(text)) => text,
+        let read = reply::read(body, self.gateway.max_message, Some(&self.room)).await;
+        let (text, room) = match read {
+            Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => return self.unread(headers, body).await,
             Err(_) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
         };
@@ -125,6 +129,7 @@ impl Hosted {
         }
         drop(json);
         let meaning = Meaning::read(&text, &Parameters::default());
+        drop(room);
         let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
         let named = meaning.revision.as_deref().map(str::as_bytes);
         let is_modern = named.or(revision) >= Some(WITHOUT_SESSIONS.as_bytes());
@@ -271,7 +276,10 @@ impl Hosted {
 
     async fn begin(&self) -> Arc<Session> {
         let (session, client, from_server) = Session::new(self.gateway.clone());
-        let server = (self.start)(self.gateway.conversation(), client);
+        let server = (self.start)(
+            self.gateway.conversation().with_random_names(random_name),
+            client,
+        );
         let passed = session.clone();
         let mut running = self.running.lock().await;
         while running.try_join_next().is_some() {}

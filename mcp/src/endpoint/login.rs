@@ -9,30 +9,39 @@ mod form;
 mod metadata;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use form::named_metadata;
 pub(super) use metadata::PATH;
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
-use super::reply::{self, Body, Read};
+use super::reply::{self, Body, Read, Room};
 use crate::remote::connection::Connection;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 /// Maximum number of bytes of metadata, or of a form.
 const MAX: usize = 256 * 1024;
+/// Time for metadata at one place, and for all.
+const PLACE: Duration = Duration::from_secs(5);
+const METADATA: Duration = Duration::from_secs(15);
+/// Time for the authorization server to answer a form.
+const FORM: Duration = Duration::from_secs(30);
 
 /// The way to log in at an endpoint's server.
 pub(super) struct Login {
     connection: Arc<Connection>,
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
+    /// Room for forms.
+    room: Room,
 }
 
 impl Login {
@@ -40,6 +49,7 @@ impl Login {
         Self {
             connection,
             named: Mutex::default(),
+            room: Room::new(MAX),
         }
     }
 
@@ -75,7 +85,7 @@ impl Login {
         let path = request.as_ref()?.uri().path().to_owned();
         let is_below = |known: &str| {
             let rest = path.strip_prefix(known);
-            rest.is_some_and(|rest| rest.is_empty() || rest == "/" || rest == PATH)
+            rest.is_some_and(|rest| ["", PATH].contains(&rest.trim_end_matches('/')))
         };
         let is_metadata = is_below(SERVER) || is_below(OPENID);
         let is_known = is_below(RESOURCE)
@@ -85,9 +95,17 @@ impl Login {
             return None;
         }
         let (parts, body) = request.take()?.into_parts();
-        let found = self.metadata().await;
+        let Ok(found) = timeout(METADATA, self.metadata()).await else {
+            let problem = "the metadata of the server takes too long";
+            return Some(refused(StatusCode::GATEWAY_TIMEOUT, problem));
+        };
         let own = format!("http://{host}");
         Some(match (&*path, parts.method) {
+            // A token for another server's resource would be given to this one.
+            ("/authorize", Method::GET) | ("/token", Method::POST) if !found.is_of_server => {
+                let problem = "the server names a resource that is not its own";
+                refused(StatusCode::BAD_REQUEST, problem)
+            }
             ("/authorize", Method::GET) => found.authorize(&own, parts.uri.query(), &self.origin()),
             ("/token", Method::POST) => {
                 let place = found.place("token_endpoint");
@@ -101,8 +119,8 @@ impl Login {
                 self.post(place, "/register", &parts.headers, body, str::to_owned)
                     .await
             }
-            (_, Method::GET) if is_metadata => shown(found.issuer_shown(&own)),
-            (_, Method::GET) if is_below(RESOURCE) => shown(found.server_shown(&own)),
+            (_, Method::GET) if is_metadata => shown(&found.issuer_shown(&own)?),
+            (_, Method::GET) if is_below(RESOURCE) => shown(&found.server_shown(&own)?),
             _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
         })
     }
@@ -117,9 +135,10 @@ impl Login {
         change: impl Fn(&str) -> String,
     ) -> Response<Body> {
         let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
-        let (Some(url), Ok(Read::Whole(form))) =
-            (self.trusted(&place), reply::read(body, MAX).await)
-        else {
+        let (Some(url), Ok(Read::Whole(form, _room))) = (
+            self.trusted(&place),
+            reply::read(body, MAX, Some(&self.room)).await,
+        ) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
         let Ok(form) = str::from_utf8(&form) else {
@@ -135,8 +154,8 @@ impl Login {
         }
         let form = Bytes::from(change(form));
         let answer = self.connection.elsewhere(&url, &Method::POST, sent, form);
-        match answer.await {
-            Ok(answer) => {
+        match timeout(FORM, answer).await {
+            Ok(Ok(answer)) => {
                 let (parts, body) = answer.into_parts();
                 let mut answer = Response::new(reply::passed(body));
                 *answer.status_mut() = parts.status;
@@ -147,7 +166,7 @@ impl Login {
                 }
                 answer
             }
-            Err(_) => reply::empty(StatusCode::BAD_GATEWAY),
+            _ => reply::empty(StatusCode::BAD_GATEWAY),
         }
     }
 
@@ -196,18 +215,18 @@ impl Login {
                 HeaderName::from_static("mcp-protocol-version"),
                 HeaderValue::from_static("2025-11-25"),
             );
-            let sent = self
-                .connection
-                .elsewhere(&url, &Method::GET, headers, Bytes::new());
-            let Ok(answer) = sent.await else { continue };
-            if !answer.status().is_success() {
-                continue;
-            }
-            let body = Limited::new(answer.into_body(), MAX).collect().await;
-            let object = body
-                .ok()
-                .map(|body| serde_json::from_slice(&body.to_bytes()));
-            if let Some(Ok(object)) = object {
+            let read = async {
+                let sent = self
+                    .connection
+                    .elsewhere(&url, &Method::GET, headers, Bytes::new());
+                let answer = sent
+                    .await
+                    .ok()
+                    .filter(|answer| answer.status().is_success())?;
+                let body = Limited::new(answer.into_body(), MAX).collect().await.ok()?;
+                serde_json::from_slice(&body.to_bytes()).ok()
+            };
+            if let Ok(Some(object)) = timeout(PLACE, read).await {
                 return Some(object);
             }
         }
@@ -238,9 +257,13 @@ impl Login {
     }
 }
 
-fn shown(metadata: Option<Value>) -> Response<Body> {
-    match metadata {
-        Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
-        None => reply::empty(StatusCode::NOT_FOUND),
-    }
+fn shown(metadata: &Value) -> Response<Body> {
+    reply::json(StatusCode::OK, metadata.to_string())
+}
+
+/// An error as OAuth spells it.
+fn refused(status: StatusCode, problem: &str) -> Response<Body> {
+    let error =
+        json!({"error": "invalid_target", "error_description": format!("offcut: {problem}")});
+    reply::json(status, error.to_string())
 }

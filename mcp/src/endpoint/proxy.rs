@@ -5,28 +5,34 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
-use http_body_util::{BodyExt, Limited, StreamBody};
+use http_body_util::{BodyExt, Collected, Limited, StreamBody};
 use hyper::body::Incoming;
+use offcut_json::{Node, View as _};
 use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
 use super::events::{Chunk, RawEvents, message, with_message};
 use super::login::Login;
-use super::reply::{self, Body, BoxError, Read};
+use super::reply::{self, Body, BoxError, Read, Room};
+use crate::gateway::message::{kept, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
+use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
 use crate::remote::connection::{Connection, is_compressed};
 use crate::remote::failure::{Failure, INTERNAL_ERROR};
 use crate::remote::meaning::{METHOD, Meaning, NAME};
 use crate::remote::parameters::Parameters;
-use crate::remote::{address, session};
 
 /// Time for the list of tools before the call that needs it passes without.
 const LIST: Duration = Duration::from_secs(10);
+/// Time for the server to say whether it knows the credentials of a call of the reader.
+const PING: Duration = Duration::from_secs(30);
+/// Maximum number of bytes of its answer that are passed on.
+const MAX_REFUSAL: usize = 64 * 1024;
 
 /// A server over HTTP with an endpoint in front.
 pub(super) struct Proxy {
@@ -34,6 +40,8 @@ pub(super) struct Proxy {
     connection: Arc<Connection>,
     clients: Clients,
     login: Login,
+    /// Room for bodies of requests.
+    room: Room,
 }
 
 impl Proxy {
@@ -42,6 +50,7 @@ impl Proxy {
         Self {
             clients: Clients::new(gateway.clone(), is_shared),
             login: Login::new(connection.clone()),
+            room: Room::new(gateway.max_message),
             connection,
             gateway,
         }
@@ -62,14 +71,15 @@ impl Proxy {
         if parts.method == Method::POST {
             return self.post(parts, body, host).await;
         }
-        let (current, headers) = (self.clients.of(&parts.headers, false), passed(&parts));
+        let (headers, query) = (passed(&parts), parts.uri.query());
+        let current = self.clients.of(&headers, query, false);
         let sent = self
             .connection
-            .forward(&parts.method, headers, Bytes::new());
+            .forward(&parts.method, headers, query, Bytes::new());
         match sent.await {
             Ok(response) => {
                 if parts.method == Method::DELETE && response.status().is_success() {
-                    self.clients.ended(&current);
+                    self.clients.forget(&current);
                 }
                 self.passed(response, &current, &Meaning::default(), host)
                     .await
@@ -79,12 +89,15 @@ impl Proxy {
     }
 
     async fn post(&self, parts: Parts, body: Incoming, host: &str) -> Response<Body> {
-        let headers = passed(&parts);
-        let text = match reply::read(body, self.gateway.max_message).await {
-            Ok(Read::Whole(text)) => text,
+        let (headers, query) = (passed(&parts), parts.uri.query());
+        let read = reply::read(body, self.gateway.max_message, Some(&self.room)).await;
+        let (text, room) = match read {
+            Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => {
                 self.gateway.note_long("a client");
-                let sent = self.connection.forward_stream(&Method::POST, headers, body);
+                let sent = self
+                    .connection
+                    .forward_stream(&Method::POST, headers, query, body);
                 return match sent.await {
                     Ok(response) => answered(response, reply::passed),
                     Err(failure) => self.failed(&failure, &Meaning::default()),
@@ -93,11 +106,14 @@ impl Proxy {
             Err(_) => return reply::empty(StatusCode::BAD_REQUEST),
         };
         let meaning = Meaning::read(&text, &Parameters::default());
-        let current = self.clients.of(&headers, meaning.is("initialize"));
-        match current.conversation.from_client(&text) {
+        let current = self.clients.of(&headers, query, meaning.is("initialize"));
+        let decided = current.conversation.from_client(&text);
+        drop(room);
+        match decided {
             FromClient::Answer(asked) => {
-                if current.is_unknown()
-                    && let Some(refusal) = self.refusal(&headers, &current, host).await
+                if self.clients.is_unknown(&current)
+                    && let Some(refusal) =
+                        self.refusal(&headers, query, &text, &current, host).await
                 {
                     return refusal;
                 }
@@ -109,11 +125,16 @@ impl Proxy {
             FromClient::Drop => return reply::empty(StatusCode::ACCEPTED),
             FromClient::Pass { first } => {
                 if let Some(first) = first {
-                    _ = timeout(LIST, self.learn(&headers, &current.conversation, first)).await;
+                    _ = timeout(
+                        LIST,
+                        self.learn(&headers, query, &current.conversation, first),
+                    )
+                    .await;
                 }
             }
         }
-        match self.connection.forward(&Method::POST, headers, text).await {
+        let sent = self.connection.forward(&Method::POST, headers, query, text);
+        match sent.await {
             Ok(response) => self.passed(response, &current, &meaning, host).await,
             Err(failure) => {
                 forget(&current, &meaning);
@@ -133,10 +154,9 @@ impl Proxy {
         let status = response.status();
         if status.is_success() {
             let is_opening = meaning.is("initialize");
-            self.clients
-                .accepted(current, is_opening, response.headers());
+            self.clients.accept(current, is_opening, response.headers());
         } else if status == StatusCode::NOT_FOUND {
-            self.clients.ended(current);
+            self.clients.forget(current);
         }
         let conversation = current.conversation.clone();
         let mut answer = match kind(response.headers()) {
@@ -165,8 +185,8 @@ impl Proxy {
         conversation: &Conversation,
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let body = match reply::read(body, self.gateway.max_message).await {
-            Ok(Read::Whole(text)) => match conversation.from_server(&text).await {
+        let body = match reply::read(body, self.gateway.max_message, None).await {
+            Ok(Read::Whole(text, _)) => match conversation.from_server(&text).await {
                 FromServer::Replace(new) => reply::full(new),
                 _ => reply::full(text),
             },
@@ -182,13 +202,19 @@ impl Proxy {
     }
 
     /// Asks the server for its tools, with the headers of a client's call.
-    async fn learn(&self, headers: &HeaderMap, conversation: &Conversation, first: String) {
+    async fn learn(
+        &self,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        conversation: &Conversation,
+        first: String,
+    ) {
         let mut next = Some(first);
         while let Some(asked) = next.take() {
             let headers = own_headers(headers, "tools/list");
             let sent = self
                 .connection
-                .forward(&Method::POST, headers, asked.into());
+                .forward(&Method::POST, headers, query, asked.into());
             let Ok(response) = sent.await else { return };
             next = self.learned(response, conversation).await;
         }
@@ -229,27 +255,38 @@ impl Proxy {
         }
     }
 
-    /// Asks the server about credentials that it may not know, since it does not see calls of the reader.
+    /// Asks the server about credentials that it may not know, since it does not see `call`, one of the reader.
     /// Returns its refusal.
     async fn refusal(
         &self,
         headers: &HeaderMap,
+        query: Option<&str>,
+        call: &[u8],
         current: &Current,
         host: &str,
     ) -> Option<Response<Body>> {
-        let ping = r#"{"jsonrpc":"2.0","id":"offcut-ping","method":"ping"}"#;
         let headers = own_headers(headers, "ping");
-        let sent = self.connection.forward(&Method::POST, headers, ping.into());
-        let response = match sent.await {
-            // Revisions without sessions have no such method; only a refusal counts.
-            Ok(response) if !is_refusal(response.status(), current.has_session()) => {
-                self.clients.accepted(current, false, response.headers());
-                return None;
-            }
-            Ok(response) => response,
+        let sent = self
+            .connection
+            .forward(&Method::POST, headers, query, ping_like(call).into());
+        let asked = timeout(PING, async {
+            let (parts, body) = sent.await?.into_parts();
+            let body = Limited::new(body, MAX_REFUSAL).collect().await;
+            Ok((
+                parts,
+                body.map_or_else(|_| Bytes::new(), Collected::to_bytes),
+            ))
+        });
+        let (parts, body) = match asked.await.unwrap_or(Err(Failure::BrokeOff)) {
+            Ok(answer) => answer,
             Err(failure) => return Some(self.failed(&failure, &Meaning::default())),
         };
-        let mut answer = answered(response, reply::passed);
+        if parts.status.is_success() || is_unknown_method(&body) {
+            self.clients.accept(current, false, &parts.headers);
+            return None;
+        }
+        let mut answer = Response::from_parts(parts, reply::full(body));
+        reply::strip(answer.headers_mut());
         self.login.lead(answer.headers_mut(), host);
         Some(answer)
     }
@@ -263,10 +300,27 @@ impl Proxy {
     }
 }
 
-/// Returns true if the server does not let in the one who asks.
-fn is_refusal(status: StatusCode, has_session: bool) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-        || status == StatusCode::NOT_FOUND && has_session
+/// A request that says nothing, with what the `call` says of its revision.
+fn ping_like(call: &[u8]) -> String {
+    let json = parse(call);
+    let params = json
+        .as_ref()
+        .and_then(|json| Node::root(json).get("params"));
+    let meta = kept(params.and_then(|params| params.get("_meta")));
+    let params = meta.map_or_else(String::new, |meta| {
+        format!(r#","params":{{"_meta":{meta}}}"#)
+    });
+    format!(r#"{{"jsonrpc":"2.0","id":"offcut-ping","method":"ping"{params}}}"#)
+}
+
+/// Returns true for the answer of a server that would answer, but has no such method: revisions without
+/// sessions have no ping.
+fn is_unknown_method(body: &[u8]) -> bool {
+    let json = parse(body);
+    let code = json
+        .as_ref()
+        .and_then(|json| Node::root(json).get("error")?.get("code"));
+    code.is_some_and(|code| code.json().to_string() == "-32601")
 }
 
 /// Expects no answer any more.
@@ -283,24 +337,17 @@ fn passed(parts: &Parts) -> HeaderMap {
     // Answers are read, and the server would check a page's origin against its own name.
     headers.remove(ACCEPT_ENCODING);
     headers.remove(ORIGIN);
-    for (name, value) in &mut headers {
-        if name == AUTHORIZATION {
-            value.set_sensitive(true);
-        }
-    }
     headers
 }
 
 /// The headers of a request of the gateway's own in place of a client's.
 fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
+    // Any of them may be a credential.
+    let is_about_message =
+        |name: &HeaderName| *name == NAME || name.as_str().starts_with("mcp-param-");
     let mut headers = HeaderMap::new();
-    for name in [
-        AUTHORIZATION,
-        session::SESSION,
-        session::REVISION_HEADER,
-        http::header::COOKIE,
-    ] {
-        for value in of_client.get_all(&name) {
+    for (name, value) in of_client {
+        if !is_about_message(name) {
             headers.append(name.clone(), value.clone());
         }
     }
@@ -309,7 +356,6 @@ fn own_headers(of_client: &HeaderMap, method: &'static str) -> HeaderMap {
     headers.insert(ACCEPT, both);
     if of_client.contains_key(METHOD) {
         headers.insert(METHOD, HeaderValue::from_static(method));
-        headers.remove(NAME);
     }
     headers
 }

@@ -1,5 +1,7 @@
 //! Bodies, and answers of the endpoint itself.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -7,7 +9,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
 
+use crate::gateway::message::is_dense;
 pub(super) use crate::remote::connection::{Body, BoxError};
 
 /// A body of these bytes.
@@ -54,28 +59,70 @@ pub(super) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
 }
 
 /// A body that was read as far as a limit allows.
-pub(super) enum Read {
-    /// All of it.
-    Whole(Bytes),
-    /// It is longer than the limit: all of it, to be passed on as it comes.
+pub(super) enum Read<'r> {
+    /// All of it, and the room that it takes.
+    Whole(Bytes, Vec<SemaphorePermit<'r>>),
+    /// It is longer than the limit, or takes too much memory: all of it, to be passed on as it comes.
     Long(Body),
 }
 
-/// Reads at most `max` bytes of a body.
+/// Room for the bodies that are read at the same time, so that a few clients can't fill the memory.
+pub(super) struct Room(Semaphore);
+
+/// Number of bytes of a body that take no room, and of a piece of those that do.
+const PIECE: usize = 64 * 1024;
+
+impl Room {
+    /// Room for two bodies of `max` bytes, and for many short ones.
+    pub(super) fn new(max: usize) -> Self {
+        let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
+        Self(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS)))
+    }
+}
+
+/// Time for a body, and the least number of bytes a second above which it may take longer.
+const BODY: Duration = Duration::from_secs(60);
+const LEAST_RATE: usize = 4096;
+
+/// Reads at most `max` bytes of a body. That of a client takes `room`, and is passed on where there is none or
+/// where it would take much more memory than bytes.
 ///
 /// # Errors
 ///
-/// The body broke off.
-pub(super) async fn read(mut body: Incoming, max: usize) -> Result<Read, BoxError> {
-    let mut frames = Vec::new();
-    let mut length = 0;
-    while length <= max {
-        let Some(frame) = body.frame().await else {
-            return Ok(Read::Whole(joined(frames, length)));
+/// The body broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+pub(super) async fn read(
+    mut body: Incoming,
+    max: usize,
+    room: Option<&Room>,
+) -> Result<Read<'_>, BoxError> {
+    let (mut frames, mut taken, mut has_room) = (Vec::new(), Vec::new(), true);
+    let (mut length, start) = (0, Instant::now());
+    while length <= max && has_room {
+        let seconds = u64::try_from(length / LEAST_RATE).unwrap_or(u64::MAX);
+        let end = start + BODY + Duration::from_secs(seconds);
+        let next = match room {
+            Some(_) => timeout_at(end, body.frame()).await?,
+            None => body.frame().await,
+        };
+        let Some(frame) = next else {
+            let whole = joined(frames, length);
+            return Ok(if room.is_some() && is_dense(&whole) {
+                Read::Long(full(whole))
+            } else {
+                Read::Whole(whole, taken)
+            });
         };
         if let Ok(data) = frame?.into_data() {
             length += data.len();
             frames.push(data);
+        }
+        while let Some(room) = room
+            && has_room
+            && length / PIECE > taken.len()
+        {
+            let piece = room.0.try_acquire();
+            has_room = piece.is_ok();
+            taken.extend(piece);
         }
     }
     let read = futures_util::stream::iter(

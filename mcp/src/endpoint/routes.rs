@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use offcut_json::{JsonText, Node, View};
 
 use super::streams::OWN;
-use crate::gateway::message::{Message, key, parse};
+use crate::gateway::message::{Message, is_message, key, parse};
 
 /// The key by which notifications of revisions without sessions name their subscription.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -72,24 +72,27 @@ impl Routes {
         self.all().is_empty()
     }
 
-    /// The way of a message of the server. `is_read` tells whether a client reads a stream.
-    pub(super) fn of(&self, message: &[u8], is_read: impl Fn(u64) -> bool) -> Route {
+    /// The way of a line of the server; `None` if it is not a message. `is_read` tells whether a client reads
+    /// a stream.
+    pub(super) fn of(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
+        let json = parse(line).filter(is_message)?;
+        Some(self.of_message(&json, is_read))
+    }
+
+    fn of_message(&self, json: &JsonText, is_read: impl Fn(u64) -> bool) -> Route {
         let other = |stream| Route {
             stream,
             is_answer: false,
             message: None,
         };
-        let Some(json) = parse(message) else {
-            return other(self.any(is_read));
-        };
-        match Message::read(&json) {
+        match Message::read(json) {
             Message::Response { id, .. } => match self.answered(&key(id)) {
                 Some(waiting) => Route {
                     stream: Some(waiting.stream),
                     is_answer: true,
                     message: waiting
                         .is_renamed
-                        .then(|| with(&json, id.range(), &waiting.id)),
+                        .then(|| with(json, id.range(), &waiting.id)),
                 },
                 None => other(None),
             },
@@ -104,7 +107,7 @@ impl Routes {
                 };
                 let own = waiting.token.filter(|_| waiting.is_renamed);
                 Route {
-                    message: own.map(|(_, own)| with(&json, token.range(), &own)),
+                    message: own.map(|(_, own)| with(json, token.range(), &own)),
                     ..other(Some(waiting.stream))
                 }
             }
@@ -118,7 +121,7 @@ impl Routes {
                 Route {
                     message: waiting
                         .is_renamed
-                        .then(|| with(&json, id.range(), &waiting.id)),
+                        .then(|| with(json, id.range(), &waiting.id)),
                     ..other(Some(waiting.stream))
                 }
             }
@@ -222,13 +225,14 @@ mod tests {
 
     fn way(routes: &Routes, message: &str, read: &[u64]) -> (Option<u64>, bool, Option<String>) {
         let route = routes.of(message.as_bytes(), |stream| read.contains(&stream));
+        let route = route.expect("a message");
         (route.stream, route.is_answer, route.message)
     }
 
     #[test]
     fn messages_find_their_streams() {
         let routes = Routes::default();
-        let log = r#"{"method":"notifications/message"}"#;
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
         assert_eq!(way(&routes, log, &[]), (Some(OWN), false, None));
         routes.add("1".to_owned(), waiting(1, false)).unwrap();
         routes.add("1".to_owned(), waiting(9, false)).unwrap_err();
@@ -236,10 +240,12 @@ mod tests {
         assert_eq!(way(&routes, log, &[OWN]), (Some(OWN), false, None));
         routes.add("2".to_owned(), waiting(2, false)).unwrap();
         assert_eq!(way(&routes, log, &[OWN, 1, 2]), (Some(OWN), false, None));
-        assert_eq!(way(&routes, "nonsense", &[1, 2]), (Some(2), false, None));
-        let progress = r#"{"method":"notifications/progress","params":{"progressToken":"t1"}}"#;
+        let odd = r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#;
+        assert_eq!(way(&routes, odd, &[1, 2]), (Some(2), false, None));
+        assert_eq!(routes.of(b"[INFO] nonsense", |_| true), None);
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t1"}}"#;
         assert_eq!(way(&routes, progress, &[OWN, 1, 2]), (Some(1), false, None));
-        let answer = r#"{"id":1.0,"result":{}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#;
         assert_eq!(way(&routes, answer, &[OWN]), (Some(1), true, None));
         assert_eq!(way(&routes, answer, &[OWN]), (None, false, None));
     }
@@ -249,13 +255,12 @@ mod tests {
         let routes = Routes::default();
         routes.add("\"o1".to_owned(), waiting(1, true)).unwrap();
         routes.add("\"o2".to_owned(), waiting(2, true)).unwrap();
-        let log = r#"{"method":"notifications/message"}"#;
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
         assert_eq!(way(&routes, log, &[OWN, 1, 2]), (None, false, None));
-        let progress = r#"{"method":"notifications/progress","params":{"progressToken":"t2"}}"#;
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t2"}}"#;
         let own = progress.replace("\"t2\"", "7");
         assert_eq!(way(&routes, progress, &[]), (Some(2), false, Some(own)));
-        let told =
-            r#"{"method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"o1"}}}"#;
+        let told = r#"{"jsonrpc":"2.0","method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"o1"}}}"#;
         let own = told.replace("\"o1\"", "\"mine\"");
         assert_eq!(way(&routes, told, &[]), (Some(1), false, Some(own)));
         let answer = r#"{"jsonrpc":"2.0", "id" : "o1","result":{"id":"o1"}}"#;

@@ -116,7 +116,10 @@ impl Session {
             match piece {
                 Piece::Line(line) if line.trim_ascii().is_empty() => {}
                 Piece::Line(line) => {
-                    let route = self.routes.of(line, is_read);
+                    let Some(route) = self.routes.of(line, is_read) else {
+                        self.gateway.note_other(line);
+                        continue;
+                    };
                     let Some(stream) = route.stream else { continue };
                     let bytes = route.message.as_deref().map_or(line, str::as_bytes);
                     self.streams.put(stream, whole(bytes));
@@ -129,8 +132,11 @@ impl Session {
                     is_first,
                     is_last,
                 } => {
-                    if is_first {
+                    if is_first && may_be_message(bytes) {
                         long = self.routes.of_long(bytes, is_read);
+                    } else if is_first {
+                        long = (None, false);
+                        self.gateway.note_other(bytes);
                     }
                     let part = Part {
                         bytes,
@@ -340,6 +346,15 @@ impl Drop for Asked {
             runtime.spawn(async move { session.tell(told.as_bytes()).await });
         }
     }
+}
+
+/// Returns true if this may be the beginning of a message that is too long to be read.
+fn may_be_message(beginning: &[u8]) -> bool {
+    let names = [r#""jsonrpc""#, r#""result""#];
+    let mut found = names
+        .iter()
+        .filter_map(|name| memchr::memmem::find(beginning, name.as_bytes()));
+    beginning.trim_ascii_start().starts_with(b"{") && found.next().is_some()
 }
 
 fn whole(bytes: &[u8]) -> Part<'_> {

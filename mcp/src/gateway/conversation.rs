@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, ReaderCall};
 use super::known::{KnownServer, reader};
-use super::message::{Message, REVISION, kept, key, parse, task};
+use super::message::{Message, REVISION, is_dense, kept, key, parse, task};
 use super::resources;
 use super::settings::McpGateway;
 use super::tools::Page;
-use super::waiting::{Waiting, WaitingRequests};
+use super::waiting::{OwnList, Waiting, WaitingRequests};
 use crate::answer;
 use crate::error::ReduceError;
 use crate::result::reduce_and_report;
@@ -27,6 +27,8 @@ pub struct Conversation {
     gateway: Arc<McpGateway>,
     server: Arc<Mutex<KnownServer>>,
     requests: Mutex<Requests>,
+    /// Makes the beginnings of names under which results are stored, if nobody is to guess them.
+    random_name: Option<fn() -> Option<String>>,
 }
 
 /// The requests of one stream of messages.
@@ -87,7 +89,16 @@ impl Conversation {
             gateway,
             server: Arc::new(Mutex::new(server)),
             requests: Mutex::default(),
+            random_name: None,
         }
+    }
+
+    /// Stores results under names that nobody can guess, for places that clients share. The names must not be
+    /// [short](offcut::StoredNames::Short).
+    #[cfg(feature = "http")]
+    pub(crate) fn with_random_names(mut self, random_name: fn() -> Option<String>) -> Self {
+        self.random_name = Some(random_name);
+        self
     }
 
     /// Another conversation with the same server, which shares what is known of its tools. Ids of
@@ -98,6 +109,7 @@ impl Conversation {
             gateway: self.gateway.clone(),
             server: self.server.clone(),
             requests: Mutex::default(),
+            random_name: self.random_name,
         }
     }
 
@@ -113,7 +125,10 @@ impl Conversation {
     /// Decides about a message of the client.
     pub fn from_client(&self, message: &[u8]) -> FromClient {
         let pass = FromClient::Pass { first: None };
-        let Some(json) = parse(message) else {
+        let Some(json) = Some(message)
+            .filter(|message| !is_dense(message))
+            .and_then(parse)
+        else {
             return pass;
         };
         match Message::read(&json) {
@@ -121,25 +136,22 @@ impl Conversation {
                 "tools/call" => self.called(id, params),
                 "tools/list" => {
                     self.server().ask_for_list();
-                    self.requests().waiting.push(key(id), Waiting::List);
-                    pass
+                    self.passed(id, Waiting::List)
                 }
                 "tasks/result" | "tasks/get" => {
                     let task = params.map(|params| params.text("taskId"));
                     let call = task.and_then(|task| self.server().task(task));
-                    if let Some(call) = call {
-                        self.requests().waiting.push(key(id), Waiting::Call(call));
-                    }
-                    pass
+                    self.passed(id, call.map_or(Waiting::Passed, Waiting::Call))
                 }
                 "initialize" | "server/discover" if self.gateway.has_links => {
-                    self.requests().waiting.push(key(id), Waiting::Opening);
-                    pass
+                    self.passed(id, Waiting::Opening)
                 }
-                _ if self.gateway.has_links && method.starts_with("resources/") => {
-                    self.about_resources(id, method, params).unwrap_or(pass)
-                }
-                _ => pass,
+                _ if self.gateway.has_links && method.starts_with("resources/") => self
+                    .about_resources(id, method, params)
+                    .unwrap_or_else(|| self.passed(id, Waiting::Passed)),
+                // It is open for as long as both like.
+                "subscriptions/listen" => pass,
+                _ => self.passed(id, Waiting::Passed),
             },
             Message::Notification {
                 method: "notifications/cancelled",
@@ -155,25 +167,38 @@ impl Conversation {
         }
     }
 
+    /// Passes a request of which `waiting` is to be known.
+    fn passed(&self, id: Node<'_>, waiting: Waiting) -> FromClient {
+        self.requests().waiting.push(key(id), waiting);
+        FromClient::Pass { first: None }
+    }
+
+    /// Returns true if the client waits for an answer of the server.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.requests().waiting.has_open()
+    }
+
     fn called(&self, id: Node<'_>, params: Option<Node<'_>>) -> FromClient {
-        let pass = FromClient::Pass { first: None };
+        let pass = || self.passed(id, Waiting::Passed);
         let fields = params.map(|params| params.pick(["name", "arguments", "_meta"]));
         let Some([Some(name), arguments, meta]) = fields else {
-            return pass;
+            return pass();
         };
         let Some(name) = name.as_str() else {
-            return pass;
+            return pass();
         };
         let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
         let own = || {
             id.as_str()
                 .map_or_else(|| id.json().to_string(), str::to_owned)
         };
+        // A call may wait for long, and its client may have gone.
+        let arguments = arguments.filter(|all| all.range().len() <= MAX_ARGUMENTS);
         let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
-        let call = ToolCall::new(given.map_or_else(own, str::to_owned), name, arguments);
+        let mut call = ToolCall::new(given.map_or_else(own, str::to_owned), name, arguments);
 
         let Some(reduction) = self.server().reduction.clone() else {
-            return pass;
+            return pass();
         };
         if reader(&reduction) == Some(name) {
             return self.answered_here(ReaderCall::new(id, meta, Asked::Tool(call), reduction));
@@ -182,13 +207,28 @@ impl Conversation {
             self.server().knows_links = true;
         }
         if !reduction.truncates(name) {
-            return pass;
+            return pass();
+        }
+        if let Some(random_name) = self.random_name {
+            let Some(random) = random_name() else {
+                return pass();
+            };
+            call.id = format!("{random}-{}", call.id);
         }
         let is_first = self.server().ask_for_list();
         let mut requests = self.requests();
         requests.waiting.push(key(id), Waiting::Call(call));
         FromClient::Pass {
-            first: is_first.then(|| requests.ask_for_tools(kept(meta), None)),
+            first: is_first.then(|| {
+                let meta = kept(meta);
+                requests.ask_for_tools(
+                    OwnList {
+                        meta,
+                        ..OwnList::default()
+                    },
+                    None,
+                )
+            }),
         }
     }
 
@@ -237,8 +277,9 @@ impl Conversation {
                     return FromServer::Pass;
                 };
                 match result {
+                    _ if matches!(waiting, Waiting::Passed) => return FromServer::Pass,
                     Some(result) => (waiting, result.range(), result.to_text()),
-                    None if matches!(waiting, Waiting::OwnList { .. }) => {
+                    None if matches!(waiting, Waiting::OwnList(_)) => {
                         return FromServer::Own(None);
                     }
                     None => return FromServer::Pass,
@@ -249,9 +290,9 @@ impl Conversation {
         let new = match waiting {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List => self.listed(result),
-            Waiting::OwnList { meta } => return FromServer::Own(self.learned(result, meta)),
+            Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
             Waiting::Opening => self.opened(&result),
-            Waiting::Answered => None,
+            Waiting::Answered | Waiting::Passed => None,
         };
         new.map_or(FromServer::Pass, |new| {
             let mut message = json.into_string();
@@ -345,17 +386,23 @@ impl Conversation {
     }
 
     /// Learns from a page that the gateway has asked for. Returns the request for the next one.
-    fn learned(&self, result: JsonText, meta: Option<String>) -> Option<String> {
+    fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
+        list.bytes += result.as_str().len();
         let page = Page::new(result)?;
         self.server().learn(&page, &self.gateway);
         let cursor = page.next()?;
-        Some(self.requests().ask_for_tools(meta, Some(&cursor)))
+        let is_new = list.cursors.insert(cursor.clone());
+        if !is_new || list.cursors.len() >= MAX_PAGES || list.bytes > MAX_LIST {
+            (self.gateway.log)("the server's list of tools does not end: the rest is not read");
+            return None;
+        }
+        Some(self.requests().ask_for_tools(list, Some(&cursor)))
     }
 }
 
 impl Requests {
     /// A request for a page of the tool list.
-    fn ask_for_tools(&mut self, meta: Option<String>, cursor: Option<&str>) -> String {
+    fn ask_for_tools(&mut self, list: OwnList, cursor: Option<&str>) -> String {
         let mut id = json!(format!("offcut-{}", self.own));
         while self.waiting.has(&own_key(&id)) {
             self.own += 1;
@@ -363,9 +410,9 @@ impl Requests {
         }
         self.own += 1;
         let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));
-        let told = meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
+        let told = list.meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
         let params: Vec<String> = cursor.into_iter().chain(told).collect();
-        self.waiting.push(own_key(&id), Waiting::OwnList { meta });
+        self.waiting.push(own_key(&id), Waiting::OwnList(list));
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{}}}}}"#,
             params.join(",")
@@ -373,6 +420,11 @@ impl Requests {
     }
 }
 
+/// Maximum number of pages, and of their bytes, of a list of tools that the gateway reads by itself.
+const MAX_PAGES: usize = 100;
+const MAX_LIST: usize = 8 << 20;
+/// Maximum number of bytes of a call's arguments that are kept while it waits.
+const MAX_ARGUMENTS: usize = 64 * 1024;
 /// Maximum length in characters of a tool's name in the log.
 const MAX_NAME: usize = 100;
 

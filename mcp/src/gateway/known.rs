@@ -73,7 +73,7 @@ impl KnownServer {
             .reduction
             .as_ref()
             .and_then(reader)
-            .filter(|name| self.tools.has(name));
+            .filter(|name| self.tools.has(name) || page.has(name));
         let Some(taken) = taken.map(str::to_owned) else {
             return;
         };

@@ -51,6 +51,16 @@ impl<'m> Message<'m> {
     }
 }
 
+/// Returns true for a message of JSON-RPC, and not for anything else that may be JSON, such as a line of a log.
+#[cfg(feature = "http")]
+pub(crate) fn is_message(json: &JsonText) -> bool {
+    let [version, id, method, result, error] =
+        Node::root(json).pick(["jsonrpc", "id", "method", "result", "error"]);
+    let has_method = method.is_some_and(|method| method.as_str().is_some());
+    let is_answer = id.is_some() && (result.is_some() || error.is_some());
+    version.and_then(View::as_str) == Some("2.0") && (has_method || is_answer)
+}
+
 /// An id as a key, the same for each of its spellings.
 pub(crate) fn key(id: Node<'_>) -> String {
     let spelled = id.json().to_string();
@@ -73,6 +83,16 @@ pub(crate) fn key(id: Node<'_>) -> String {
 /// A message as JSON. `None` if it is not.
 pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
     JsonText::parse(str::from_utf8(message).ok()?).ok()
+}
+
+/// Returns true for a long message of so many short values that it would take many times its own length. Only a
+/// client's is not read then, since results of that kind have to be shortened.
+pub(crate) fn is_dense(message: &[u8]) -> bool {
+    const MIN: usize = 4 << 20;
+    const BYTES_OF_VALUE: usize = 8;
+    let most = message.len() / BYTES_OF_VALUE;
+    let mut values = memchr::memchr3_iter(b',', b'[', b'{', message);
+    message.len() > MIN && values.nth(most).is_some()
 }
 
 /// The fields of a request's `_meta` with which each request says what it is about.
@@ -120,6 +140,44 @@ mod tests {
             ("1", "other"),
         ] {
             assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_log_in_json_is_not_a_message() {
+        let is = |text: &str| is_message(&JsonText::parse(text).unwrap());
+        for message in [
+            r#"{"jsonrpc":"2.0","method":"a"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#,
+            r#"{"id":null,"error":{"code":1,"message":"x"},"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+        ] {
+            assert!(is(message), "{message}");
+        }
+        for other in [
+            "{}",
+            "null",
+            "[]",
+            r#"[{"jsonrpc":"2.0","method":"a"}]"#,
+            r#"{"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"1.0","method":"a"}"#,
+            r#"{"method":"GET","path":"/","id":7}"#,
+            r#"{"level":"error","id":7,"error":"no"}"#,
+            r#"{"jsonrpc":"2.0","method":1}"#,
+        ] {
+            assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_of_many_short_values_is_dense() {
+        let list = |item: &str, count: usize| format!("[{}1]", item.repeat(count)).into_bytes();
+        assert!(is_dense(&list("1,", 4 << 20)) && is_dense(&list("{},", 2 << 20)));
+        assert!(is_dense("[".repeat(5 << 20).as_bytes()));
+        for body in [list("1,", 1 << 20), list("\"a longer text\",", 1 << 20)] {
+            assert!(!is_dense(&body));
         }
     }
 

@@ -1,24 +1,30 @@
 //! A conversation over pipes, a message a line.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
 
 use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Lines, Piece};
+
+/// Time for the answers that a client may still want after its last message.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
 
 /// The two ends of a pipe pair.
 type Ends<R, W> = (R, W);
 
 /// Carries the messages between a `client` and a `server`, a reader and a writer each, one line a
 /// message. Returns once the server has closed its end. When the client closes its own, the
-/// server's is closed, and the server's last messages still pass.
+/// server's is closed once it has answered all requests, or after a minute, and the server's last messages still
+/// pass. A runtime with time is needed for that.
 ///
 /// Lines that are not JSON pass as they are. One that is longer than the gateway's maximum passes
 /// unread, in bounded memory, and the log says so.
@@ -32,7 +38,17 @@ pub async fn run(
     client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
 ) -> io::Result<()> {
-    let (to_client, is_over) = (Mutex::new(client.1), AtomicBool::new(false));
+    run_for(LAST_ANSWERS, conversation, client, server).await
+}
+
+/// Does the same, and keeps the server's end open for at most `last_answers` after the client's last message.
+pub(crate) async fn run_for(
+    last_answers: Duration,
+    conversation: &Conversation,
+    client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+    server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
+) -> io::Result<()> {
+    let (to_client, end) = (Mutex::new(client.1), End::default());
     let (own, requests) = mpsc::unbounded_channel();
     let up = pass_up(
         conversation,
@@ -40,22 +56,33 @@ pub async fn run(
         server.1,
         &to_client,
         requests,
-        &is_over,
+        (&end, last_answers),
     );
-    let down = pass_down(conversation, server.0, &to_client, own);
+    let down = pass_down(conversation, server.0, &to_client, own, &end);
     tokio::pin!(up, down);
     tokio::select! {
         biased;
         passed = &mut down => {
             passed?;
+            end.is_server_over.store(true, Ordering::Relaxed);
+            end.changed.notify_one();
             // The client has sent its last message, and may still wait for the reader.
-            if is_over.load(Ordering::Relaxed) { up.await } else { Ok(()) }
+            if end.is_client_over.load(Ordering::Relaxed) { up.await } else { Ok(()) }
         }
         passed = &mut up => {
             passed?;
             down.await
         }
     }
+}
+
+/// The end of both sides.
+#[derive(Debug, Default)]
+struct End {
+    is_client_over: AtomicBool,
+    is_server_over: AtomicBool,
+    /// Wakes the one who waits for the server's last answers.
+    changed: Notify,
 }
 
 /// Passes the client's messages to the server, and answers those for the reader.
@@ -65,7 +92,7 @@ async fn pass_up(
     server: impl AsyncWrite + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
     mut requests: mpsc::UnboundedReceiver<String>,
-    is_over: &AtomicBool,
+    (end, last_answers): (&End, Duration),
 ) -> io::Result<()> {
     let (mut lines, server) = (
         Lines::new(client, conversation.max_message()),
@@ -81,7 +108,14 @@ async fn pass_up(
     let mut is_read = true;
     // True between the parts of a long line, where no request of the gateway's own may come.
     let mut is_in_line = false;
+    // The time until which the server's end stays open, once the client has sent its last message.
+    let mut until = None;
     loop {
+        if until.is_some()
+            && (end.is_server_over.load(Ordering::Relaxed) || !conversation.is_waiting())
+        {
+            break;
+        }
         let piece = tokio::select! {
             Some(answered) = answers.next() => {
                 answered?;
@@ -92,10 +126,22 @@ async fn pass_up(
                 is_read = is_read && batch.send(&server).await.is_ok();
                 continue;
             }
-            piece = lines.next() => piece,
+            () = end.changed.notified(), if until.is_some() => continue,
+            () = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            } => break,
+            piece = lines.next(), if until.is_none() => piece,
         };
         // A client whose end can't be read has gone.
-        let Ok(Some(piece)) = piece else { break };
+        let Ok(Some(piece)) = piece else {
+            is_in_line = false;
+            until = Some(Instant::now() + last_answers);
+            end.is_client_over.store(true, Ordering::Relaxed);
+            continue;
+        };
         match piece {
             Piece::Line(line) => match conversation.from_client(line) {
                 FromClient::Pass { first } => {
@@ -126,7 +172,7 @@ async fn pass_up(
             break;
         }
     }
-    is_over.store(true, Ordering::Relaxed);
+    end.is_client_over.store(true, Ordering::Relaxed);
     drop(server);
     while let Some(answered) = answers.next().await {
         answered?;
@@ -140,6 +186,7 @@ async fn pass_down(
     server: impl AsyncRead + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
     own: mpsc::UnboundedSender<String>,
+    end: &End,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.max_message());
     let mut batch = Batch::default();
@@ -193,6 +240,7 @@ async fn pass_down(
         if !lines.has_next() {
             batch.send(to_client).await?;
         }
+        end.changed.notify_one();
     }
     Ok(())
 }

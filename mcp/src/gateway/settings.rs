@@ -33,6 +33,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 /// - no schemas are dropped
 /// - no results have links
 /// - nothing is logged
+/// - no secret
 pub struct McpGateway {
     /// `None` if nothing is to change.
     pub(super) reduction: Option<ToolReduction>,
@@ -41,6 +42,9 @@ pub struct McpGateway {
     /// True if stored results are resources, to which results have links.
     pub(super) has_links: bool,
     pub(crate) max_message: usize,
+    /// Makes names that nobody else can compute.
+    #[cfg(feature = "http")]
+    pub(crate) secret: Vec<u8>,
     pub(crate) log: Box<Log>,
 }
 
@@ -63,6 +67,8 @@ impl McpGateway {
             dropped: HashSet::new(),
             has_links: false,
             max_message: MAX_MESSAGE,
+            #[cfg(feature = "http")]
+            secret: Vec::new(),
             log: Box::new(|_| {}),
         }
     }
@@ -104,16 +110,43 @@ impl McpGateway {
         self
     }
 
+    /// Keeps clients' credentials from being tried out: the names of the places where an endpoint stores
+    /// what they get are digests of credentials, and without this secret, anyone who sees one may look for
+    /// what it is of. It has to stay the same for clients to read after a restart what they have stored.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.secret = secret.into();
+        self
+    }
+
     /// Logs that a message is too long.
     pub(crate) fn note_long(&self, from: &str) {
         let most = self.max_message;
         (self.log)(&format!(
-            "a message of {from} is longer than {most} bytes, and passes unread"
+            "a message of {from} is longer than {most} bytes, or would take much more memory, and passes unread"
         ));
     }
 
-    /// Sends `log` a line about each message that passes unchanged though it should not. Lines hold no
-    /// content; names of tools are escaped.
+    /// Logs what a server has written where messages belong.
+    #[cfg(feature = "http")]
+    pub(crate) fn note_other(&self, line: &[u8]) {
+        const MAX_LINE: usize = 1024;
+        let (line, is_long) = (line.trim_ascii(), line.trim_ascii().len() > MAX_LINE);
+        let start = String::from_utf8_lossy(&line[..line.len().min(MAX_LINE)]);
+        let end = if is_long { "…" } else { "" };
+        let shown: String = start
+            .chars()
+            .map(|one| if one.is_control() { ' ' } else { one })
+            .collect();
+        (self.log)(&format!(
+            "the server has written to stdout what is not a message: {shown}{end}"
+        ));
+    }
+
+    /// Sends `log` a line about each message that passes unchanged though it should not, and the lines that
+    /// a server of an endpoint writes to stdout though they are not messages. Other lines hold no content;
+    /// names of tools are escaped.
     #[must_use]
     pub fn log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.log = Box::new(log);

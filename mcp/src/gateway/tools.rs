@@ -7,19 +7,28 @@ use serde_json::Value;
 
 use crate::schema::OutputSchema;
 
+/// Maximum number of bytes of names and schemas that are kept. Above that, results of further tools count as
+/// those of tools that are not known.
+const MAX_KEPT: usize = 16 << 20;
+
 /// Names and schemas of the tools that the server has listed.
 #[derive(Debug, Default)]
-pub(super) struct Tools(HashMap<String, OutputSchema>);
+pub(super) struct Tools {
+    /// Schemas, and the numbers of bytes that they are counted as.
+    by_name: HashMap<String, (usize, OutputSchema)>,
+    kept: usize,
+}
 
 impl Tools {
     /// Returns true if the server has listed a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.by_name.contains_key(name)
     }
 
     /// The schema of a tool's structured results.
     pub(super) fn schema(&self, name: &str) -> OutputSchema {
-        self.0.get(name).cloned().unwrap_or_default()
+        let found = self.by_name.get(name);
+        found.map(|(_, schema)| schema.clone()).unwrap_or_default()
     }
 
     /// Learns the tools of a page. Schemas of tools in `dropped` do not count.
@@ -29,6 +38,14 @@ impl Tools {
             let Some(name) = name.and_then(View::as_str) else {
                 continue;
             };
+            let length = name.len() + schema.map_or(0, |schema| schema.range().len());
+            if let Some((before, _)) = self.by_name.remove(name) {
+                self.kept -= before;
+            }
+            if self.kept + length > MAX_KEPT {
+                continue;
+            }
+            self.kept += length;
             let schema = match schema {
                 Some(schema) if !dropped.contains(name) => {
                     let schema = schema.json().to_value();
@@ -36,7 +53,7 @@ impl Tools {
                 }
                 _ => OutputSchema::None,
             };
-            self.0.insert(name.to_owned(), schema);
+            self.by_name.insert(name.to_owned(), (length, schema));
         }
     }
 }
@@ -50,6 +67,11 @@ impl Page {
     pub(super) fn new(result: JsonText) -> Option<Self> {
         let is_page = Node::root(&result).get("tools").is_some_and(View::is_array);
         (is_page && result.is_plain()).then_some(Self(result))
+    }
+
+    /// Returns true if a tool of this name is on it.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tools().any(|tool| tool.text("name") == name)
     }
 
     fn tools(&self) -> impl Iterator<Item = Node<'_>> {

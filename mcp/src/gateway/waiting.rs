@@ -1,6 +1,6 @@
 //! Requests that wait for their answers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use offcut::ToolCall;
 
@@ -12,31 +12,76 @@ pub(super) enum Waiting {
     /// A page of the tool list for the client.
     List,
     /// A page of the tool list for the gateway itself.
-    OwnList {
-        /// The `_meta` that the request had.
-        meta: Option<String>,
-    },
+    OwnList(OwnList),
     /// A request of which the client learns what the server can do.
     Opening,
     /// A request that the gateway answers, and that the server does not see.
     Answered,
+    /// Any other request of the client.
+    Passed,
 }
+
+impl Waiting {
+    /// Returns true for a request of the client that the server is to answer.
+    fn is_clients(&self) -> bool {
+        !matches!(self, Self::Answered | Self::OwnList(_))
+    }
+}
+
+/// A list that the gateway reads page by page.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnList {
+    /// The `_meta` that each request has.
+    pub(super) meta: Option<String>,
+    /// The cursors of the pages so far.
+    pub(super) cursors: HashSet<String>,
+    /// Number of bytes so far.
+    pub(super) bytes: usize,
+}
+
+/// Maximum number of requests that wait in one conversation. Above that, the oldest is forgotten, so its answer
+/// passes as it is.
+const MAX_WAITING: usize = 1024;
 
 /// Requests by their ids. A client may use an id again; its answers come in the order of requests.
 #[derive(Debug, Default)]
-pub(super) struct WaitingRequests(HashMap<String, VecDeque<Waiting>>);
+pub(super) struct WaitingRequests {
+    by_id: HashMap<String, VecDeque<(u64, Waiting)>>,
+    /// Number of the next request.
+    next: u64,
+    count: usize,
+}
 
 impl WaitingRequests {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_id.is_empty()
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.by_id.contains_key(key)
+    }
+
+    /// Returns true if the client waits for an answer of the server.
+    pub(super) fn has_open(&self) -> bool {
+        let mut all = self.by_id.values().flatten();
+        all.any(|(_, request)| request.is_clients())
     }
 
     pub(super) fn push(&mut self, key: String, request: Waiting) {
-        self.0.entry(key).or_default().push_back(request);
+        if self.count >= MAX_WAITING {
+            let all = self.by_id.iter().filter_map(|(key, all)| {
+                let (nth, _) = all.iter().find(|(_, request)| request.is_clients())?;
+                Some((*nth, key))
+            });
+            if let Some((_, oldest)) = all.min() {
+                let oldest = oldest.clone();
+                self.take(&oldest, Waiting::is_clients);
+            }
+        }
+        self.next += 1;
+        self.count += 1;
+        let all = self.by_id.entry(key).or_default();
+        all.push_back((self.next, request));
     }
 
     /// Takes the oldest request with this id that the server has seen.
@@ -51,18 +96,42 @@ impl WaitingRequests {
 
     /// Takes a request that its client has cancelled.
     pub(super) fn cancelled(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| !matches!(request, Waiting::OwnList { .. }))
+        self.take(key, |request| !matches!(request, Waiting::OwnList(_)))
     }
 
     fn take(&mut self, key: &str, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
-        let all = self.0.get_mut(key)?;
-        let taken = all
-            .iter()
-            .position(is_meant)
-            .and_then(|nth| all.remove(nth));
+        let all = self.by_id.get_mut(key)?;
+        let nth = all.iter().position(|(_, request)| is_meant(request));
+        let taken = nth.and_then(|nth| all.remove(nth));
         if all.is_empty() {
-            self.0.remove(key);
+            self.by_id.remove(key);
         }
-        taken
+        self.count -= usize::from(taken.is_some());
+        taken.map(|(_, request)| request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_are_never_answered_are_forgotten() {
+        let mut waiting = WaitingRequests::default();
+        waiting.push("own".to_owned(), Waiting::Answered);
+        for nth in 0..MAX_WAITING + 10 {
+            // Also of one id.
+            waiting.push((nth % 700).to_string(), Waiting::List);
+        }
+        assert_eq!(waiting.count, MAX_WAITING);
+        assert!(waiting.own("own").is_some(), "it is being answered");
+        let mut left = 0;
+        for nth in 0..700 {
+            while waiting.answered(&nth.to_string()).is_some() {
+                left += 1;
+            }
+        }
+        assert_eq!((left, waiting.count), (MAX_WAITING - 1, 0));
+        assert!(!waiting.has_open() && waiting.is_empty());
     }
 }

@@ -16,10 +16,9 @@ use super::exchange::Exchange;
 use super::link::Link;
 use super::meaning::Meaning;
 use super::stream;
+use crate::gateway::LAST_ANSWERS;
 use crate::gateway::lines::{Lines, Piece};
 
-/// Time for the answers that a client may still want after its last message.
-const LAST_ANSWERS: Duration = Duration::from_secs(60);
 /// Time for a session to start before the next message is sent.
 const START: Duration = Duration::from_secs(60);
 /// Time for an answer before the next message is sent, where the order of messages counts.

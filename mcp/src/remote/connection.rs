@@ -88,7 +88,7 @@ impl Connection {
         body: &Bytes,
     ) -> Result<Response<Incoming>, Failure> {
         let headers = self.own(method, headers);
-        readable(self.follow(method, headers, body).await?)
+        readable(self.follow(&self.url, method, headers, body).await?)
     }
 
     /// Sends a request whose body comes in parts. Redirects are not followed.
@@ -107,10 +107,11 @@ impl Connection {
         &self,
         method: &Method,
         headers: HeaderMap,
+        query: Option<&str>,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
-        let headers = self.with_users(headers);
-        self.follow(method, headers, &body).await
+        let (url, headers) = (self.with_query(query), self.with_users(headers));
+        self.follow(&url, method, headers, &body).await
     }
 
     /// Sends a client's request on as its body comes. Redirects are not followed.
@@ -118,10 +119,24 @@ impl Connection {
         &self,
         method: &Method,
         headers: HeaderMap,
+        query: Option<&str>,
         body: Body,
     ) -> Result<Response<Incoming>, Failure> {
-        let headers = self.with_users(headers);
-        self.send_to(&self.url, method, headers, body).await
+        let (url, headers) = (self.with_query(query), self.with_users(headers));
+        self.send_to(&url, method, headers, body).await
+    }
+
+    /// The server's URL with a client's query. The user's own replaces it, as the user's headers do.
+    fn with_query(&self, query: Option<&str>) -> Uri {
+        let url = query
+            .filter(|_| self.url.query().is_none())
+            .and_then(|query| {
+                let mut parts = self.url.clone().into_parts();
+                let path = format!("{}?{query}", self.url.path());
+                parts.path_and_query = path.parse().ok();
+                Uri::from_parts(parts).ok()
+            });
+        url.unwrap_or_else(|| self.url.clone())
     }
 
     /// Sends a request to another place, without the headers that are for the server.
@@ -139,11 +154,12 @@ impl Connection {
 
     async fn follow(
         &self,
+        url: &Uri,
         method: &Method,
         headers: HeaderMap,
         body: &Bytes,
     ) -> Result<Response<Incoming>, Failure> {
-        let mut url = self.url.clone();
+        let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let whole = Full::new(body.clone()).map_err(|never| match never {});
             let response = self

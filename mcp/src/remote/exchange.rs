@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use http_body::Body as _;
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use offcut_json::{Node, View};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -20,12 +18,9 @@ use super::link::Link;
 use super::meaning::Meaning;
 use super::session::SESSION;
 use super::stream;
-use crate::gateway::message::parse;
 
 /// Time for a new session to be started.
 const RENEWAL: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of an error's body that are read.
-const MAX_ERROR: usize = 64 * 1024;
 
 /// A message of the client on its way to the server.
 #[derive(Debug)]
@@ -65,11 +60,15 @@ impl Exchange {
             let has_session = headers.contains_key(SESSION);
             let sent = link.connection.send(&Method::POST, &headers, &self.message);
             let response = sent.await?;
-            let has_ended = response.status() == StatusCode::NOT_FOUND && has_session;
-            if !has_ended || is_renewed {
+            if response.status().is_success() {
+                link.session().works(nth);
                 return Ok(response);
             }
-            let failure = Failure::of(&response);
+            let failure = Failure::read(response).await;
+            let has_worked = link.session().has_worked;
+            if is_renewed || !has_session || !failure.is_session_lost(has_worked) {
+                return Err(failure);
+            }
             renew(link, nth).await.map_err(|error| match error {
                 Some(error) => Failure::NoSession(error.to_string()),
                 None => failure,
@@ -85,12 +84,7 @@ impl Exchange {
         response: Response<Incoming>,
     ) -> Result<(), Failure> {
         if !response.status().is_success() {
-            let failure = Failure::of(&response);
-            let Some(error) = error_in(response).await else {
-                return Err(failure);
-            };
-            link.answer_with(&error, &failure, &self.meaning).await;
-            return Ok(());
+            return Err(Failure::read(response).await);
         }
         if self.meaning.is("initialize") {
             link.session().started(response.headers(), &self.message);
@@ -98,6 +92,8 @@ impl Exchange {
             link.opened(&self.message);
         }
         match kind(response.headers()) {
+            // Whatever it is, nobody waits for it.
+            Kind::Json if self.meaning.wants_no_answer() => Ok(()),
             Kind::Json => self.whole(link, response.into_body()).await,
             Kind::Events => {
                 let cancel = self.cancel.clone();
@@ -121,7 +117,8 @@ impl Exchange {
             let passed = link.to_client.line_of(message, &mut reader).await;
             return passed.map_err(|_| Failure::BrokeOff);
         }
-        if !message.trim_ascii().is_empty() {
+        let is_object = matches!(message.trim_ascii_start().first(), Some(b'{' | b'['));
+        if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {
             link.deliver(&message, &self.meaning).await;
         } else if self.meaning.request_id().is_some() {
             return Err(Failure::NoMessage);
@@ -171,15 +168,4 @@ async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<Failure>> {
     };
     let started = timeout(RENEWAL, started).await;
     started.unwrap_or(Err(Failure::BrokeOff)).map_err(Some)
-}
-
-/// The error object of JSON-RPC in the body of an answer that is not a success.
-async fn error_in(response: Response<Incoming>) -> Option<String> {
-    let body = Limited::new(response.into_body(), MAX_ERROR).collect();
-    let body = body.await.ok()?.to_bytes();
-    let json = parse(&body)?;
-    // Some servers leave out the id of a message that they have not read.
-    let error = Node::root(&json).get("error")?;
-    let is_one = error.has("code") && error.has("message") && json.is_plain();
-    is_one.then(|| error.json().to_string())
 }

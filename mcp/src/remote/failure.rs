@@ -1,14 +1,24 @@
 //! The reasons why a request got no answer from the server.
 
 use std::fmt;
+use std::time::Duration;
 
-use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Error;
 use offcut::ErrorChain;
+use offcut_json::{Node, View};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::meaning::Meaning;
+use crate::gateway::message::parse;
+
+/// Maximum number of bytes of an error's body that are read, and the time for it.
+const MAX_ERROR: usize = 64 * 1024;
+const ERROR: Duration = Duration::from_secs(30);
 
 /// JSON-RPC's code for errors inside a program.
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
@@ -23,6 +33,10 @@ pub(crate) enum Failure {
         status: StatusCode,
         /// The answer's `WWW-Authenticate`.
         challenge: Option<String>,
+        /// The error object of JSON-RPC in the answer's body.
+        error: Option<String>,
+        /// True if the body speaks of a session.
+        names_session: bool,
     },
     /// The server sends its clients elsewhere.
     Redirected,
@@ -42,13 +56,59 @@ impl Failure {
     }
 
     /// The failure that the head of an answer stands for.
-    pub(super) fn of<B>(response: &http::Response<B>) -> Self {
+    pub(super) fn of<B>(response: &Response<B>) -> Self {
         let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
         let challenges: Vec<&str> = challenges.filter_map(|one| one.to_str().ok()).collect();
         Self::Status {
             status: response.status(),
             challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
+            error: None,
+            names_session: false,
         }
+    }
+
+    /// The failure that an answer stands for, with what its body says.
+    pub(super) async fn read(response: Response<Incoming>) -> Self {
+        let mut failure = Self::of(&response);
+        let body = Limited::new(response.into_body(), MAX_ERROR).collect();
+        let Ok(Ok(body)) = timeout(ERROR, body).await else {
+            return failure;
+        };
+        let body = body.to_bytes();
+        if let Self::Status {
+            error,
+            names_session,
+            ..
+        } = &mut failure
+        {
+            *error = error_in(&body);
+            let lower = body.to_ascii_lowercase();
+            *names_session = memchr::memmem::find(&lower, b"session").is_some();
+        }
+        failure
+    }
+
+    /// Returns true if the server does not know the session of a request any more. Many servers answer that
+    /// with 400 in place of 404.
+    pub(super) fn is_session_lost(&self, has_worked: bool) -> bool {
+        match self {
+            Self::Status {
+                status,
+                names_session,
+                ..
+            } => {
+                *status == StatusCode::NOT_FOUND
+                    || has_worked
+                        && *names_session
+                        && matches!(*status, StatusCode::BAD_REQUEST | StatusCode::GONE)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the server has said itself, in JSON-RPC, what is wrong.
+    pub(super) fn is_servers(&self) -> bool {
+        matches!(self, Self::Status { error: Some(_), .. })
     }
 
     /// Returns true if another try may succeed.
@@ -65,9 +125,18 @@ impl Failure {
     /// An answer to the request that `meaning` is of. `None` if it is not a request.
     pub(super) fn answer(&self, meaning: &Meaning, server: &str) -> Option<String> {
         let id = meaning.request_id()?;
+        if let Self::Status {
+            error: Some(error), ..
+        } = self
+        {
+            return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+        }
         let message = format!("offcut: {server}: {self}");
         let mut error = json!({"code": INTERNAL_ERROR, "message": message});
-        if let Self::Status { status, challenge } = self {
+        if let Self::Status {
+            status, challenge, ..
+        } = self
+        {
             error["data"] = json!({"status": status.as_u16()});
             if let Some(challenge) = challenge {
                 error["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
@@ -75,6 +144,15 @@ impl Failure {
         }
         Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
     }
+}
+
+/// The error object of JSON-RPC in the body of an answer that is not a success.
+fn error_in(body: &[u8]) -> Option<String> {
+    let json = parse(body)?;
+    // Some servers leave out the id of a message that they have not read.
+    let error = Node::root(&json).get("error")?;
+    let is_one = error.has("code") && error.has("message") && json.is_plain();
+    is_one.then(|| error.json().to_string())
 }
 
 impl fmt::Display for Failure {

@@ -44,8 +44,10 @@ pub(super) struct Link {
 pub(super) enum Answer {
     Result,
     Error,
-    /// Something else.
+    /// A request or notification of the server's, or an answer to another request.
     Other,
+    /// An answer to no request, or no message that is known.
+    Stray,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -145,15 +147,17 @@ impl Link {
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Answer {
         let Some(json) = parse(message) else {
-            return Answer::Other;
+            return Answer::Stray;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
                 // A server may answer in a stream other than the request's own.
-                if let Some(cancel) = locked(&self.running).get(&key(id)) {
-                    cancel.is_over.store(true, Ordering::Relaxed);
-                    cancel.now.notify_one();
-                }
+                let running = locked(&self.running);
+                let Some(cancel) = running.get(&key(id)) else {
+                    return Answer::Stray;
+                };
+                cancel.is_over.store(true, Ordering::Relaxed);
+                cancel.now.notify_one();
                 Answer::Other
             }
             Message::Response { result, .. } => {
@@ -168,6 +172,7 @@ impl Link {
                 }
                 Answer::Result
             }
+            Message::Other => Answer::Stray,
             _ => Answer::Other,
         }
     }
@@ -176,24 +181,20 @@ impl Link {
     /// `meaning` is of.
     pub(super) async fn deliver(&self, message: &[u8], meaning: &Meaning) -> bool {
         let answer = self.learn(message, meaning);
-        self.to_client.line(message).await;
-        answer != Answer::Other
-    }
-
-    /// Answers a request with an error of the server's.
-    pub(super) async fn answer_with(&self, error: &str, failure: &Failure, meaning: &Meaning) {
-        if let Some(id) = meaning.request_id() {
-            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
-            self.to_client.line(answer.as_bytes()).await;
-        } else {
-            self.note(&failure.to_string());
+        // Nobody waits for an answer to a notification.
+        if answer != Answer::Stray || !meaning.wants_no_answer() {
+            self.to_client.line(message).await;
         }
+        matches!(answer, Answer::Result | Answer::Error)
     }
 
     /// Tells the client, or the log, that a message got no answer.
     pub(super) async fn failed(&self, failure: &Failure, meaning: &Meaning) {
-        self.note(&failure.to_string());
-        if let Some(answer) = failure.answer(meaning, &self.shown()) {
+        let answer = failure.answer(meaning, &self.shown());
+        if answer.is_none() || !failure.is_servers() {
+            self.note(&failure.to_string());
+        }
+        if let Some(answer) = answer {
             self.to_client.line(answer.as_bytes()).await;
         }
     }

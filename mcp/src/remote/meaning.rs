@@ -90,6 +90,11 @@ impl Meaning {
         self.method.as_deref() == Some(method)
     }
 
+    /// Returns true for a notification, and for an answer of the client's.
+    pub(crate) fn wants_no_answer(&self) -> bool {
+        self.id.is_some() != self.method.is_some()
+    }
+
     /// The id of a request, as JSON.
     pub(crate) fn request_id(&self) -> Option<&str> {
         let (id, _) = self.id.as_ref().filter(|_| self.method.is_some())?;

@@ -10,6 +10,9 @@ use offcut_json::{Kind, Node, View};
 /// Maximum depth at which a property is found.
 const MAX_DEPTH: usize = 16;
 
+/// Maximum number of tools with such arguments.
+const MAX_TOOLS: usize = 10_000;
+
 /// The arguments of each tool that go into headers.
 #[derive(Debug, Default)]
 pub(crate) struct Parameters(HashMap<String, Vec<Parameter>>);
@@ -32,7 +35,7 @@ impl Parameters {
             }
             if found.is_empty() {
                 self.0.remove(tool.text("name"));
-            } else {
+            } else if self.0.len() < MAX_TOOLS {
                 self.0.insert(tool.text("name").to_owned(), found);
             }
         }

@@ -17,6 +17,8 @@ pub(super) struct Session {
     pub(super) revision: Option<String>,
     /// Number of sessions that have been started.
     pub(super) nth: u64,
+    /// True once the server has accepted a message in this session.
+    pub(super) has_worked: bool,
     /// The client's `initialize`, and its word that it is done, for a new session.
     pub(super) opening: Option<Bytes>,
     pub(super) opened: Option<Bytes>,
@@ -53,5 +55,11 @@ impl Session {
         self.revision = None;
         self.opening = Some(opening.clone());
         self.nth += 1;
+        self.has_worked = false;
+    }
+
+    /// Notes that the server has accepted a message in the `nth` session.
+    pub(super) fn works(&mut self, nth: u64) {
+        self.has_worked |= self.nth == nth;
     }
 }

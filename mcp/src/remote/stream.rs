@@ -182,7 +182,7 @@ pub(super) async fn is_welcome(
                     match link.learn(message, meaning) {
                         Answer::Result => return true,
                         Answer::Error => return false,
-                        Answer::Other => {}
+                        Answer::Other | Answer::Stray => {}
                     }
                 }
                 passing.pass(data, &Meaning::default()).await;

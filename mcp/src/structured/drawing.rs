@@ -60,13 +60,14 @@ pub(super) struct Drawing<'m> {
     lists: Vec<(String, usize, usize)>,
 }
 
-/// Draws `document` within `limits`, with everything at the paths in `kept` as it is. `None` if that
-/// takes more than `most` bytes.
+/// Draws `document` within `limits`, with everything at the paths in `kept` as it is, or everything but the
+/// `only` string. `None` if that takes more than `most` bytes.
 pub(super) fn draw<'m>(
     document: Node<'m>,
     limits: Limits,
     most: usize,
     kept: &HashSet<String>,
+    only: Option<&str>,
 ) -> Option<Drawing<'m>> {
     let mut drawing = Drawing {
         document,
@@ -76,7 +77,12 @@ pub(super) fn draw<'m>(
         whole: Vec::new(),
         lists: Vec::new(),
     };
-    let task = Task { limits, most, kept };
+    let task = Task {
+        limits,
+        most,
+        kept,
+        only,
+    };
     drawing.value(document, &task, 0)?;
     Some(drawing)
 }
@@ -85,6 +91,7 @@ struct Task<'t> {
     limits: Limits,
     most: usize,
     kept: &'t HashSet<String>,
+    only: Option<&'t str>,
 }
 
 impl Drawing<'_> {
@@ -120,7 +127,13 @@ impl Drawing<'_> {
         }
         match node.kind() {
             _ if task.kept.contains(&self.path) => self.copy(node),
-            Kind::String => self.string(node.as_str()?, node, task.limits.string),
+            Kind::String => {
+                if task.only.is_none_or(|only| only == self.path) {
+                    self.string(node.as_str()?, node, task.limits.string);
+                } else {
+                    self.copy(node);
+                }
+            }
             Kind::Array => self.list(node, task, depth)?,
             Kind::Object => self.object(node, task, depth)?,
             Kind::Null | Kind::Bool | Kind::Number => self.copy(node),
@@ -156,7 +169,10 @@ impl Drawing<'_> {
 
     fn list(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
         let all = node.items().count();
-        let shown = all.min(task.limits.items);
+        let shown = match task.only {
+            Some(_) => all,
+            None => all.min(task.limits.items),
+        };
         self.text.push('[');
         for (nth, item) in node.items().take(shown).enumerate() {
             if nth > 0 {
@@ -179,12 +195,7 @@ impl Drawing<'_> {
             }
             self.text += &Value::from(name).to_string();
             self.text.push(':');
-            self.inside(
-                &name.replace('~', "~0").replace('/', "~1"),
-                value,
-                task,
-                depth,
-            )?;
+            self.inside(&pointed(name), value, task, depth)?;
         }
         self.text.push('}');
         Some(())
@@ -198,6 +209,11 @@ impl Drawing<'_> {
         self.path.truncate(length);
         Some(())
     }
+}
+
+/// A key as a step of a JSON pointer.
+pub(super) fn pointed(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// The beginning and the end of a text.

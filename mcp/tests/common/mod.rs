@@ -146,8 +146,20 @@ impl Ends {
         .1
     }
 
-    pub(crate) async fn client_leaves(&mut self) {
+    /// The client sends no more.
+    pub(crate) fn client_closes(&mut self) {
         self.to_server = None;
+    }
+
+    /// Returns true if the server's stdin has not ended.
+    pub(crate) async fn is_server_open(&mut self) -> bool {
+        let read = self.at_server.fill_buf();
+        let soon = std::time::Duration::from_secs(1);
+        tokio::time::timeout(soon, read).await.is_err()
+    }
+
+    pub(crate) async fn client_leaves(&mut self) {
+        self.client_closes();
         let mut rest = String::new();
         self.at_server.read_to_string(&mut rest).await.unwrap();
         assert_eq!(rest, "");

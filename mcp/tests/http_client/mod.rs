@@ -27,6 +27,7 @@ pub(crate) async fn listen(endpoint: McpEndpoint) -> Client {
     Client {
         address,
         headers: headers.into(),
+        path: "/mcp".to_owned(),
     }
 }
 
@@ -34,6 +35,8 @@ pub(crate) async fn listen(endpoint: McpEndpoint) -> Client {
 pub(crate) struct Client {
     address: SocketAddr,
     headers: BTreeMap<String, String>,
+    /// The endpoint's path, and a query.
+    pub(crate) path: String,
 }
 
 impl Client {
@@ -42,6 +45,7 @@ impl Client {
         Self {
             address: self.address,
             headers: self.headers.clone(),
+            path: self.path.clone(),
         }
     }
 
@@ -62,11 +66,11 @@ impl Client {
     }
 
     pub(crate) async fn post(&self, message: &Value) -> Answer {
-        self.send("POST", "/mcp", &message.to_string()).await
+        self.send("POST", &self.path, &message.to_string()).await
     }
 
     pub(crate) async fn delete(&self) -> Answer {
-        self.send("DELETE", "/mcp", "").await
+        self.send("DELETE", &self.path, "").await
     }
 
     /// Listens, or takes up a stream after an event.
@@ -75,7 +79,7 @@ impl Client {
         if let Some(id) = after {
             client.set("last-event-id", id);
         }
-        client.send("GET", "/mcp", "").await
+        client.send("GET", &self.path, "").await
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Answer {

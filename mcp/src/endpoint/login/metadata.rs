@@ -86,9 +86,14 @@ impl Metadata {
 
     /// A form in which the endpoint's own URL as the resource is the server's.
     pub(super) fn with_resource(&self, own: &str, form: &str) -> String {
-        let of_own = [own.to_owned(), format!("{own}/"), format!("{own}{PATH}")];
+        let of_own = [own.to_owned(), format!("{own}{PATH}")];
+        let is_own = |value: &str| {
+            of_own
+                .iter()
+                .any(|own| decoded(value).trim_end_matches('/') == own)
+        };
         let pairs = form.split('&').map(|pair| match pair.split_once('=') {
-            Some(("resource", value)) if of_own.contains(&decoded(value)) => {
+            Some(("resource", value)) if is_own(value) => {
                 format!("resource={}", encoded(&self.resource))
             }
             _ => pair.to_owned(),

@@ -1,0 +1,60 @@
+//! The secret of a user's gateways, with which they name what nobody else is to find.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use offcut_agents::layout::Home;
+
+/// Number of bytes of a secret.
+const LENGTH: usize = 32;
+
+/// The user's secret, the same after a restart; one for this process alone if none can be kept.
+pub(super) fn secret() -> Vec<u8> {
+    let kept = Home::from_env().and_then(|home| kept(&home.path().join("mcp.secret")).ok());
+    kept.or_else(|| random().ok()).unwrap_or_default()
+}
+
+/// The secret in a file, which is written if there is none.
+fn kept(path: &Path) -> io::Result<Vec<u8>> {
+    if let Some(secret) = read(path)? {
+        return Ok(secret);
+    }
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let new = path.with_extension(std::process::id().to_string());
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(&new)?.write_all(&random()?)?;
+    // If several begin at once, the secret of the first counts.
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match (linked, read(path)?) {
+        (_, Some(secret)) => Ok(secret),
+        (linked, None) => linked.and(Err(io::ErrorKind::NotFound.into())),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut secret = Vec::new();
+    file.take(LENGTH as u64).read_to_end(&mut secret)?;
+    if secret.len() < LENGTH {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(Some(secret))
+}
+
+fn random() -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; LENGTH];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

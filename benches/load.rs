@@ -106,6 +106,7 @@ impl Conversation {
             id,
             name,
             arguments,
+            ..
         } = &call;
         let asked = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
         self.messages

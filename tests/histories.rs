@@ -17,7 +17,7 @@ mod records;
 mod traces;
 
 use common::{call, content, lines, memory, round, text};
-use offcut::backend::{Backend, Key, Memory};
+use offcut::backend::{Backend, Memory};
 use offcut::format::{Message, Messages, Plain, RequestBody};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};

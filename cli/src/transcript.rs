@@ -4,7 +4,7 @@ mod log;
 mod messages;
 mod requests;
 mod sessions;
-mod unknown;
+pub(crate) mod unknown;
 mod usage;
 
 use std::collections::BTreeSet;

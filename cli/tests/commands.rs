@@ -806,3 +806,43 @@ fn missing_input_exits_with_2() {
         fail(args, "{}", 2);
     }
 }
+
+/// Messages of a framework are not those of a provider: passed on in silence, they would look as if
+/// all were well.
+#[test]
+fn messages_that_no_format_reads_are_refused_by_name() {
+    let long = lines(9_000);
+    let cases = [
+        (
+            json!([{"role": "tool", "content": [{"type": "tool-result", "toolCallId": "a", "toolName": "f", "output": {"type": "text", "value": long}}]}]),
+            "Vercel AI SDK ModelMessages",
+        ),
+        (
+            json!([{"id": "1", "role": "assistant", "parts": [{"type": "tool-f", "toolCallId": "a", "state": "output-available", "output": long}]}]),
+            "Vercel AI SDK UIMessages",
+        ),
+        (
+            json!([{"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "f", "content": long}]}]),
+            "pydantic-ai messages",
+        ),
+        (
+            json!([{"type": "tool", "tool_call_id": "a", "content": long}]),
+            "LangChain messages",
+        ),
+        (
+            json!([{"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": long}]}}]}]),
+            "Bedrock Converse messages",
+        ),
+    ];
+    for (messages, name) in cases {
+        for body in [messages.clone(), json!({"messages": messages})] {
+            for command in ["clear", "reduce"] {
+                let store = tempdir().unwrap();
+                let args = [command, "--backend", text(store.path())];
+                let ran = run(&args, &body.to_string());
+                assert_eq!(ran.code, 2, "{command} {name}: {}", ran.err);
+                assert!(ran.err.contains(name), "{command} {name}: {}", ran.err);
+            }
+        }
+    }
+}

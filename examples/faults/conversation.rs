@@ -296,6 +296,7 @@ fn asks(call: &ToolCall) -> Value {
         id,
         name,
         arguments,
+        ..
     } = call;
     let call =
         json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, chain};
 use crate::notes::note_failures;
+use crate::transcript::unknown;
 use crate::{args, input, output, settings};
 
 /// The work to do on a conversation.
@@ -64,6 +65,14 @@ fn pass(
     *read = input::read_all()?;
     let text =
         str::from_utf8(read).map_err(|error| unusable(&format!("it is not JSON: {error}")))?;
+    if let Ok(document) = serde_json::from_str::<Value>(text)
+        && let Some(foreign) = unknown::of_messages(std::slice::from_ref(&document))
+    {
+        return Err(Failure::usage(
+            format!("stdin holds {foreign}, which no format reads"),
+            "pipe the request's body that is sent to the provider into this command",
+        ));
+    }
     let mut body = match RequestBody::parse(text) {
         Ok(body) => body,
         Err(error @ BodyError::KeyTwice { .. }) => {

@@ -26,7 +26,7 @@ const HOLDERS: [&str; 11] = [
 ];
 
 /// Names the format of messages that resemble a supported one but are in another.
-pub(super) fn of_messages(documents: &[Value]) -> Option<&'static str> {
+pub(crate) fn of_messages(documents: &[Value]) -> Option<&'static str> {
     documents
         .iter()
         .find_map(|document| inside(document, DEPTH))
@@ -58,6 +58,10 @@ fn message(message: &Value) -> Option<&'static str> {
             && (message.get("content").is_some() || message.get("data").is_some());
     if is_langchain {
         return Some("LangChain messages");
+    }
+    let parts = message.get("parts").and_then(Value::as_array);
+    if parts.is_some_and(|parts| parts.iter().any(|part| part.get("part_kind").is_some())) {
+        return Some("pydantic-ai messages");
     }
     message.get("role")?;
     let blocks = |field: &str| {

@@ -71,7 +71,7 @@ fn claude_code(
         "/etc/claude-code/managed-settings.json"
     });
     let of_user = layout::agent_home(Agent::ClaudeCode).map(|home| home.join("settings.json"));
-    // What comes later wins.
+    // Later files win.
     let files = of_user.into_iter().chain([
         folder.join(".claude/settings.json"),
         folder.join(".claude/settings.local.json"),

@@ -115,7 +115,7 @@ impl Finder {
     fn search(&mut self, ends: bool) {
         let pending = std::mem::take(&mut self.pending);
         let line = pending.strip_suffix(b"\n").unwrap_or(&pending);
-        // What begins in the overlap is found in the next window.
+        // Matches that begin in the overlap are found in the next window.
         let kept = if ends { 0 } else { OVERLAP.min(line.len()) };
         if self.line >= self.from.line {
             self.searched += line.len() as u64;
@@ -160,7 +160,7 @@ impl Finder {
                 let cut = excerpt(&text, found.start(), width, self.pending_at > 0, ends);
                 let end = found.start() + (width - width / 4);
                 let row = format!("{}+{place}:{cut}\n", self.line);
-                // What the row shows is not shown again.
+                // Matches that the row shows get no row of their own.
                 (row, end.max(found.end()).max(found.start() + 1))
             };
             if self.rows >= self.max_matches || self.shown.len() + row.len() > self.room {

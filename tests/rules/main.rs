@@ -14,6 +14,7 @@ mod agent;
 mod backends;
 mod clear;
 mod config;
+mod context;
 mod cost_aware;
 mod counters;
 mod errors;

@@ -1,0 +1,377 @@
+//! The part of a request that the model gets: only that counts, and only that is changed.
+
+use offcut::format::{Messages, WireFormat};
+use offcut::{Report, ToolCall, ToolReduction, Turn};
+use serde_json::{Value, json};
+
+use crate::common::{lines, memory};
+
+/// A reduction that clears whatever it may, and truncates at 2 kB.
+fn eager(threshold: u64) -> ToolReduction {
+    ToolReduction::builder()
+        .backend(memory())
+        .token_counter(offcut::TokenCounter::Estimate)
+        .max_length_for_trunc(2_000)
+        .preview_length(200)
+        .max_tokens_for_clear(threshold)
+        .clear_retention_suffix_limit(1)
+        .clear_tool_inputs(true)
+        .clear_tool_inputs_above(100)
+        .build()
+        .unwrap()
+}
+
+async fn clear_with(
+    reduction: &ToolReduction,
+    format: WireFormat,
+    messages: &mut [Value],
+    tools: &[Value],
+) -> Report {
+    let mut conversation = Messages::new(&format, messages);
+    let mut turn = Turn {
+        tools,
+        ..Turn::new(&mut conversation)
+    };
+    reduction.clear_turn(&mut turn).await.unwrap()
+}
+
+/// The tokens of messages in which nothing can be cleared.
+async fn counted(format: WireFormat, messages: Vec<Value>, tools: &[Value]) -> u64 {
+    let mut messages = messages;
+    let report = clear_with(&eager(1), format, &mut messages, tools).await;
+    report.tokens.unwrap().counted
+}
+
+fn anthropic_round(id: &str, more: Value, content: Value) -> [Value; 2] {
+    let mut call = json!({"type": "tool_use", "id": id, "name": "f", "input": {"text": lines(60)}});
+    call.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    [
+        json!({"role": "assistant", "content": [call]}),
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": content}]}),
+    ]
+}
+
+fn chat_round(id: &str, content: &str) -> [Value; 2] {
+    [
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": "f", "arguments": json!({"text": lines(60)}).to_string()}},
+        ]}),
+        json!({"role": "tool", "tool_call_id": id, "content": content}),
+    ]
+}
+
+#[tokio::test]
+async fn media_count_by_their_kind_wherever_they_stand() {
+    use WireFormat::{Anthropic, OpenAiChat, Responses};
+    let bytes = "QUJD".repeat(40_000);
+    let png = format!("data:image/png;base64,{bytes}");
+    let pdf = format!("data:application/pdf;base64,{bytes}");
+    let cases = [
+        (
+            Responses,
+            json!({"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": png}}),
+        ),
+        (
+            Responses,
+            json!({"type": "image_generation_call", "id": "i", "result": format!("iVBOR{bytes}")}),
+        ),
+        (
+            Responses,
+            json!({"role": "user", "content": [{"type": "input_file", "filename": "a.pdf", "file_data": pdf}]}),
+        ),
+        (
+            Responses,
+            json!({"type": "compaction", "encrypted_content": bytes}),
+        ),
+        (
+            OpenAiChat,
+            json!({"role": "user", "content": [{"type": "file", "file": {"filename": "a.pdf", "file_data": pdf}}]}),
+        ),
+        (
+            Anthropic,
+            json!({"role": "user", "content": [
+                {"type": "document", "title": "t", "source": {"type": "base64", "media_type": "application/pdf", "data": bytes}},
+            ]}),
+        ),
+        (
+            Anthropic,
+            json!({"role": "assistant", "content": [{"type": "redacted_thinking", "data": bytes}]}),
+        ),
+        (
+            Anthropic,
+            json!({"role": "assistant", "content": [
+                {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "t", "encrypted_content": bytes}]},
+            ]}),
+        ),
+    ];
+    for (format, message) in cases {
+        let tokens = counted(format, vec![message.clone()], &[]).await;
+        assert!(tokens < 4_000, "{tokens} {:.90}", message.to_string());
+    }
+    // One screenshot of 150 kB leaves the older results alone.
+    let mut messages = vec![json!({"role": "user", "content": "go"})];
+    for n in 0..8 {
+        messages.extend([
+            json!({"type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}"}),
+            json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": lines(40)}),
+        ]);
+    }
+    messages.push(json!({"type": "computer_call_output", "call_id": "s", "output": {"type": "computer_screenshot", "image_url": png}}));
+    let before = messages.clone();
+    clear_with(&eager(10_000), Responses, &mut messages, &[]).await;
+    assert_eq!(messages, before);
+}
+
+#[tokio::test]
+async fn thoughts_count_once_in_whatever_field() {
+    let thoughts = lines(300);
+    let with = |fields: Value| {
+        let mut message = json!({"role": "assistant", "content": "so"});
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        counted(WireFormat::OpenAiChat, vec![message], &[])
+    };
+    let (first, second) = thoughts.split_at(900);
+    let plain = with(json!({"reasoning_content": thoughts})).await;
+    assert!(plain > 500, "{plain}");
+    for fields in [
+        json!({"reasoning": thoughts}),
+        json!({"reasoning": thoughts, "reasoning_content": thoughts}),
+        json!({"reasoning_details": [{"type": "reasoning.text", "text": thoughts}]}),
+        json!({"thinking_blocks": [{"type": "thinking", "thinking": thoughts, "signature": "c2ln"}]}),
+        json!({"reasoning": thoughts, "reasoning_details": [{"text": first}, {"text": second}]}),
+        json!({"reasoning_content": thoughts, "thinking_blocks": [{"thinking": thoughts}], "reasoning_details": [{"summary": thoughts}]}),
+    ] {
+        let tokens = with(fields.clone()).await;
+        assert!(
+            tokens.abs_diff(plain) < 5,
+            "{tokens} {plain} {:.60}",
+            fields.to_string()
+        );
+    }
+}
+
+#[tokio::test]
+async fn tools_count_once_they_are_loaded() {
+    let small = json!({"name": "search", "input_schema": {}});
+    let large = |deferred: bool| json!({"name": "big", "defer_loading": deferred, "input_schema": {"description": lines(200)}});
+    let user = json!({"role": "user", "content": "go"});
+    let of = |tools: Vec<Value>, messages: Vec<Value>| async move {
+        counted(WireFormat::Anthropic, messages, &tools).await
+    };
+    let without = of(vec![small.clone()], vec![user.clone()]).await;
+    let with = of(vec![small.clone(), large(false)], vec![user.clone()]).await;
+    assert!(with > without + 300);
+    assert_eq!(
+        of(vec![small.clone(), large(true)], vec![user.clone()]).await,
+        without
+    );
+    let inside = json!({"type": "namespace", "name": "n", "tools": [large(true)]});
+    let empty = json!({"type": "namespace", "name": "n", "tools": []});
+    assert_eq!(
+        of(vec![inside], vec![user.clone()]).await,
+        of(vec![empty], vec![user.clone()]).await
+    );
+    let [call, result] = anthropic_round(
+        "a",
+        json!({}),
+        json!([{"type": "tool_reference", "tool_name": "big"}]),
+    );
+    let loaded = of(
+        vec![small.clone(), large(true)],
+        vec![user.clone(), call.clone(), result.clone()],
+    )
+    .await;
+    let unloaded = of(vec![small], vec![user, call, result]).await;
+    assert!(loaded > unloaded + 300);
+}
+
+#[tokio::test]
+async fn nothing_before_a_compaction_counts_or_is_cleared() {
+    let long = json!(lines(120));
+    let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
+    messages.extend(anthropic_round("a", json!({}), long.clone()));
+    messages.push(
+        json!({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}),
+    );
+    messages.push(json!({"role": "user", "content": "on"}));
+    let after = counted(WireFormat::Anthropic, messages[3..].to_vec(), &[]).await;
+    assert_eq!(
+        counted(WireFormat::Anthropic, messages.clone(), &[]).await,
+        after
+    );
+    messages.extend(anthropic_round("b", json!({}), long.clone()));
+    messages.extend(anthropic_round("c", json!({}), json!("done")));
+    messages.push(json!({"role": "assistant", "content": "ok"}));
+    let mut sent = messages.clone();
+    clear_with(&eager(10), WireFormat::Anthropic, &mut sent, &[]).await;
+    assert_eq!(sent[..5], messages[..5]);
+    assert_ne!(sent[6], messages[6], "what comes after is cleared");
+}
+
+#[tokio::test]
+async fn results_for_programs_are_whole_and_do_not_count() {
+    let long = json!(lines(400));
+    let caller = json!({"caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}});
+    let direct = json!({"caller": {"type": "direct"}});
+    let mut anthropic: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
+    anthropic.extend(anthropic_round("a", caller, long.clone()));
+    let alone = counted(WireFormat::Anthropic, anthropic.clone(), &[]).await;
+    assert!(alone < 60, "{alone}");
+    anthropic.extend(anthropic_round("b", direct, long.clone()));
+    anthropic.extend(anthropic_round("c", json!({}), json!("done")));
+    anthropic.push(json!({"role": "assistant", "content": "ok"}));
+    let item = |kind: &str, id: &str, caller: Value| json!({"type": kind, "call_id": id, "name": "f", "arguments": "{}", "output": long, "caller": caller});
+    let mut responses = vec![json!({"role": "user", "content": "go"})];
+    for (id, caller) in [
+        ("a", json!({"type": "program", "caller_id": "p"})),
+        ("b", json!({"type": "direct"})),
+        ("c", json!({"type": "direct"})),
+    ] {
+        responses.push(item("function_call", id, caller.clone()));
+        responses.push(item("function_call_output", id, caller));
+    }
+    responses.push(json!({"role": "assistant", "content": "ok"}));
+    for (format, messages) in [
+        (WireFormat::Anthropic, anthropic),
+        (WireFormat::Responses, responses),
+    ] {
+        let (mut cleared, mut reduced) = (messages.clone(), messages.clone());
+        clear_with(&eager(10), format, &mut cleared, &[]).await;
+        eager(10).reduce(&format, &mut reduced).await.unwrap();
+        for sent in [cleared, reduced] {
+            assert_eq!(sent[..3], messages[..3], "{format}");
+            assert_ne!(
+                sent[4], messages[4],
+                "{format}: a direct call's result is replaced"
+            );
+        }
+    }
+    let call = ToolCall {
+        is_for_program: true,
+        ..ToolCall::new("a", "f", "{}")
+    };
+    let shown = eager(10).truncate(&call, lines(400)).await.unwrap();
+    assert_eq!(shown.parts, [lines(400).into()]);
+}
+
+#[tokio::test]
+async fn references_to_tools_stay() {
+    let reference = json!([{"type": "text", "text": lines(200)}, {"type": "tool_reference", "tool_name": "big"}]);
+    let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
+    messages.extend(anthropic_round("a", json!({}), reference));
+    messages.extend(anthropic_round("b", json!({}), json!("done")));
+    messages.push(json!({"role": "assistant", "content": "ok"}));
+    let (mut cleared, mut reduced) = (messages.clone(), messages.clone());
+    clear_with(&eager(10), WireFormat::Anthropic, &mut cleared, &[]).await;
+    eager(10)
+        .reduce(&WireFormat::Anthropic, &mut reduced)
+        .await
+        .unwrap();
+    for sent in [cleared, reduced] {
+        let kept = sent[2]["content"][0]["content"].to_string();
+        assert!(kept.contains("tool_reference"), "{kept:.200}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_keep_their_type_and_signed_ones_stay() {
+    let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
+    let text = lines(60);
+    let arguments = json!({"text": text});
+    let kinds: Vec<Box<dyn Fn(&mut Value)>> = vec![
+        Box::new(|_| ()),
+        Box::new(|message| {
+            message["tool_calls"][0]["function"]["arguments"] = json!({"text": lines(60)})
+        }),
+        Box::new(|message| {
+            message["tool_calls"][0]["provider_specific_fields"] =
+                json!({"thought_signature": "c2ln"})
+        }),
+        Box::new(|message| {
+            message["tool_calls"][0]["function"]["provider_specific_fields"] = json!({"x": 1})
+        }),
+        Box::new(|message| message["tool_calls"][0]["extra_content"] = json!({"google": {}})),
+        Box::new(|message| {
+            message["reasoning_details"] = json!([{"type": "reasoning.encrypted", "data": "c2ln"}])
+        }),
+    ];
+    for (n, change) in kinds.iter().enumerate() {
+        let mut round = chat_round(&format!("c{n}"), "r");
+        change(&mut round[0]);
+        messages.extend(round);
+    }
+    messages.extend(chat_round("call__thought__c2ln", "r"));
+    messages.extend(chat_round("last", "r"));
+    messages.push(json!({"role": "assistant", "content": "ok"}));
+    let mut sent = messages.clone();
+    clear_with(&eager(10), WireFormat::OpenAiChat, &mut sent, &[]).await;
+    let of = |n: usize| sent[1 + 2 * n]["tool_calls"][0]["function"]["arguments"].clone();
+    assert!(of(0).is_string() && of(0) != json!(arguments.to_string()));
+    assert!(of(1).is_object() && of(1) != arguments, "{}", of(1));
+    for signed in 2..7 {
+        assert_eq!(of(signed), json!(arguments.to_string()), "{signed}");
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_errors_go_when_nothing_else_is_left() {
+    let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
+    for n in 0..30 {
+        messages.extend([
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": format!("t{n}"), "name": "f", "input": {}}]}),
+            json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": format!("t{n}"), "is_error": true, "content": format!("{n} {}", "failed ".repeat(27))},
+            ]}),
+        ]);
+    }
+    messages.push(json!({"role": "assistant", "content": "ok"}));
+    let total = counted(WireFormat::Anthropic, messages.clone(), &[]).await;
+    let reduction = |threshold| {
+        ToolReduction::builder()
+            .backend(memory())
+            .token_counter(offcut::TokenCounter::Estimate)
+            .preview_length(300)
+            .stub_length(0)
+            .max_tokens_for_clear(threshold)
+            .clear_retention_suffix_limit(1)
+            .build()
+            .unwrap()
+    };
+    let mut sent = messages.clone();
+    let report = clear_with(
+        &reduction(total - 60),
+        WireFormat::Anthropic,
+        &mut sent,
+        &[],
+    )
+    .await;
+    assert!(report.is_change());
+    let changed: Vec<usize> = (0..sent.len())
+        .filter(|at| sent[*at] != messages[*at])
+        .collect();
+    assert!(!changed.is_empty() && changed.len() < 20, "{changed:?}");
+    assert!(
+        changed.iter().zip(0..).all(|(at, n)| *at == 2 + 2 * n),
+        "oldest first: {changed:?}"
+    );
+    for at in &changed {
+        assert_eq!(sent[*at]["content"][0]["is_error"], true);
+    }
+    // With something else to clear, they stay.
+    let mut other = messages.clone();
+    other.splice(1..1, anthropic_round("x", json!({}), json!(lines(400))));
+    let mut sent = other.clone();
+    clear_with(
+        &reduction(total + 400),
+        WireFormat::Anthropic,
+        &mut sent,
+        &[],
+    )
+    .await;
+    assert_eq!(sent[3..], other[3..]);
+}

@@ -78,8 +78,8 @@ impl<'a> Planner<'a> {
             let edit = self.edits.swap_remove(self.edits.len() - 1);
             if edit.is_pending() {
                 freed = freed.plus(edit.tokens());
+                self.edits[kept] = edit;
             }
-            self.edits[kept] = edit;
         }
     }
 

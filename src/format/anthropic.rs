@@ -198,14 +198,14 @@ mod tests {
             {"type": "text", "text": "Go on."},
         ]})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("one"))
-        Result(ResultHead { id: "b", name: None, is_error: true, is_fixed: false })
+        Result(ResultHead { id: "b", name: None, is_error: true, is_for_program: false, is_fixed: false })
         Content(Text("two"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Link { mime: None, url: "https://example.org/x.png" })
         Content(Opaque(Object {"type": String("document"), "title": String("x"), "source": Object {"type": String("text"), "media_type": String("text/plain"), "data": String("t")}}))
-        Result(ResultHead { id: "c", name: None, is_error: false, is_fixed: false })
+        Result(ResultHead { id: "c", name: None, is_error: false, is_for_program: false, is_fixed: false })
         Role(User)
         Content(Text("Go on."))
         "#);
@@ -222,7 +222,7 @@ mod tests {
         Role(Assistant)
         Content(Text("hm"))
         Content(Text("Looking."))
-        Call(Call { id: "a", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: false, is_for_program: false, is_fixed: false })
         Content(Opaque(Object {"type": String("server_tool_use"), "id": String("s"), "name": String("web_search"), "input": Object {}}))
         "#);
     }

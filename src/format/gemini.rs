@@ -216,14 +216,14 @@ mod tests {
         --
         Role(Assistant)
         Content(Text("hm"))
-        Call(Call { id: "", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: true, is_fixed: false })
-        Call(Call { id: "b", name: "cat", arguments: Json(Object {}), is_signed: true, is_fixed: false })
+        Call(Call { id: "", name: "grep", arguments: Json(Object {"pattern": String("x")}), is_signed: true, is_for_program: false, is_fixed: false })
+        Call(Call { id: "b", name: "cat", arguments: Json(Object {}), is_signed: true, is_for_program: false, is_fixed: false })
         Content(Opaque(Object {"executableCode": Object {"language": String("PYTHON"), "code": String("1")}}))
         --
         Role(Tool)
-        Result(ResultHead { id: "", name: Some("grep"), is_error: false, is_fixed: false })
+        Result(ResultHead { id: "", name: Some("grep"), is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("3 hits"))
-        Result(ResultHead { id: "b", name: Some("cat"), is_error: true, is_fixed: false })
+        Result(ResultHead { id: "b", name: Some("cat"), is_error: true, is_for_program: false, is_fixed: false })
         Content(Json(Object {"code": Number(404)}))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Role(User)

@@ -272,8 +272,8 @@ mod tests {
             {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}},
         ]})), @r#"
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_fixed: false })
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_for_program: false, is_fixed: false })
+        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
         Content(Text("Looking."))
         "#);
         insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "tool", "tool_call_id": "a", "content": [
@@ -283,7 +283,7 @@ mod tests {
             {"type": "new", "x": 1},
         ]})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("one"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Link { mime: None, url: "https://example.org/x.png" })
@@ -291,7 +291,7 @@ mod tests {
         "#);
         insta::assert_snapshot!(seen(&OpenAiChat, &json!({"role": "function", "name": "f", "content": "r"})), @r#"
         Role(Tool)
-        Result(ResultHead { id: "", name: Some("f"), is_error: false, is_fixed: false })
+        Result(ResultHead { id: "", name: Some("f"), is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("r"))
         "#);
     }

@@ -228,19 +228,19 @@ mod tests {
         Content(Text("hm"))
         --
         Role(Assistant)
-        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_fixed: false })
+        Call(Call { id: "a", name: "grep", arguments: Text("{}"), is_signed: false, is_for_program: false, is_fixed: false })
         --
         Role(Assistant)
-        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_fixed: false })
+        Call(Call { id: "b", name: "patch", arguments: Text("*** Begin"), is_signed: false, is_for_program: false, is_fixed: false })
         --
         Role(Tool)
-        Result(ResultHead { id: "a", name: None, is_error: false, is_fixed: false })
+        Result(ResultHead { id: "a", name: None, is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("one"))
         Content(Media { mime: "image/png", data: Base64("AA==") })
         Content(Opaque(Object {"type": String("input_file"), "file_id": String("file_1")}))
         --
         Role(Tool)
-        Result(ResultHead { id: "b", name: None, is_error: false, is_fixed: false })
+        Result(ResultHead { id: "b", name: None, is_error: false, is_for_program: false, is_fixed: false })
         Content(Text("done"))
         --
         Role(Assistant)

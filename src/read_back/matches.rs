@@ -345,10 +345,11 @@ mod tests {
             .iter()
             .for_each(|at| line[*at..at + 6].copy_from_slice(b"needle"));
         let content = [b"needle\n", &line[..], b"\nneedle"].concat();
+        let pattern = Regex::new("needle").unwrap();
         for room in [500, 1_000, 16_000] {
             let (mut from, mut seen, mut pages) = (Position::START, Vec::new(), 0);
             loop {
-                let mut finder = Finder::new(Regex::new("needle").unwrap(), from, None, room);
+                let mut finder = Finder::new(pattern.clone(), from, None, room);
                 content
                     .chunks(10_000)
                     .take_while(|block| finder.push(block))

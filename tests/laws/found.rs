@@ -181,7 +181,21 @@ async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
 
 #[test]
 fn c13_a_kept_error_stays_although_an_equal_result_was_replaced() {
-    block_on(twins(builder(Memory::new()), call("call_0", "grep"), true));
+    // The limit is one that clearing the second keeps.
+    let limit = (40..200).rev().find(|limit| {
+        let reduction = builder(Memory::new())
+            .max_tokens_for_clear(*limit)
+            .build()
+            .unwrap();
+        let mut messages = conversation(vec![
+            (call("call_0", "grep"), vec![lines(150).into()], true),
+            (call("call_0", "grep"), vec![lines(150).into()], false),
+        ]);
+        let report = block_on(reduction.clear(&Plain, &mut messages)).unwrap();
+        report.is_change()
+    });
+    let builder = builder(Memory::new()).max_tokens_for_clear(limit.unwrap());
+    block_on(twins(builder, call("call_0", "grep"), true));
 }
 
 #[test]

@@ -118,10 +118,25 @@ async fn result(data: &[u8]) {
     let stored = reduction
         .read_original(&hint.location.expect("it is stored"))
         .await;
-    assert_eq!(
-        stored.expect("its own").expect("it is there"),
-        document.trim().as_bytes()
-    );
+    let stored = stored.expect("its own").expect("it is there");
+    if stored != document.trim().as_bytes() {
+        // One string makes up nearly all of it, and only that left.
+        let text = String::from_utf8(stored.to_vec()).expect("it is a string of the document");
+        let mut whole = short.clone();
+        put_back(&mut whole, &text);
+        let document: Value = serde_json::from_str(document).expect("it is JSON");
+        assert_eq!(whole, document);
+    }
+}
+
+/// Puts a text in the place of its hint.
+fn put_back(value: &mut Value, text: &str) {
+    match value {
+        Value::String(_) if hint_in(value).is_some() => *value = text.into(),
+        Value::Array(items) => items.iter_mut().for_each(|item| put_back(item, text)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| put_back(field, text)),
+        _ => {}
+    }
 }
 
 /// The hint in any string of `value`.

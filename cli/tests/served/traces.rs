@@ -75,8 +75,14 @@ fn send(
     provider: &Provider,
     home: &Path,
 ) -> Vec<String> {
-    // Its path is in the hints, so it is always the same.
+    // Its path is in the hints, and so are names that are made with its secret: both stay the same.
+    let secret = home.join("store/swept/naming-secret");
+    let bytes = std::fs::read(&secret);
     _ = std::fs::remove_dir_all(home.join("store"));
+    if let Ok(bytes) = bytes {
+        std::fs::create_dir_all(home.join("store/swept")).unwrap();
+        std::fs::write(&secret, bytes).unwrap();
+    }
     let settings = format!(
         "preset = \"recommended\"\n[serve.upstreams]\nopenai = \"{0}\"\nanthropic = \"{0}\"\n",
         provider.url

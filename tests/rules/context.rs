@@ -42,6 +42,10 @@ async fn counted(format: WireFormat, messages: Vec<Value>, tools: &[Value]) -> u
     report.tokens.unwrap().counted
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "so that `json!` can stand there"
+)]
 fn anthropic_round(id: &str, more: Value, content: Value) -> [Value; 2] {
     let mut call = json!({"type": "tool_use", "id": id, "name": "f", "input": {"text": lines(60)}});
     call.as_object_mut()
@@ -283,26 +287,26 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
     let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
     let text = lines(60);
     let arguments = json!({"text": text});
-    let kinds: Vec<Box<dyn Fn(&mut Value)>> = vec![
-        Box::new(|_| ()),
-        Box::new(|message| {
-            message["tool_calls"][0]["function"]["arguments"] = json!({"text": lines(60)})
-        }),
-        Box::new(|message| {
-            message["tool_calls"][0]["provider_specific_fields"] =
-                json!({"thought_signature": "c2ln"})
-        }),
-        Box::new(|message| {
-            message["tool_calls"][0]["function"]["provider_specific_fields"] = json!({"x": 1})
-        }),
-        Box::new(|message| message["tool_calls"][0]["extra_content"] = json!({"google": {}})),
-        Box::new(|message| {
-            message["reasoning_details"] = json!([{"type": "reasoning.encrypted", "data": "c2ln"}])
-        }),
+    let (call, function) = ("/tool_calls/0", "/tool_calls/0/function");
+    let fields = [
+        ("", "x", json!(1)),
+        (function, "arguments", arguments.clone()),
+        (
+            call,
+            "provider_specific_fields",
+            json!({"thought_signature": "c2ln"}),
+        ),
+        (function, "provider_specific_fields", json!({"x": 1})),
+        (call, "extra_content", json!({"google": {}})),
+        (
+            "",
+            "reasoning_details",
+            json!([{"type": "reasoning.encrypted", "data": "c2ln"}]),
+        ),
     ];
-    for (n, change) in kinds.iter().enumerate() {
+    for (n, (holder, field, value)) in fields.into_iter().enumerate() {
         let mut round = chat_round(&format!("c{n}"), "r");
-        change(&mut round[0]);
+        round[0].pointer_mut(holder).unwrap()[field] = value;
         messages.extend(round);
     }
     messages.extend(chat_round("call__thought__c2ln", "r"));

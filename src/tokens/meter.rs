@@ -16,8 +16,6 @@ use offcut_decisions::fingerprint::{Fingerprint, Record, Secret};
 
 /// Tokens that each message costs in addition to its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
-/// Bytes per token of audio and files.
-pub(super) const MEDIA_BYTES_PER_TOKEN: u64 = 40;
 
 /// A token counter with cached counts. Clones share both.
 #[derive(Clone)]
@@ -338,7 +336,7 @@ pub(crate) fn media_cost(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Text(_) | PartRef::Json(_) | PartRef::Opaque(_) => 0,
         PartRef::Media { mime, data } if mime.starts_with("image/") => image::cost(data),
-        PartRef::Media { data, .. } => data.decoded_len() / MEDIA_BYTES_PER_TOKEN,
+        PartRef::Media { data, .. } => data.decoded_len() / payload::BYTES_PER_TOKEN,
         PartRef::Link { .. } => image::UNKNOWN,
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::image;
-use super::meter::MEDIA_BYTES_PER_TOKEN as PER_BYTES;
 use crate::format::Data;
 
+/// Bytes per token of audio and files.
+pub(super) const BYTES_PER_TOKEN: u64 = 40;
 /// The shortest text that is taken for bytes, in bytes.
 pub(super) const LEAST: u64 = 256;
 
@@ -83,7 +84,7 @@ fn cost_of(text: &str, name: &str, mime: Option<&str>) -> Option<u64> {
     Some(if is_image {
         image::cost(data)
     } else {
-        data.decoded_len() / PER_BYTES
+        data.decoded_len() / BYTES_PER_TOKEN
     })
 }
 
@@ -97,7 +98,7 @@ mod tests {
     fn bytes_cost_what_they_are() {
         let bytes = "QUJD".repeat(10_000);
         let png = format!("data:image/png;base64,{bytes}");
-        let by_bytes = 30_000 / PER_BYTES;
+        let by_bytes = 30_000 / BYTES_PER_TOKEN;
         for (value, cost) in [
             (
                 json!({"type": "computer_call_output", "output": {"image_url": png}}),

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::format::{Call, Conversation, Format, JsonRef, PartRef, Piece, ResultHead, Role};
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
@@ -198,17 +200,19 @@ impl<'c> Outline<'c> {
 /// Returns true if a part stands for all of the conversation before it, which the provider then
 /// ignores.
 pub(crate) fn is_compaction(part: PartRef<'_>) -> bool {
-    let PartRef::Opaque(json) = part else {
-        return false;
-    };
-    if let JsonRef::Spelled(text) = json
-        && !text.contains("compaction")
-    {
-        return false;
-    }
-    let value = json.to_value();
+    let value = unknown_with(part, "compaction");
     let kind = value.as_ref().and_then(|value| value.get("type")?.as_str());
     matches!(kind, Some("compaction" | "compaction_summary"))
+}
+
+/// The value of a part that the format does not know, if `word` may be in it. A search costs less
+/// than reading all of it.
+pub(crate) fn unknown_with(part: PartRef<'_>, word: &str) -> Option<Value> {
+    let PartRef::Opaque(json) = part else {
+        return None;
+    };
+    let may_have = !matches!(json, JsonRef::Spelled(text) if !text.contains(word));
+    may_have.then(|| json.to_value())?
 }
 
 /// Reads one piece after the other into an [`Outline`].

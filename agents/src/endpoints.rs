@@ -18,6 +18,13 @@ const VARIABLES: [(&str, &str); 3] = [
     ("gemini", "GOOGLE_GEMINI_BASE_URL"),
 ];
 
+/// Names of providers in the settings of OpenCode and pi, and ours.
+const NAMES: [(&str, &str); 3] = [
+    ("anthropic", "anthropic"),
+    ("openai", "openai"),
+    ("google", "gemini"),
+];
+
 /// The base URLs that `agent` would use in the directory `folder` for `arguments`, as far as they are not
 /// the public ones.
 ///
@@ -94,12 +101,12 @@ fn claude_code(
                 switches.insert(name, text);
             }
         }
-        if let Some(url) = env["ANTHROPIC_BASE_URL"]
-            .as_str()
-            .filter(|url| !url.is_empty())
-        {
+        if let Some(url) = url_in(&env["ANTHROPIC_BASE_URL"]) {
             if file == managed {
-                return Err(past(&file, "which nothing here can override"));
+                return Err(format!(
+                    "the agent's base URL is set in {}, which nothing here can override: run `offcut serve`, and set its address there",
+                    file.display()
+                ));
             }
             found.insert("anthropic", url.to_owned());
         }
@@ -213,11 +220,6 @@ fn opencode(
     variable: &dyn Fn(&str) -> Option<String>,
     found: &mut Endpoints,
 ) -> Result<(), String> {
-    const NAMES: [(&str, &str); 3] = [
-        ("anthropic", "anthropic"),
-        ("openai", "openai"),
-        ("google", "gemini"),
-    ];
     let mut folders: Vec<PathBuf> = layout::opencode_settings().into_iter().collect();
     let above: Vec<&Path> = folder.ancestors().collect();
     folders.extend(
@@ -244,8 +246,7 @@ fn opencode(
     }
     for settings in all {
         for (theirs, name) in NAMES {
-            let url = &settings["provider"][theirs]["options"]["baseURL"];
-            let Some(url) = url.as_str().filter(|url| !url.is_empty()) else {
+            let Some(url) = url_in(&settings["provider"][theirs]["options"]["baseURL"]) else {
                 continue;
             };
             let url = match url
@@ -273,25 +274,16 @@ fn pi(found: &mut Endpoints) -> Result<(), String> {
         return Ok(());
     };
     let models = json(&folder.join("models.json"))?;
-    for (theirs, name) in [
-        ("anthropic", "anthropic"),
-        ("openai", "openai"),
-        ("google", "gemini"),
-    ] {
-        let url = models["providers"][theirs]["baseUrl"].as_str();
-        found.extend(
-            url.filter(|url| !url.is_empty())
-                .map(|url| (name, url.to_owned())),
-        );
+    for (theirs, name) in NAMES {
+        let url = url_in(&models["providers"][theirs]["baseUrl"]);
+        found.extend(url.map(|url| (name, url.to_owned())));
     }
     Ok(())
 }
 
-fn past(file: &Path, why: &str) -> String {
-    format!(
-        "the agent's base URL is set in {}, {why}: run `offcut serve`, and set its address there",
-        file.display()
-    )
+/// A base URL in settings, if there is one.
+fn url_in(value: &Value) -> Option<&str> {
+    value.as_str().filter(|url| !url.is_empty())
 }
 
 fn has_option(arguments: &[String], name: &str) -> bool {

@@ -61,22 +61,23 @@ impl<'a> Planner<'a> {
         let threshold = u128::from(self.session.settings().max_tokens_for_clear);
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
-        let places = items.outline.slots.iter().zip(&items.results).enumerate();
-        for (at, (slot, item)) in places {
+        let mut results = items.results.iter().enumerate();
+        // Kept errors stand in the order of the conversation, as the results do.
+        for kept in 0..self.edits.len() {
             if choice.left_after(freed) <= threshold {
                 return;
             }
-            let is_error = |edit: &Edit| {
-                edit.place == item.place
-                    && edit.decision.outcome == Outcome::Kept(Reason::ShortError)
-            };
-            let Some(kept) = self.edits.iter().position(is_error) else {
+            let edit = &self.edits[kept];
+            if edit.decision.outcome != Outcome::Kept(Reason::ShortError) {
                 continue;
+            }
+            let place = edit.place;
+            let Some((at, _)) = results.find(|(_, item)| item.place == place) else {
+                return;
             };
-            self.stubs.begin(slot.head.id);
+            self.stubs.begin(items.outline.slots[at].head.id);
             self.choose_result(items, at, ShortErrors::Go);
-            let edit = self.edits.swap_remove(self.edits.len() - 1);
-            if edit.is_pending() {
+            if let Some(edit) = self.edits.pop().filter(Edit::is_pending) {
                 freed = freed.plus(edit.tokens());
                 self.edits[kept] = edit;
             }

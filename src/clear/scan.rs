@@ -17,7 +17,7 @@ use super::print::{ResultPrint, print_of_call};
 use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
-use crate::rounds::{Outline, Reader, is_compaction, last_turn};
+use crate::rounds::{Outline, Reader, is_compaction, last_turn, unknown_with};
 use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
 use offcut_decisions::fingerprint::Fingerprint;
 
@@ -205,8 +205,8 @@ fn loaded<'t>(tools: &'t [Value], conversation: &dyn Conversation) -> Vec<Cow<'t
     let mut names = HashSet::new();
     for message in 0..conversation.len() {
         conversation.visit(message, &mut |piece| {
-            if let Piece::Content(PartRef::Opaque(json)) = piece
-                && let Some(value) = json.to_value()
+            if let Piece::Content(part) = piece
+                && let Some(value) = unknown_with(part, "tool_reference")
             {
                 referenced(&value, &mut names);
             }

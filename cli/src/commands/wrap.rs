@@ -209,17 +209,16 @@ fn lead(
         }
         Agent::OpenCode => {
             lead.program = "opencode";
-            let ours = json!({
-                "anthropic": base("anthropic", "/v1"),
-                "openai": base("openai", "/v1"),
-                "google": base("gemini", "/v1beta"),
-            });
             // The user's own content of this variable would be lost.
             let own = std::env::var("OPENCODE_CONFIG_CONTENT").unwrap_or_default();
             let mut settings: Value = serde_json::from_str(&own).unwrap_or_default();
-            for name in ["anthropic", "openai", "google"] {
+            for (name, base) in [
+                ("anthropic", base("anthropic", "/v1")),
+                ("openai", base("openai", "/v1")),
+                ("google", base("gemini", "/v1beta")),
+            ] {
                 let provider = below(below(&mut settings, "provider"), name);
-                *below(below(provider, "options"), "baseURL") = json!(ours[name]);
+                *below(below(provider, "options"), "baseURL") = base.into();
             }
             if let Some(store) = store.and_then(Path::to_str) {
                 let allowed = below(below(&mut settings, "permission"), "external_directory");

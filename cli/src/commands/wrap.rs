@@ -144,19 +144,14 @@ fn below<'v>(value: &'v mut Value, name: &str) -> &'v mut Value {
     &mut value[name]
 }
 
-/// A base URL, and the version of the interface at its end, with its slash, if it has one.
+/// A base URL, and the version at its end that the agents' clients put there themselves, if it has
+/// one. Another version belongs to the address.
 fn split_version(url: &str) -> (&str, &str) {
     let url = url.trim_end_matches('/');
-    let last = url.rfind('/').unwrap_or(url.len());
-    let is_version = url[last..].strip_prefix("/v").is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit())
-            && rest.chars().all(|c| c.is_ascii_alphanumeric())
-    });
-    if is_version {
-        url.split_at(last)
-    } else {
-        (url, "")
-    }
+    let version = ["/v1", "/v1beta"]
+        .into_iter()
+        .find(|version| url.ends_with(version));
+    url.split_at(url.len() - version.map_or(0, str::len))
 }
 
 /// Leads an agent to the server at `url`, and lets it read the store in the directory `store`. The
@@ -299,6 +294,7 @@ mod tests {
             ("http://lab:4000/v1/", ("http://lab:4000", "/v1")),
             ("https://lab/x/v1beta", ("https://lab/x", "/v1beta")),
             ("https://lab/vault", ("https://lab/vault", "")),
+            ("https://lab/v2/", ("https://lab/v2", "")),
         ] {
             assert_eq!(split_version(url), expected);
         }

@@ -1,5 +1,5 @@
-//! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory,
-//! throughput, time to the first byte.
+//! A streamed result, to files and to S3, against a plain copy of the same bytes to a file: memory and
+//! throughput.
 //!
 //! Each measurement has its own process, and so does the S3 server. The last line is JSON, see
 //! `measure`.
@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use lexopt::ValueExt;
 use offcut::backend::{Backend, Fs};
-use offcut::preview::Preview;
 use offcut::{Chunk, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use offcut_benches::{in_a_child, memory_kib};
 use serde_json::{Value, json};
@@ -63,7 +62,6 @@ fn main() -> Result<()> {
 struct Best {
     seconds: f64,
     peak: f64,
-    first: f64,
 }
 
 impl Best {
@@ -71,21 +69,19 @@ impl Best {
         Self {
             seconds: f64::MAX,
             peak: 0.0,
-            first: f64::MAX,
         }
     }
 
     fn add(&mut self, measured: &Value) {
         self.seconds = self.seconds.min(number(measured, "seconds"));
         self.peak = self.peak.max(number(measured, "peak_over_idle_mib"));
-        self.first = self.first.min(number(measured, "first_byte_ms"));
     }
 }
 
 /// Runs each size several times, copy and backends alternating, and prints the best of each.
 fn measure(sizes: &[u64], runs: usize) -> Result<()> {
     let mut out = std::io::stdout();
-    let (mut peaks, mut ratios, mut firsts) = (json!({}), json!({}), json!({}));
+    let (mut peaks, mut ratios) = (json!({}), json!({}));
     for size in sizes {
         let name = format!("{size}_mib");
         let home = tempfile::tempdir()?;
@@ -117,28 +113,18 @@ fn measure(sizes: &[u64], runs: usize) -> Result<()> {
             std::fs::remove_dir_all(&directory)?;
         }
         for (backend, best) in &backends {
-            let Best {
-                seconds,
-                peak,
-                first,
-            } = best;
+            let Best { seconds, peak } = best;
             let ratio = best_copy / seconds;
             let rate = *size as f64 / seconds;
             writeln!(
                 out,
-                "{backend} {size:>5} MiB: {ratio:.2} of a plain copy ({rate:.0} MiB/s), {peak:.1} MiB over idle, first byte \
-                 after {first:.2} ms",
+                "{backend} {size:>5} MiB: {ratio:.2} of a plain copy ({rate:.0} MiB/s), {peak:.1} MiB over idle",
             )?;
             peaks[backend][&name] = json!(peak);
             ratios[backend][&name] = json!(ratio);
-            // The store plays no part before the first byte, so one backend is enough.
-            if *backend == "fs" {
-                firsts[&name] = json!(first);
-            }
         }
     }
-    let all =
-        json!({"peak_over_idle_mib": peaks, "throughput_ratio": ratios, "first_byte_ms": firsts});
+    let all = json!({"peak_over_idle_mib": peaks, "throughput_ratio": ratios});
     Ok(writeln!(out, "{all}")?)
 }
 
@@ -185,53 +171,53 @@ fn streamed<B: Backend>(open: impl FnOnce() -> Result<B>, mib: u64) -> Result<Va
         .build()?;
     runtime.block_on(async {
         let store = Arc::new(open()?);
-        // A preview whose first bytes go out at once.
-        let reduction = ToolReduction::recommended(store.clone()).preview(Preview::HeadTail).preview_length(2_000);
+        let reduction = ToolReduction::recommended(store.clone());
         // Without the tables of an encoding, which load in the background and don't matter here.
         let reduction = reduction.token_counter(TokenCounter::Estimate).build()?;
         let text = text();
         // Resets the peak.
         std::fs::write("/proc/self/clear_refs", "5")?;
         let idle = memory_kib("VmRSS")?;
-        let (first, cold) = one_stream(&reduction, &*store, "call_1", chunks(&text, mib)).await?;
+        let cold = one_stream(&reduction, &*store, "call_1", chunks(&text, mib)).await?;
         let peak = memory_kib("VmHWM")?.saturating_sub(idle);
         let mut seconds = cold;
         for again in 0..repeats(mib) {
-            let (_, warm) = one_stream(&reduction, &*store, &format!("again_{again}"), chunks(&text, mib)).await?;
+            let warm = one_stream(
+                &reduction,
+                &*store,
+                &format!("again_{again}"),
+                chunks(&text, mib),
+            )
+            .await?;
             seconds = seconds.min(warm);
         }
-        Ok(json!({"seconds": seconds, "peak_over_idle_mib": peak as f64 / 1024.0, "first_byte_ms": first * 1e3}))
+        Ok(json!({"seconds": seconds, "peak_over_idle_mib": peak as f64 / 1024.0}))
     })
 }
 
-/// Returns the seconds to the first byte shown, and in all.
+/// Returns the seconds that it takes.
 async fn one_stream(
     reduction: &ToolReduction,
     store: &dyn Backend,
     id: &str,
     chunks: impl Iterator<Item = Bytes> + Send + 'static,
-) -> Result<(f64, f64)> {
+) -> Result<f64> {
     let start = Instant::now();
     let source = stream::iter(chunks.map(|bytes| Ok::<_, ToolError>(Chunk::Bytes(bytes))));
-    let mut shown = reduction.truncate_stream(
-        &ToolCall::new(id, "build", "{}"),
-        ToolOutput::stream(source),
-    );
-    let mut first = None;
-    while let Some(chunk) = shown.next().await {
-        chunk?;
-        first.get_or_insert_with(|| start.elapsed());
-    }
+    let call = ToolCall::new(id, "build", "{}");
+    let shown = reduction
+        .truncate(&call, ToolOutput::stream(source))
+        .await?;
     let seconds = start.elapsed().as_secs_f64();
-    let report = shown.report().ok_or("the stream has no report")?;
-    let location = &report.decisions[0].locations[0];
+    let decision = &shown.report.decisions[0];
+    let location = &decision.locations[0];
     let key = store
         .resolve(location.as_str())
         .ok_or("the location is not the store's")?;
-    if store.read(&key, 0..1).await?.total != report.decisions[0].bytes.before {
+    if store.read(&key, 0..1).await?.total != decision.bytes.before {
         return Err(format!("{location} does not hold what was streamed").into());
     }
-    Ok((first.ok_or("nothing was shown")?.as_secs_f64(), seconds))
+    Ok(seconds)
 }
 
 fn copy(directory: &Path, mib: u64) -> Result<Value> {

@@ -1,6 +1,5 @@
-//! Runs a command and shows its output as a model would see it: live up to the head, then, once the
-//! command has ended, the tail and a hint that leads to all of it. Memory does not depend on the
-//! length of the output.
+//! Runs a command and shows its output as a model would see it: once the command has ended, a hint that
+//! leads to all of it and a preview. Memory does not depend on the length of the output.
 //!
 //! ```sh
 //! cargo run --example stream_command                      # counts to a million
@@ -13,10 +12,9 @@ use std::io::Write;
 use std::process::Stdio;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use lexopt::{Arg, Parser, ValueExt};
 use offcut::backend::Fs;
-use offcut::preview::Preview;
 use offcut::{Chunk, ToolCall, ToolError, ToolOutput, ToolReduction};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -24,10 +22,7 @@ use tokio::process::{Child, Command};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (store, command) = arguments()?;
-    let reduction = ToolReduction::recommended(Fs::open(store)?)
-        .preview(Preview::HeadTail)
-        .preview_length(2_000)
-        .build()?;
+    let reduction = ToolReduction::recommended(Fs::open(store)?).build()?;
     // A new name for each run, because stored content is never overwritten.
     let call = ToolCall::new(
         format!("run-{}", std::process::id()),
@@ -35,16 +30,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         serde_json::to_string(&command)?,
     );
 
-    let mut shown = reduction.truncate_stream(&call, ToolOutput::stream(run(&command)?));
-    let mut out = std::io::stdout();
-    while let Some(chunk) = shown.try_next().await? {
-        if let Chunk::Bytes(bytes) = chunk {
-            out.write_all(&bytes)?;
-            out.flush()?;
-        }
-    }
+    let output = ToolOutput::stream(run(&command)?);
+    let shown = reduction.truncate(&call, output).await?;
+    writeln!(std::io::stdout(), "{}", shown.text())?;
     let mut notes = std::io::stderr();
-    for decision in shown.report().iter().flat_map(|report| &report.decisions) {
+    for decision in &shown.report.decisions {
         let (bytes, after) = (decision.bytes.before, decision.bytes.after);
         match decision.locations.first() {
             Some(location) => writeln!(

@@ -27,14 +27,14 @@ pub(crate) use policy::Policy;
 pub(crate) use tool_policy::Hooks;
 pub use tool_policy::ToolPolicy;
 use values::Preset;
-pub use values::{OnStoreFailure, PreviewLength, SizeLimit, StoredNames, TokenCounter};
+pub use values::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
 
 /// All options that are data. Callbacks and backends are set on the [`Builder`](crate::Builder).
 ///
 /// ```
-/// # use offcut::{SizeLimit, Settings};
+/// # use offcut::Settings;
 /// let mut settings = Settings::recommended();
-/// settings.max_length_for_trunc = SizeLimit::tokens(2_000);
+/// settings.max_length_for_trunc = 16_000;
 /// settings.tool_config.entry("read".into()).or_default().skip_clear = Some(true);
 /// assert_eq!(Settings::from_json(&serde_json::to_string(&settings)?)?, settings);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,10 +71,11 @@ pub struct Settings {
     /// Name of the reading tool that hints mention. `None`, or `false` in files, mentions no tool.
     #[serde(with = "values::name_or_false")]
     pub read_file_tool_name: Option<String>,
-    /// A result is truncated if its texts together are strictly longer than this. If you set it for
+    /// A result is truncated if its texts together have strictly more bytes than this. If you set it for
     /// a tool, on the builder, or in a file over a preset, but leave `preview_above` unset there,
     /// results up to this limit stay whole.
-    pub max_length_for_trunc: SizeLimit,
+    #[serde(deserialize_with = "size::bytes")]
+    pub max_length_for_trunc: usize,
     /// A result within the limit also becomes a preview if one of its texts has strictly more bytes
     /// than this and the preview is shorter. `None` leaves all results within the limit whole.
     #[serde(deserialize_with = "size::optional")]
@@ -147,7 +148,7 @@ impl Default for Settings {
             skip_truncation: false,
             skip_clear: false,
             read_file_tool_name: Some("read_file".into()),
-            max_length_for_trunc: SizeLimit::Bytes(50_000),
+            max_length_for_trunc: 50_000,
             preview_above: None,
             keep_file_reads: true,
             preview: Preview::HeadTail,
@@ -209,7 +210,7 @@ impl Settings {
     pub fn recommended() -> Self {
         Self {
             names: StoredNames::Short,
-            max_length_for_trunc: SizeLimit::Bytes(8_000),
+            max_length_for_trunc: 8_000,
             preview_above: Some(3_000),
             preview: Preview::Mixed,
             preview_length: PreviewLength::curve(8.7, 0.68, 7_000),

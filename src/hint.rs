@@ -12,6 +12,6 @@
 
 // The index of this crate lists what most users name; the rest is in the leaf's own.
 #[doc(no_inline)]
-pub use offcut_hint::{Flags, Kind, Placement, Position, Sentence};
+pub use offcut_hint::{Flags, Kind, Position, Sentence};
 #[doc(inline)]
 pub use offcut_hint::{Hint, Language};

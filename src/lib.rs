@@ -70,7 +70,7 @@ mod truncate;
 
 pub use config::{
     BuildError, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices, Settings,
-    SettingsError, SizeLimit, StoredNames, TokenCounter, ToolPolicy,
+    SettingsError, StoredNames, TokenCounter, ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
@@ -84,7 +84,7 @@ pub use offcut_store::ErrorChain;
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
-pub use truncate::{Truncated, TruncatedStream};
+pub use truncate::Truncated;
 
 /// Compiles and runs the examples of the README and of the cookbook.
 #[cfg(all(doctest, feature = "fs"))]

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::backend::{Backend, BackendError, Location};
 use crate::clear::{self, Ledger, Plan};
 use crate::config::Settings;
-use crate::content::{Body, ToolCall, ToolError, ToolOutput};
+use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
@@ -25,7 +25,7 @@ use crate::read_back::ReadFileTool;
 use crate::report::Report;
 use crate::session::Session;
 use crate::tool::Tool;
-use crate::truncate::{Truncated, TruncatedStream, truncate, truncate_stream};
+use crate::truncate::{Truncated, truncate};
 use original::store_original;
 use probe::check_stores;
 
@@ -93,8 +93,9 @@ impl ToolReduction {
     /// `preview_above`, is stored and replaced by a preview and a hint that says where it is. Any
     /// other result is returned whole.
     ///
-    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end,
-    /// in bounded memory; [`truncate_stream`](Self::truncate_stream) shows it as it arrives.
+    /// An `Err` of the tool is shown as a result marked as an error. A stream is read to its end, in
+    /// memory that does not grow with its length: the tool is asked for more only after everything
+    /// before is stored. If the call is dropped, content that has no name yet leaves nothing behind.
     ///
     /// # Errors
     ///
@@ -108,39 +109,6 @@ impl ToolReduction {
         let truncated = truncate(&self.session, call, output.into()).await?;
         self.session.observe(&truncated.report);
         Ok(truncated)
-    }
-
-    /// Like [`truncate`](Self::truncate), but shows a result as it arrives: its beginning at once,
-    /// and at its end either the rest, or the end of the text and a hint. The same content is
-    /// stored and the same pieces are shown, with the hint last. Only head-and-tail previews of a
-    /// fixed length begin at once; other previews are not known before the end.
-    ///
-    /// ```
-    /// # use offcut::{backend::Memory, Chunk, ToolCall, ToolOutput, ToolReduction};
-    /// use futures_util::{StreamExt, stream};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use offcut::preview::Preview;
-    ///
-    /// let reduction = ToolReduction::recommended(Memory::named("demo")?);
-    /// let reduction = reduction.preview(Preview::HeadTail).preview_length(2_000).build()?;
-    /// let log = stream::iter((1..=100_000).map(|n| Ok(Chunk::Bytes(format!("line {n}\n").into()))));
-    /// let call = ToolCall::new("call_1", "build", "{}");
-    /// let mut shown = reduction.truncate_stream(&call, ToolOutput::stream(log));
-    /// assert_eq!(shown.next().await.transpose()?, Some(Chunk::Bytes("line 1\n".into())));
-    /// while let Some(chunk) = shown.next().await {
-    ///     let _ = chunk?; // to whoever watches
-    /// }
-    /// let report = shown.report().expect("the stream has ended");
-    /// assert_eq!(report.decisions[0].locations[0].as_str(), "memory://demo/trunc/call_1");
-    /// # Ok(()) }
-    /// ```
-    pub fn truncate_stream(
-        &self,
-        call: &ToolCall,
-        output: impl Into<ToolOutput>,
-    ) -> TruncatedStream {
-        truncate_stream(&self.session, call, output.into())
     }
 
     /// Runs the clear pass, before a model call: over the token threshold, old results are stored
@@ -367,19 +335,18 @@ impl ToolReduction {
 
 #[async_trait]
 impl Middleware for ToolReduction {
-    /// Truncates the tool's output; a stream stays a stream. A failed call is passed on untouched,
-    /// and nothing is stored.
+    /// Truncates the tool's output; a stream is read to its end. A failed call is passed on untouched, and
+    /// nothing is stored.
     async fn wrap_tool_call(
         &self,
         call: &ToolCall,
         next: Next<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let output = next.run(call).await?;
-        match output.body {
-            _ if !self.session.policy(&call.name).truncates() => Ok(output),
-            Body::Stream(_) => Ok(self.truncate_stream(call, output).into()),
-            Body::Parts(_) => self.wrap_failed_call(call, output).await,
+        if !self.truncates(&call.name) {
+            return Ok(output);
         }
+        self.wrap_failed_call(call, output).await
     }
 
     /// Truncates the output that the loop shows for a failed call.

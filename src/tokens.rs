@@ -50,13 +50,6 @@ pub trait CountTokens: Send + Sync + 'static {
         false
     }
 
-    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
-    /// without counting. On `false`, both are counted. The default is `false`.
-    fn costs_at_most(&self, short: &str, long: &str) -> bool {
-        let _ = (short, long);
-        false
-    }
-
     /// Returns true if the first count does not have to wait for [`prepare`](Self::prepare). The
     /// default is `true`.
     fn is_ready(&self) -> bool {
@@ -65,10 +58,9 @@ pub trait CountTokens: Send + Sync + 'static {
 
     /// Does the work that the first count would have to wait for. The default does nothing.
     ///
-    /// If the counter is not ready, a reduction calls this once, on a separate thread. Usually that
-    /// is when it is built. If no limit is in tokens and the counter [never exceeds
-    /// bytes](Self::never_exceeds_bytes), it waits for the first pass over a conversation with half
-    /// as many bytes as the threshold has tokens.
+    /// If the counter is not ready and [never exceeds bytes](Self::never_exceeds_bytes), a reduction
+    /// calls this once, on a separate thread, in the first pass over a conversation with half as many
+    /// bytes as the threshold has tokens.
     fn prepare(&self) {}
 }
 
@@ -91,10 +83,6 @@ impl CountTokens for Estimate {
     fn is_free(&self) -> bool {
         true
     }
-
-    fn costs_at_most(&self, short: &str, long: &str) -> bool {
-        short.len() <= long.len()
-    }
 }
 
 #[cfg(feature = "tiktoken")]
@@ -105,10 +93,6 @@ impl CountTokens for offcut_encodings::Encoding {
 
     fn never_exceeds_bytes(&self) -> bool {
         true
-    }
-
-    fn costs_at_most(&self, short: &str, long: &str) -> bool {
-        Self::costs_at_most(*self, short, long)
     }
 
     fn is_ready(&self) -> bool {

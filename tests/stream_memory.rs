@@ -16,9 +16,7 @@ use offcut::backend::{
 };
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{
-    Chunk, Part, SizeLimit, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction,
-};
+use offcut::{Chunk, Part, TokenCounter, ToolCall, ToolError, ToolOutput, ToolReduction};
 use peak_alloc::PeakAlloc;
 use serde_json::json;
 
@@ -99,7 +97,7 @@ impl Writer for CountingWriter {
     }
 }
 
-fn reduction(store: impl Backend, limit: SizeLimit) -> ToolReduction {
+fn reduction(store: impl Backend, limit: usize) -> ToolReduction {
     let builder = ToolReduction::builder()
         .backend(store)
         .token_counter(TokenCounter::Estimate);
@@ -135,53 +133,39 @@ fn link() -> Chunk {
 }
 
 /// Runs `output` through a reduction. Returns the peak growth in bytes, and the parts shown.
-async fn cost(
-    reduction: &ToolReduction,
-    id: &str,
-    output: ToolOutput,
-    is_shown: bool,
-) -> (usize, Vec<Part>) {
+async fn cost(reduction: &ToolReduction, id: &str, output: ToolOutput) -> (usize, Vec<Part>) {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
     let call = ToolCall::new(id, "build", "{}");
-    let parts = if is_shown {
-        ToolOutput::from(reduction.truncate_stream(&call, output))
-            .into_parts()
-            .await
-            .0
-    } else {
-        reduction.truncate(&call, output).await.unwrap().parts
-    };
+    let parts = reduction.truncate(&call, output).await.unwrap().parts;
     (MEMORY.peak_usage().saturating_sub(before), parts)
 }
 
-/// Checks that `make`'s output of `length` bytes and `texts` texts takes little memory both ways,
-/// and that all of it is stored.
+/// Checks that `make`'s output of `length` bytes and `texts` texts takes little memory, and
+/// that all of it is stored.
 async fn costs_little(
     what: &str,
-    limit: SizeLimit,
+    limit: usize,
     id: &str,
     (texts, length): (usize, u64),
     make: impl Fn() -> ToolOutput,
 ) {
     // For each text, the reduction keeps the material for its preview.
     let at_most = AT_MOST + (texts - 1) * 4 * PREVIEW;
-    for is_shown in [false, true] {
-        let store = Counting::default();
-        let (peak, parts) = cost(&reduction(store.clone(), limit), id, make(), is_shown).await;
-        assert!(
-            peak <= at_most,
-            "{what}: {peak} bytes of {at_most} were in use at once"
-        );
-        let Part::Text(text) = &parts[0] else {
-            panic!("{what}: no text")
-        };
-        assert!(Hint::parse(text).unwrap().location.is_some(), "{what}");
-        assert!(
-            store.bytes.load(Ordering::Relaxed) >= length,
-            "{what}: not all of it was stored"
-        );
-    }
+    let store = Counting::default();
+    let (peak, parts) = cost(&reduction(store.clone(), limit), id, make()).await;
+    assert!(
+        peak <= at_most,
+        "{what}: {peak} bytes of {at_most} were in use at once"
+    );
+    let Part::Text(text) = &parts[0] else {
+        panic!("{what}: no text")
+    };
+    assert!(Hint::parse(text).unwrap().location.is_some(), "{what}");
+    assert!(
+        store.bytes.load(Ordering::Relaxed) >= length,
+        "{what}: not all of it was stored"
+    );
 }
 
 /// A single test, so that nothing else is counted.
@@ -191,17 +175,9 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
         .build()
         .unwrap()
         .block_on(async {
-            let limit = SizeLimit::Bytes(LIMIT);
+            let limit = LIMIT;
             let lines = |mib: usize| made(0..(mib << 20) / CHUNK, |_| bytes(LINE, CHUNK));
             costs_little("lines", limit, "a", (1, 64 << 20), || lines(64)).await;
-            costs_little(
-                "a limit in tokens",
-                SizeLimit::tokens(LIMIT as u64 / 4),
-                "a",
-                (1, 8 << 20),
-                || lines(8),
-            )
-            .await;
             costs_little("an id that is no name", limit, "../a", (1, 8 << 20), || {
                 lines(8)
             })
@@ -275,23 +251,21 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             )
             .await;
 
-            for is_shown in [false, true] {
-                let run = reduction(Fs::temporary().unwrap(), limit);
-                let (peak, _) = cost(&run, "a", lines(16), is_shown).await;
-                // A writer of files fills one buffer of 1 MiB while another is being written.
-                let at_most = AT_MOST + (1 << 20);
-                assert!(
-                    peak <= at_most,
-                    "files: {peak} bytes of {at_most} were in use at once"
-                );
-            }
+            let run = reduction(Fs::temporary().unwrap(), limit);
+            let (peak, _) = cost(&run, "a", lines(16)).await;
+            // A writer of files fills one buffer of 1 MiB while another is being written.
+            let at_most = AT_MOST + (1 << 20);
+            assert!(
+                peak <= at_most,
+                "files: {peak} bytes of {at_most} were in use at once"
+            );
             names_stored_content(limit).await;
         });
 }
 
 /// Checks that a stream is not held because its call names stored content, whether or not it
 /// becomes a page of that content.
-async fn names_stored_content(limit: SizeLimit) {
+async fn names_stored_content(limit: usize) {
     let run = reduction(Fs::temporary().unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
     let stored = run
@@ -300,27 +274,19 @@ async fn names_stored_content(limit: SizeLimit) {
         .unwrap();
     let arguments = json!({"file": stored.report.decisions[0].locations[0]}).to_string();
     for (step, outcome) in [(1, Outcome::Paged), (2, Outcome::Truncated)] {
-        for is_shown in [false, true] {
-            let cat = ToolCall::new(format!("{step}-{is_shown}"), "cat", arguments.clone());
-            let output = made((0..16 << 10).step_by(step), row);
-            let before = MEMORY.current_usage();
-            MEMORY.reset_peak_usage();
-            let report = if is_shown {
-                let mut shown = run.truncate_stream(&cat, output);
-                while shown.next().await.is_some() {}
-                shown.report().unwrap().clone()
-            } else {
-                run.truncate(&cat, output).await.unwrap().report
-            };
-            let peak = MEMORY.peak_usage().saturating_sub(before);
-            // A writer of files fills one buffer of 1 MiB while another is being written, and some
-            // stored content is read.
-            let at_most = AT_MOST + (2 << 20);
-            assert!(
-                peak <= at_most,
-                "{outcome:?}: {peak} bytes of {at_most} were in use at once"
-            );
-            assert_eq!(report.decisions[0].outcome, outcome);
-        }
+        let cat = ToolCall::new(step.to_string(), "cat", arguments.clone());
+        let output = made((0..16 << 10).step_by(step), row);
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        let report = run.truncate(&cat, output).await.unwrap().report;
+        let peak = MEMORY.peak_usage().saturating_sub(before);
+        // A writer of files fills one buffer of 1 MiB while another is being written, and some
+        // stored content is read.
+        let at_most = AT_MOST + (2 << 20);
+        assert!(
+            peak <= at_most,
+            "{outcome:?}: {peak} bytes of {at_most} were in use at once"
+        );
+        assert_eq!(report.decisions[0].outcome, outcome);
     }
 }

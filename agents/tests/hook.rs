@@ -190,7 +190,7 @@ async fn line_numbers_of_a_truncated_read_are_those_of_the_file() {
     assert_eq!(answer["file"]["startLine"], 10);
     let text = answer["file"]["content"].as_str().unwrap();
     assert!(
-        text.lines().nth(1).unwrap() == "line 1 of many",
+        text.lines().nth(1).unwrap() == "1|line 1 of many",
         "{text:.300}"
     );
 }

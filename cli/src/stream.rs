@@ -7,10 +7,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream;
-use offcut::hint::{Hint, Placement};
-use offcut::{Chunk, OnStoreFailure, SizeLimit, ToolCall, ToolError, ToolOutput, ToolReduction};
-use offcut_preview::text::utf8::Decoder;
-use offcut_preview::{Sketch, sketch};
+use offcut::{Chunk, OnStoreFailure, ToolCall, ToolError, ToolOutput, ToolReduction};
 use tokio::sync::Mutex;
 
 use crate::child::Output;
@@ -57,18 +54,20 @@ impl Stream {
         Ok([stream("", To::Stdout)?, stream("-stderr", To::Stderr)?])
     }
 
-    /// Shows `output` as the model should see it: the beginning as it comes, and what else there is to show
-    /// at the end. If it can't be stored, all of it is shown unchanged.
+    /// Shows `output` as the model should see it: a little of the beginning as it comes, for whoever waits for
+    /// a prompt or a server, and at the end the rest, or a hint for all of it. If it can't be stored, all
+    /// of it is shown unchanged.
     pub(crate) async fn show(self, output: &Arc<Mutex<Output>>) -> Result<(), Failure> {
         let may_lose = self.reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
         let live = Arc::new(Mutex::new(Live::new(&self)));
         let arriving = self.arriving(output.clone(), live.clone(), may_lose);
-        let truncated = self.reduction.truncate(&self.call, arriving).await;
+        let reduction = self.reduction.with_previews_of_at_most(longest(&self));
+        let truncated = reduction.truncate(&self.call, arriving).await;
         let mut live = live.lock().await;
         match truncated {
             Ok(truncated) if may_lose || !self.input.is_broken() => {
                 notes::note_failures(&truncated.report);
-                live.finish(self.input.whole(), &truncated.text()).await?;
+                live.finish(self.input.whole(), truncated.text()).await?;
                 match truncated.interrupted {
                     Some(error) => Err(Failure::new(error.to_string())),
                     None => Ok(()),
@@ -139,18 +138,30 @@ impl Stream {
     }
 }
 
+/// One part in so many of the limit is shown as it comes.
+const LIVE: usize = 8;
+
+/// The limit of a stream.
+fn limit(stream: &Stream) -> usize {
+    let settings = stream.reduction.settings();
+    let own = settings.tool_config.get(&stream.call.name);
+    let own = own.and_then(|own| own.max_length_for_trunc);
+    own.unwrap_or(settings.max_length_for_trunc)
+}
+
+/// Maximum length of a preview: besides, there is room for the shown beginning and as much for a hint.
+fn longest(stream: &Stream) -> usize {
+    let limit = limit(stream);
+    limit - limit / LIVE * 2
+}
+
 /// The shown part of an output.
 struct Live {
     to: To,
-    method: offcut::preview::Preview,
     /// Number of bytes that are shown as they come.
     room: usize,
-    /// Maximum length of a preview.
-    longest: usize,
     /// The bytes that were shown as they came.
     head: Vec<u8>,
-    /// The text after them, once not all is shown as it comes.
-    rest: Option<(Decoder, Sketch)>,
     /// True if nobody reads what is written.
     is_closed: bool,
     /// The reason why nothing more can be written.
@@ -159,24 +170,15 @@ struct Live {
 
 impl Live {
     fn new(stream: &Stream) -> Self {
-        let settings = stream.reduction.settings();
-        let own = settings.tool_config.get(&stream.call.name);
-        let limit = own.and_then(|own| own.max_length_for_trunc);
-        let limit = match limit.unwrap_or(settings.max_length_for_trunc) {
-            SizeLimit::Bytes(bytes) => bytes,
-            // A token is a byte at least.
-            SizeLimit::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
-        };
         let is_truncated = stream.reduction.truncates(&stream.call.name);
-        let length = own.and_then(|own| own.preview_length);
         Self {
             to: stream.to,
-            method: own.and_then(|own| own.preview).unwrap_or(settings.preview),
-            // The other half is for the preview of what comes later.
-            room: if is_truncated { limit / 2 } else { usize::MAX },
-            longest: length.unwrap_or(settings.preview_length).at_most(),
+            room: if is_truncated {
+                limit(stream) / LIVE
+            } else {
+                usize::MAX
+            },
             head: Vec::new(),
-            rest: None,
             is_closed: false,
             failure: None,
         }
@@ -184,61 +186,28 @@ impl Live {
 
     /// Shows the next bytes, if they are still of the beginning.
     async fn see(&mut self, mut chunk: Bytes) {
-        if self.rest.is_none() {
-            let left = self.room - self.head.len();
-            let begins_line = self.head.is_empty() || self.head.ends_with(b"\n");
-            let now = chunk.split_to(shown_at_once(
-                &chunk,
-                left,
-                begins_line && !self.head.is_empty(),
-            ));
-            self.head.extend_from_slice(&now);
-            self.write(now).await;
-            if chunk.is_empty() {
-                return;
-            }
+        let left = self.room.saturating_sub(self.head.len());
+        let begins_line = self.head.ends_with(b"\n");
+        let now = chunk.split_to(shown_at_once(&chunk, left, begins_line));
+        if !chunk.is_empty() {
+            self.room = 0;
         }
-        let (decoder, sketch) = self.rest.get_or_insert_with(|| {
-            let mut sketch = sketch(self.method, self.longest);
-            sketch.skip(&String::from_utf8_lossy(&self.head));
-            (Decoder::default(), sketch)
-        });
-        decoder.feed(&chunk, &mut |text| sketch.push(text));
+        self.head.extend_from_slice(&now);
+        self.write(now).await;
     }
 
     /// Shows what is left of the output: `whole` if that is not longer, or else the `text` that stands for it.
-    async fn finish(&mut self, whole: Option<Vec<u8>>, text: &str) -> Result<(), Failure> {
-        let head = String::from_utf8_lossy(&self.head);
-        let text = self.after_head(text);
-        let left = text.strip_prefix(&*head).unwrap_or(&text);
-        let whole = whole.map(|mut bytes| bytes.split_off(self.head.len().min(bytes.len())));
-        let left = match whole {
-            Some(bytes) if bytes.len() <= left.len() => bytes,
-            _ => left.as_bytes().to_vec(),
-        };
+    async fn finish(&mut self, whole: Option<Vec<u8>>, text: String) -> Result<(), Failure> {
+        let longest = self.head.len() + text.len();
+        let whole = whole.filter(|bytes| bytes.len() <= longest);
+        let mut left = whole.unwrap_or(text.into_bytes());
+        if left.starts_with(&self.head) {
+            left.drain(..self.head.len());
+        } else if !self.head.ends_with(b"\n") {
+            left.insert(0, b'\n');
+        }
         self.write(left.into()).await;
         self.outcome()
-    }
-
-    /// The `text` that a model should see, with the shown beginning before its preview and its hint at the
-    /// end, so that both together are one hint.
-    fn after_head(&self, text: &str) -> String {
-        let Some((mut hint, (_, sketch))) = Hint::parse(text).zip(self.rest.as_ref()) else {
-            return text.to_owned();
-        };
-        let head = String::from_utf8_lossy(&self.head);
-        if !hint.preview.starts_with(&*head) {
-            let length = hint.preview.len();
-            let budget = length.saturating_sub(head.len()).max(length / 4);
-            let feed = if head.is_empty() || head.ends_with('\n') {
-                ""
-            } else {
-                "\n"
-            };
-            hint.preview = format!("{head}{feed}{}", sketch.show(budget / 2, budget));
-        }
-        hint.placement = Placement::Last;
-        hint.render()
     }
 
     /// Writes `bytes` unchanged, on another thread: whoever reads them may take any time.

@@ -15,12 +15,21 @@ use std::fs;
 use serde_json::{Value, json};
 use support::succeed;
 
+/// Lines in which nothing is odd.
+fn words(kind: &str) -> String {
+    let line = |n: u8| {
+        let letter = |n: u8| char::from(b'a' + n).to_string().repeat(4);
+        format!("{kind} words {}{}\n", letter(n % 20), letter(n / 20))
+    };
+    (0..250).map(line).collect()
+}
+
 /// A file of which one line is edited: in its middle, which the policy cuts out, or in its first line.
 fn session(tool: &str, edited: &str) -> String {
     let file = format!(
         "first line of the file\n{}let limit_of_reads = 41;\n{}",
-        "some words\n".repeat(400),
-        "more words\n".repeat(400)
+        words("some"),
+        words("more")
     );
     let call = |id: &str, name: &str, arguments: Value| {
         let function = json!({"name": name, "arguments": arguments.to_string()});

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, Once, TryLockError};
 use tiktoken_rs::CoreBPE;
 
 use crate::known::Known;
-use crate::segments::{Segment, Segments, costs_at_most};
+use crate::segments::Segments;
 
 /// The longest run, in bytes, that is given to the encoder as one word. Longer runs are cut first:
 /// the encoder's time and memory grow faster than the run, and it fails on a million spaces. Each
@@ -78,7 +78,7 @@ impl Encoding {
         };
         let (mut tokens, mut met, mut new) = (0, 0, 0);
         let mut segments = Segments(text);
-        while let Some(Segment { text, .. }) = segments.next() {
+        while let Some(text) = segments.next() {
             if let Some(count) = known.get(text) {
                 met += 1;
                 tokens += count;
@@ -104,13 +104,6 @@ impl Encoding {
         pieces(text)
             .map(|piece| encoding.count(piece, &none_special).unwrap_or(piece.len()) as u64)
             .sum()
-    }
-
-    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
-    /// without counting. Takes time linear in both.
-    #[must_use]
-    pub fn costs_at_most(self, short: &str, long: &str) -> bool {
-        costs_at_most(short, long)
     }
 
     /// Returns true if the tables have been loaded.

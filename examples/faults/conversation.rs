@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use offcut::backend::{Backend, Location};
 use offcut::format::OpenAiChat;
 use offcut::report::{Outcome, Reason, Report, Subject};
@@ -223,30 +223,16 @@ impl Conversation {
     ) -> Result<(Vec<Part>, Report)> {
         let number = self.script.number(self.step());
         let result = Bytes::from(self.script.originals.result(number));
-        if Originals::comes(number) == Comes::Whole {
-            let truncated = reduction
-                .truncate(call, String::from_utf8(result.into())?)
-                .await?;
-            return Ok((truncated.parts, truncated.report));
-        }
-        let chunks: Vec<_> = (0..result.len())
-            .step_by(CHUNK)
-            .map(|at| result.slice(at..result.len().min(at + CHUNK)))
-            .collect();
-        let chunks = stream::iter(chunks.into_iter().map(|chunk| Ok(Chunk::Bytes(chunk))));
-        let mut shown = reduction.truncate_stream(call, ToolOutput::stream(chunks));
-        let mut chunks = Vec::new();
-        while let Some(chunk) = shown.next().await {
-            chunks.push(Ok(chunk?));
-        }
-        let report = shown.report().ok_or("a stream without a report")?.clone();
-        Ok((
+        let output = if Originals::comes(number) == Comes::Whole {
+            ToolOutput::from(String::from_utf8(result.into())?)
+        } else {
+            let chunks = (0..result.len()).step_by(CHUNK);
+            let chunks = chunks.map(|at| result.slice(at..result.len().min(at + CHUNK)));
+            let chunks: Vec<_> = chunks.map(|chunk| Ok(Chunk::Bytes(chunk))).collect();
             ToolOutput::stream(stream::iter(chunks))
-                .into_parts()
-                .await
-                .0,
-            report,
-        ))
+        };
+        let truncated = reduction.truncate(call, output).await?;
+        Ok((truncated.parts, truncated.report))
     }
 
     /// Records a report. Returns the number of its decisions that report a failure. `step` is the

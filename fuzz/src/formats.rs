@@ -77,7 +77,6 @@ fn setup(settings: u8) -> Setup {
             Counter::Estimate
         },
         more_limit: 500,
-        limit_in_tokens: false,
         preview_percent: 50,
         stub_length: if is(2) { 200 } else { 0 },
         previews: Previews {

@@ -1,7 +1,7 @@
 //! Hints: parsing and rendering give the same bytes again, and rendering and parsing the same hint.
 
 use offcut::backend::Location;
-use offcut::hint::{Hint, Kind, Placement, Position};
+use offcut::hint::{Hint, Kind, Position};
 
 /// Parses the text as it is, and renders a hint from its parts between zero bytes.
 pub(crate) fn hint(data: &[u8]) {
@@ -58,11 +58,6 @@ fn made_of(data: &[u8], text: &str) -> Hint {
         hint.flags.joined,
     ) = (is(0), is(1), is(2), is(3));
     hint.lines = is(4).then(|| number(3));
-    hint.placement = if is(5) {
-        Placement::Last
-    } else {
-        Placement::First
-    };
     let mut parts = text.split('\0').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();
     hint.prose = part();

@@ -7,7 +7,7 @@ use offcut::hint::Language;
 use offcut::preview::Preview;
 
 use crate::laws::generate::Id;
-use crate::laws::l9::{Case, Counter, Piece, chunks_change_nothing};
+use crate::laws::l9::{Case, Piece, chunks_change_nothing};
 use crate::laws::text::{Kind, Text};
 use crate::laws::{assert_held, block_on};
 
@@ -27,12 +27,6 @@ pub(crate) fn splitter(data: &[u8]) {
         Preview::Index,
         Preview::Mixed,
     ];
-    let counters = [
-        None,
-        Some(Counter::Estimate),
-        Some(Counter::Words),
-        Some(Counter::Lines),
-    ];
     let ids = ["call_1", "", "../../x", "call_1-2"];
     let case = Case {
         id: Id(ids[usize::from(how >> 4) % 4].to_owned()),
@@ -45,7 +39,6 @@ pub(crate) fn splitter(data: &[u8]) {
             .collect(),
         breaks_off: is(2),
         limit: 1_000 + usize::from(limit) * 4,
-        counter: counters[usize::from(how >> 2) % 4],
         preview: usize::from(preview) * 12,
         strategy: kinds[usize::from(how) % 4],
         above: is(3).then_some(usize::from(above) * 4),

@@ -75,7 +75,9 @@ fn request(format: WireFormat, ran: &[Ran<'_>]) -> (&'static str, String) {
 /// All texts in a body that are hints, or are long.
 fn texts(value: &Value, found: &mut Vec<String>) {
     match value {
-        Value::String(text) if text.len() > 900 => found.push(text.clone()),
+        Value::String(text) if text.len() > 900 || text.starts_with("[offcut/1 ") => {
+            found.push(text.clone());
+        }
         Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
         Value::Object(fields) => fields.values().for_each(|field| texts(field, found)),
         _ => {}

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use offcut_preview::text::lines::{Position, number};
 use offcut_store::Location;
 
-use crate::hint::{Flags, Hint, Kind, Placement};
+use crate::hint::{Flags, Hint, Kind};
 
 /// Start of every header. The number is the version of the envelope.
 const OPENING: &str = "[offcut/1 ";
 
 impl Hint {
-    /// A hint without sentence and preview, with its header first.
+    /// A hint without sentence and preview.
     #[must_use]
     pub fn new(kind: Kind, bytes: u64) -> Self {
         Self {
@@ -22,7 +22,6 @@ impl Hint {
             location: None,
             prose: String::new(),
             preview: String::new(),
-            placement: Placement::First,
         }
     }
 
@@ -30,44 +29,16 @@ impl Hint {
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(self.preview.len() + self.prose.len() + 160);
-        if self.placement == Placement::Last {
-            text.push_str(&self.preview);
-            text.push('\n');
-        }
         text.push_str(&self.header(self.prose.len(), self.preview.len()));
         if !self.prose.is_empty() {
             text.push(' ');
             text.push_str(&self.prose);
         }
-        if self.placement == Placement::First && !self.preview.is_empty() {
+        if !self.preview.is_empty() {
             text.push('\n');
             text.push_str(&self.preview);
         }
         text
-    }
-
-    /// Returns the hint with its header on the other side of the preview.
-    #[must_use]
-    pub fn with_other_placement(&self) -> Self {
-        let placement = match self.placement {
-            Placement::First => Placement::Last,
-            Placement::Last => Placement::First,
-        };
-        Self {
-            placement,
-            ..self.clone()
-        }
-    }
-
-    /// Length in bytes of the hint, given as `rendered`, or of the same hint
-    /// [with its header on the other side](Self::with_other_placement) if that is longer.
-    #[must_use]
-    pub fn length_in_any_placement(&self, rendered: &str) -> usize {
-        // A header after an empty preview has an extra line feed and `-0`.
-        match self.placement {
-            Placement::First if self.preview.is_empty() => rendered.len() + "\n-0".len(),
-            Placement::First | Placement::Last => rendered.len(),
-        }
     }
 
     fn header(&self, prose: usize, preview: usize) -> String {
@@ -102,11 +73,10 @@ impl Hint {
         if let Some(lines) = self.lines {
             let _ = write!(text, "/{lines}L");
         }
-        let _ = match self.placement {
-            Placement::First if preview == 0 => write!(text, " {prose}"),
-            Placement::First => write!(text, " {prose}+{preview}"),
-            Placement::Last => write!(text, " {prose}-{preview}"),
-        };
+        let _ = write!(text, " {prose}");
+        if preview > 0 {
+            let _ = write!(text, "+{preview}");
+        }
         match &self.location {
             Some(location) => {
                 let _ = write!(text, " {}", serde_json::Value::from(location.as_str()));
@@ -120,10 +90,8 @@ impl Hint {
     /// Parses a text that is exactly one hint.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match Self::parse_first(text) {
-            Some((hint, "")) => Some(hint),
-            _ => Self::parse_last(text),
-        }
+        let (hint, rest) = Self::parse_first(text)?;
+        rest.is_empty().then_some(hint)
     }
 
     /// Parses a text that consists of one or more hints, each starting on a new line.
@@ -131,22 +99,17 @@ impl Hint {
     pub fn parse_all(text: &str) -> Option<Vec<Self>> {
         let mut hints = Vec::new();
         let mut rest = text;
-        while let Some((hint, tail)) = Self::parse_first(rest) {
+        loop {
+            let (hint, tail) = Self::parse_first(rest)?;
             hints.push(hint);
             if tail.is_empty() {
                 return Some(hints);
             }
             rest = tail.strip_prefix('\n')?;
         }
-        // A hint with its header last is never one of several.
-        if hints.is_empty() {
-            Self::parse_last(text).map(|hint| vec![hint])
-        } else {
-            None
-        }
     }
 
-    /// Parses a hint with its header first, and returns the text after it.
+    /// Parses a hint, and returns the text after it.
     fn parse_first(text: &str) -> Option<(Self, &str)> {
         let Header {
             mut hint,
@@ -154,9 +117,6 @@ impl Hint {
             preview,
             mut rest,
         } = parse_header(text)?;
-        if hint.placement != Placement::First {
-            return None;
-        }
         if prose > 0 {
             (hint.prose, rest) = take(rest.strip_prefix(' ')?, prose)?;
         }
@@ -164,34 +124,6 @@ impl Hint {
             (hint.preview, rest) = take(rest.strip_prefix('\n')?, preview)?;
         }
         Some((hint, rest))
-    }
-
-    /// Parses a hint with its header after the preview. Preview and sentence may contain headers
-    /// too; only the right header's lengths fit the text exactly.
-    ///
-    /// Takes linear time even in a text full of header openings: reading a header never gets past
-    /// the location of the next one, because that location's opening quote ends its own.
-    fn parse_last(text: &str) -> Option<Self> {
-        text.rmatch_indices(OPENING).find_map(|(at, _)| {
-            let Header {
-                mut hint,
-                prose,
-                preview,
-                rest,
-            } = parse_header(&text[at..])?;
-            let shown = text[..at].strip_suffix('\n')?;
-            let said = if prose > 0 {
-                rest.strip_prefix(' ')?
-            } else {
-                rest
-            };
-            if hint.placement != Placement::Last || shown.len() != preview || said.len() != prose {
-                return None;
-            }
-            hint.prose = said.to_owned();
-            hint.preview = shown.to_owned();
-            Some(hint)
-        })
     }
 }
 
@@ -249,21 +181,15 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         Some((bytes, lines)) => (bytes, Some(number(lines.strip_suffix('L')?)?)),
         None => (size, None),
     };
-    let (prose, preview) = lengths.split_once(['+', '-']).unwrap_or((lengths, "0"));
+    let (prose, preview) = lengths.split_once('+').unwrap_or((lengths, "0"));
     let (prose, preview) = (
         number(prose)?.try_into().ok()?,
         number(preview)?.try_into().ok()?,
     );
-    let placement = if lengths.contains('-') {
-        Placement::Last
-    } else {
-        Placement::First
-    };
     let hint = Hint {
         flags,
         lines,
         location,
-        placement,
         ..Hint::new(kind, number(bytes.strip_suffix('B')?)?)
     };
     // A header has only one valid spelling, so that rendering returns the bytes that were read.
@@ -320,34 +246,17 @@ mod tests {
         .prop_map(|pieces| pieces.concat());
         let location = proptest::option::of(text.clone().prop_map(Location::new));
         let sizes = (any::<u64>(), any::<Option<u64>>());
-        (
-            kind,
-            flags,
-            sizes,
-            location,
-            text.clone(),
-            text,
-            any::<bool>(),
+        (kind, flags, sizes, location, text.clone(), text).prop_map(
+            |(kind, flags, (bytes, lines), location, prose, preview)| Hint {
+                kind,
+                flags,
+                bytes,
+                lines,
+                location,
+                prose,
+                preview,
+            },
         )
-            .prop_map(
-                |(kind, flags, (bytes, lines), location, prose, preview, is_last)| {
-                    let placement = if is_last {
-                        Placement::Last
-                    } else {
-                        Placement::First
-                    };
-                    Hint {
-                        kind,
-                        flags,
-                        bytes,
-                        lines,
-                        location,
-                        prose,
-                        preview,
-                        placement,
-                    }
-                },
-            )
     }
 
     proptest! {
@@ -358,14 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn l3_the_longest_form_is_the_longer_of_both_placements(hint in hints()) {
-            let (one, other) = (hint.render(), hint.with_other_placement().render());
-            assert_eq!(hint.length_in_any_placement(&one), one.len().max(other.len()));
-        }
-
-        #[test]
         fn h1_adjacent_hints_are_separated(hints in proptest::collection::vec(hints(), 1..4)) {
-            let hints: Vec<_> = hints.into_iter().map(|hint| Hint { placement: Placement::First, ..hint }).collect();
             let text = hints.iter().map(Hint::render).collect::<Vec<_>>().join("\n");
             assert_eq!(Hint::parse_all(&text), Some(hints));
         }

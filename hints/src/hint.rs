@@ -85,8 +85,6 @@ pub struct Hint {
     pub prose: String,
     /// The preview of the original.
     pub preview: String,
-    /// Position of the header: before the preview or, as in streams, after it.
-    pub placement: Placement,
 }
 
 /// The kinds of hints.
@@ -106,16 +104,6 @@ pub enum Kind {
     },
     /// The original is stored, and the preview has the lines that match a pattern.
     Matches,
-}
-
-/// Position of a hint's header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// Header, sentence, preview: for results that were complete.
-    #[default]
-    First,
-    /// Preview, header, sentence: for results shown while they arrived.
-    Last,
 }
 
 /// Circumstances that a hint reports, in its header and in sentences.

@@ -29,7 +29,7 @@ pub mod template;
 mod zh;
 
 pub use draft::Draft;
-pub use hint::{Flags, Hint, Kind, Language, Placement};
+pub use hint::{Flags, Hint, Kind, Language};
 #[doc(inline)]
 pub use offcut_preview::text::lines::Position;
 pub use prose::{Facts, MAX_NAME, Prose, WrongTemplate};

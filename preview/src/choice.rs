@@ -1,8 +1,8 @@
 //! Choice of the lines and names of a text that are worth showing.
 //!
-//! The lines that tell how the text ended come first, in a part of the budget. Any other line is
-//! worth the names and values that it shows, most if they have not yet been shown in a line, and
-//! extra if it reports a failure. An entry of the index is worth its name. Items with the highest
+//! The lines that tell how the text ended come first, in a part of the budget, and then, in another
+//! part, those that report failures. Any other line is worth the names and values that it shows, most
+//! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the index is worth its name. Items with the highest
 //! worth per token are taken first, until the budget is used up or nothing of worth is left.
 //!
 //! Worths only fall as more is taken, so a heap whose entries are checked again when popped gives
@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use crate::cost::about_tokens;
 use crate::excerpt::{Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead};
-use crate::failures::failure_worth;
+use crate::failures::{Templates, failing, failure_worth};
 use crate::found::Found;
 use crate::kinds::{companions, factors, han};
 use crate::outcomes::ending;
@@ -22,6 +22,8 @@ use crate::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 5;
+/// One in so many for the lines that report failures; the first of them may take twice that.
+const FAILING: usize = 4;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.5;
 /// Extra worth of a Han character, and the number of characters that count: words of such scripts
@@ -46,12 +48,15 @@ pub(crate) enum Wanted {
     Lines,
     Index,
     Both,
+    /// None: the beginning and the end are shown.
+    Ends,
 }
 
 /// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
 /// nothing is worth showing.
 pub(crate) fn choose<'t>(
     units: &[Unit<'t>],
+    templates: &Templates,
     wanted: Wanted,
     length: Length,
     budget: usize,
@@ -62,6 +67,7 @@ pub(crate) fn choose<'t>(
     let mut chooser = Chooser::new(units, left);
     if wanted != Wanted::Index {
         chooser.take_ending();
+        chooser.take_failing(templates);
     }
     chooser.take_best(wanted);
     chooser.excerpt()
@@ -87,6 +93,15 @@ struct Chooser<'u, 't> {
 enum Item {
     Line(usize),
     Name(usize),
+}
+
+/// The last piece of the line that begins with unit `at`, if it is in pieces.
+fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
+    let line = units[at].place.line;
+    let further = units[at + 1..].iter();
+    let further = further.take_while(|unit| unit.place.line == line).count();
+    let last = at + further;
+    (last > at && units[last].place.ends_line).then_some(last)
 }
 
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
@@ -129,6 +144,22 @@ impl<'u, 't> Chooser<'u, 't> {
             let bytes = self.bytes(Item::Line(unit));
             if rest + bytes <= self.left && self.take(Item::Line(unit)) {
                 self.left -= bytes;
+            }
+        }
+    }
+
+    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
+    /// are the first one and the last one.
+    fn take_failing(&mut self, templates: &Templates) {
+        let (all, share) = (self.left, self.left / FAILING);
+        for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
+            let most = if nth == 0 { 2 * share } else { share };
+            let last = last_piece(self.units, unit);
+            for unit in [Some(unit), last].into_iter().flatten() {
+                let bytes = self.bytes(Item::Line(unit));
+                if all - self.left + bytes <= most && self.take(Item::Line(unit)) {
+                    self.left -= bytes;
+                }
             }
         }
     }

@@ -17,6 +17,7 @@
 use std::fmt::Write;
 
 use crate::names::each_name;
+use crate::plain::Plain;
 use crate::text::lines::count_feeds;
 use crate::units::{Cutter, Place, Unit, own_number};
 use crate::values::{Kind, each_value};
@@ -42,7 +43,7 @@ pub(crate) struct Length {
 impl Unit<'_> {
     /// Returns true if it starts right at the end of `before`, in the same line.
     fn follows(&self, before: &Self) -> bool {
-        let end = before.place.byte + before.text.len() as u64;
+        let end = before.place.byte + before.place.bytes;
         self.place.line == before.place.line && self.place.byte == end
     }
 
@@ -146,7 +147,7 @@ impl Excerpt<'_> {
         let mut shown = 0;
         for unit in &self.units {
             let Unit { text, place } = unit;
-            shown += text.len() as u64 + u64::from(place.ends_line && place.line <= length.feeds);
+            shown += place.bytes + u64::from(place.ends_line && place.line <= length.feeds);
             let number = unit.number();
             match before {
                 Some((last, own)) if unit.follows(last) => {
@@ -203,16 +204,16 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     }
 }
 
-/// Returns true if `preview` is an excerpt of what `text` has after its first `from` bytes, and has no other
-/// content. Linear in the text; keeps no more than the preview in memory.
-pub(crate) fn holds_only(preview: &str, text: &str, from: usize) -> bool {
+/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text; keeps
+/// no more than the preview in memory.
+pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
     };
     let last = shown.rfind('\n').map_or(0, |feed| feed + 1);
     let names = shown[last..].strip_prefix(NAMES).and_then(parse_names);
     let length = Length {
-        bytes: (text.len() - from) as u64,
+        bytes: text.len() as u64,
         feeds: count_feeds(text.as_bytes()),
     };
     let is = |lines: &str, names| {
@@ -302,7 +303,9 @@ impl<'p> Reader<'p> {
                 });
             }
         };
-        cutter.push(text, &mut see);
+        let mut plain = Plain::default();
+        plain.push(text, &mut |piece| cutter.push(piece, &mut see));
+        plain.end(&mut |piece| cutter.push(piece, &mut see));
         cutter.end(&mut see);
         let is_all = self.at == self.lines.len()
             || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;

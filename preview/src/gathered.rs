@@ -7,14 +7,13 @@ use foldhash::fast::{FixedState, RandomState};
 
 use crate::choice::{Wanted, choose};
 use crate::excerpt::Length;
-use crate::failures::is_failure;
+use crate::failures::{Templates, failing, may_be_failure};
 use crate::found::worth;
 use crate::head_tail;
 use crate::kinds::is_of_diff;
 use crate::names::each_name;
 use crate::outcomes::{FIRST, LAST, is_ruler, told};
-use crate::telling::TellingLines;
-use crate::text::lines::Position;
+use crate::plain::Piece;
 use crate::units::{Cutter, Place, Unit, is_heading};
 use crate::values::{has_value, may_have_value};
 
@@ -45,14 +44,14 @@ pub(crate) struct Gathered {
 }
 
 /// The lines with names, values, failures or outcomes, or a selection of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Kept {
+    wanted: Wanted,
     text: String,
     units: Vec<KeptUnit>,
-    /// Number of the first units that have been looked at for what they tell.
-    judged: usize,
     /// Hashes of the names so far.
     seen: HashSet<u64, RandomState>,
+    templates: Templates,
     /// Number of bytes of the text in lines with names.
     named: u64,
     /// Number of the first lines so far, which are kept whatever they tell.
@@ -61,6 +60,8 @@ struct Kept {
     last: Vec<(String, Place)>,
     /// Number of such lines so far, of which the newest take the place of the oldest.
     unkept: usize,
+    /// The newest line that may report a failure. If it comes in pieces, the last one is kept.
+    failing: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,93 +74,110 @@ struct KeptUnit {
 }
 
 impl Gathered {
-    pub(crate) fn new(budget: usize) -> Self {
+    pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
         Self {
             ends: head_tail::Sketch::new(budget),
             cutter: Cutter::new(),
-            kept: Kept::default(),
+            kept: Kept::new(wanted),
         }
     }
 
-    pub(crate) fn push(&mut self, text: &str) {
-        self.ends.push(text);
-        self.cutter.push(text, &mut |unit| self.kept.add(unit));
+    pub(crate) fn push(&mut self, piece: Piece<'_>) {
+        self.ends.push(piece);
+        self.cutter.push(piece, &mut |unit| self.kept.add(unit));
     }
 
-    pub(crate) fn skip(&mut self, text: &str) {
-        self.ends.skip(text);
-        let Position { line, byte } = self.ends.end();
-        self.cutter.skip_to((line, byte));
+    /// Ends the text, or its line before a line feed.
+    pub(crate) fn end(&mut self) {
+        self.cutter.end(&mut |unit| self.kept.add(unit));
+        self.ends.shrink();
     }
 
-    /// Appends another text. A line feed must come next.
+    /// Appends another text, which has ended. A line feed must come next.
     pub(crate) fn append(&mut self, other: &Self) {
         self.ends.append(&other.ends);
-        let (before, _) = self.cutter.position();
-        let mut other = other.clone();
-        other.cutter.end(&mut |unit| other.kept.add(unit));
-        for unit in other.kept.all() {
-            self.kept.add(Unit {
-                place: Place {
-                    line: before - 1 + unit.place.line,
-                    ..unit.place
-                },
-                ..unit
-            });
-        }
-        let (line, byte) = other.cutter.position();
-        self.cutter.skip_to((before - 1 + line, byte));
+        let before = self.cutter.line() - 1;
+        self.kept.append(&other.kept, before);
+        self.cutter.skip_to((before + other.cutter.line(), 0));
     }
 
-    pub(crate) fn ends(&self) -> &head_tail::Sketch {
-        &self.ends
+    /// Returns true if all text so far has been looked at.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.cutter.has_ended()
     }
 
-    /// Returns a preview of at most `budget` bytes. If there is too little to choose from, shows
-    /// head and tail, with `head` bytes for the head.
-    pub(crate) fn show(&self, wanted: Wanted, head: usize, budget: usize) -> String {
-        let bytes = self.ends.bytes();
-        let mut kept = &self.kept;
-        let mut whole;
-        if !self.cutter.is_at_end() {
-            whole = self.kept.clone();
-            self.cutter.clone().end(&mut |unit| whole.add(unit));
-            kept = &whole;
-        }
-        if bytes <= budget as u64 || kept.named < bytes / SURE {
-            return self.ends.show(head, budget);
-        }
+    /// Returns a preview of at most `budget` bytes of this text, which has ended and stands for `bytes`
+    /// bytes. If there is too little to choose from, shows head and tail.
+    pub(crate) fn show(&self, bytes: u64, budget: usize) -> String {
+        let kept = &self.kept;
+        let is_chosen = kept.wanted != Wanted::Ends
+            && (kept.named >= bytes / SURE || kept.templates.is_repetitive());
         let length = Length {
             bytes,
             feeds: self.ends.feeds(),
         };
-        let chosen = choose(&kept.all(), wanted, length, budget);
-        if chosen.units.is_empty() && chosen.names.is_empty() {
-            return self.ends.show(head, budget);
+        if self.ends.bytes() > budget as u64 && is_chosen {
+            let chosen = choose(&kept.all(), &kept.templates, kept.wanted, length, budget);
+            if !chosen.units.is_empty() || !chosen.names.is_empty() {
+                return chosen.render(length);
+            }
         }
-        chosen.render(length)
+        let all = kept.all();
+        let failing = failing(&all, &kept.templates).into_iter();
+        self.ends.show(budget, failing.map(|at| all[at]))
     }
 }
 
 impl Kept {
-    fn add(&mut self, unit: Unit<'_>) {
-        let mut is_named = false;
-        let mut news = 0.0;
-        each_name(unit.text, |name| {
-            is_named = true;
-            if self.seen.len() < MAX_SEEN && self.seen.insert(NAMES.hash_one(name.text)) {
-                news += worth(name.text);
-            }
-        });
-        if is_named {
-            self.named += unit.text.len() as u64 + u64::from(unit.place.ends_line);
+    fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            text: String::new(),
+            units: Vec::new(),
+            seen: HashSet::default(),
+            templates: Templates::default(),
+            named: 0,
+            first: 0,
+            last: Vec::new(),
+            unkept: 0,
+            failing: 0,
         }
-        let is_first = self.first < FIRST && !is_ruler(unit.text);
-        self.first += usize::from(is_first);
-        if !is_named && !is_first && !is_worth_keeping(&unit) {
-            if !is_ruler(unit.text) {
+    }
+
+    fn add(&mut self, unit: Unit<'_>) {
+        let begins_line = unit.place.byte == 0;
+        if begins_line {
+            self.templates.add(unit);
+        }
+        let may_fail = may_be_failure(unit.text);
+        if may_fail {
+            self.failing = unit.place.line;
+        }
+        let is_failing = may_fail || self.failing == unit.place.line && unit.place.ends_line;
+        // A piece of a long line is data.
+        let is_telling = begins_line && (may_fail || told(unit.text).any());
+        let mut news = if is_telling { TELLING } else { 0.0 };
+        let mut is_kept = is_failing;
+        if self.wanted != Wanted::Ends {
+            let mut is_named = false;
+            each_name(unit.text, |name| {
+                is_named = true;
+                if self.seen.len() < MAX_SEEN && self.seen.insert(NAMES.hash_one(name.text)) {
+                    news += worth(name.text);
+                }
+            });
+            if is_named {
+                self.named += unit.place.bytes + u64::from(unit.place.ends_line);
+            }
+            let is_ruler = is_ruler(unit.text);
+            let is_first = self.first < FIRST && !is_ruler;
+            self.first += usize::from(is_first);
+            is_kept |= is_named || is_first || is_telling || is_worth_keeping(&unit);
+            if !is_kept && !is_ruler {
                 self.set_last(unit);
             }
+        }
+        if !is_kept {
             return;
         }
         self.text.push_str(unit.text);
@@ -171,6 +189,16 @@ impl Kept {
         if self.text.len() > MAX_KEPT || self.units.len() > MAX_UNITS {
             self.prune();
         }
+    }
+
+    /// Appends those of another text, which comes after `lines` lines.
+    fn append(&mut self, other: &Self, lines: u64) {
+        let mut templates = self.templates.clone();
+        templates.append(&other.templates, lines);
+        for unit in other.all() {
+            self.add(unit.moved(lines));
+        }
+        self.templates = templates;
     }
 
     /// Keeps a line for as long as it is one of the last.
@@ -201,21 +229,22 @@ impl Kept {
         })
     }
 
-    /// The kept units and the last lines, in text order.
+    /// The kept units, the last lines and the odd ones, in text order.
     fn all(&self) -> Vec<Unit<'_>> {
         let last = self.last.iter().map(|(text, place)| Unit {
             text,
             place: *place,
         });
-        let mut all: Vec<Unit<'_>> = self.units().map(|(_, unit)| unit).chain(last).collect();
+        let others = last.chain(self.templates.odd());
+        let mut all: Vec<Unit<'_>> = self.units().map(|(_, unit)| unit).chain(others).collect();
         // Mostly in order.
         all.sort_by_key(|unit| unit.place);
+        all.dedup_by_key(|unit| unit.place);
         all
     }
 
     /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
-        self.judge();
         let ends = self.units.len() / 8;
         let (from, to) = (END, self.text.len() - END);
         let mut middle: Vec<(f32, usize)> = Vec::new();
@@ -246,44 +275,12 @@ impl Kept {
                 ..self.units[at]
             });
         }
-        self.judged = units.len();
         (self.text, self.units) = (text, units);
     }
-
-    /// Adds the worth of failures and outcomes to the units that came since the last time. A piece of
-    /// a long line is data.
-    fn judge(&mut self) {
-        let mut start = self
-            .judged
-            .checked_sub(1)
-            .map_or(0, |before| self.units[before].end);
-        let fresh = start;
-        let mut lines = TellingLines::new(&self.text[fresh..]);
-        for unit in &mut self.units[self.judged..] {
-            let tells = lines.tells(start - fresh..unit.end - fresh);
-            start = unit.end;
-            if unit.place.byte == 0 && tells {
-                unit.news += TELLING;
-            }
-        }
-    }
-}
-
-/// Returns false for most lines without ASCII, at the speed of memory. Of all signs, only the crosses
-/// of failures are not ASCII.
-fn may_tell(line: &str) -> bool {
-    let is_telling =
-        |byte: u8| byte.is_ascii() | (byte == "×".as_bytes()[0]) | (byte == "✗".as_bytes()[0]);
-    line.bytes()
-        .fold(false, |found, byte| found | is_telling(byte))
 }
 
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(unit: &Unit<'_>) -> bool {
     let line = unit.text;
-    may_tell(line)
-        && (may_have_value(line) && (has_value(line) || told(line).any())
-            || is_failure(line)
-            || is_heading(unit)
-            || is_of_diff(unit))
+    may_have_value(line) && has_value(line) || is_heading(unit) || is_of_diff(unit)
 }

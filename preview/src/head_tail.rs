@@ -1,11 +1,19 @@
-//! The beginning and the end of a text.
+//! The beginning and the end of a text, with the lines between them that report failures.
 
-use crate::text::lines::{Position, count_feeds};
+use std::fmt::Write;
+
+use crate::plain::Piece;
+use crate::text::lines::{Position, count_feeds, number};
+use crate::units::Unit;
 
 /// A line boundary is near if it is in the `1/NEAR` of a piece next to the cut.
 const NEAR: usize = 4;
 /// Minimum growth in bytes before the kept tail is trimmed.
 const MIN_TAIL: usize = 1024;
+/// One part in so many of what is left after the head is for lines that report failures.
+const FAILING: usize = 3;
+/// Minimum length in bytes of such a line that is shown cut.
+const MIN_CUT: usize = 40;
 /// Maximum number of marks in a preview that are compared with the text.
 const MAX_MARKS: usize = 16;
 
@@ -19,8 +27,6 @@ pub(crate) struct Sketch {
     /// The whole text, or at least its last `budget` bytes and the character before them.
     tail: String,
     bytes: u64,
-    /// Number of line feeds that were skipped before it.
-    skipped: u64,
     end: Position,
 }
 
@@ -32,33 +38,15 @@ impl Sketch {
             head: String::new(),
             tail: String::new(),
             bytes: 0,
-            skipped: 0,
             end: Position::START,
         }
     }
 
-    /// A sketch of `text` for previews of at most `budget` bytes.
-    #[cfg(test)]
-    fn of(text: &str, budget: usize) -> Self {
-        let mut sketch = Self::new(budget);
-        sketch.push(text);
-        sketch
-    }
-
-    /// Appends `text`.
-    pub(crate) fn push(&mut self, text: &str) {
+    /// Appends `piece`.
+    pub(crate) fn push(&mut self, piece: Piece<'_>) {
+        let text = piece.text;
         let end = Position::START.after(text.as_bytes());
         self.add(text, text, text.len() as u64, end);
-    }
-
-    pub(crate) fn skip(&mut self, text: &str) {
-        self.end = Position::START.after(text.as_bytes());
-        self.skipped = self.end.feeds();
-    }
-
-    /// The end of the text so far, as a place in all of it.
-    pub(crate) fn end(&self) -> Position {
-        self.end
     }
 
     /// Appends the text of `other`, a sketch made for the same budget.
@@ -83,11 +71,22 @@ impl Sketch {
             .push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
         // Trim rarely: a text may arrive byte by byte.
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
-            self.tail
-                .drain(..self.tail.floor_char_boundary(self.tail.len() - keep));
+            self.trim(keep);
         }
         self.bytes += bytes;
         self.end = self.end.join(end);
+    }
+
+    fn trim(&mut self, keep: usize) {
+        let over = self.tail.len().saturating_sub(keep);
+        self.tail.drain(..self.tail.floor_char_boundary(over));
+    }
+
+    /// Gives back what the text so far does not need. Many may be held until their result ends.
+    pub(crate) fn shrink(&mut self) {
+        self.trim(self.budget.saturating_add(char::MAX_LEN_UTF8));
+        self.head.shrink_to_fit();
+        self.tail.shrink_to_fit();
     }
 
     /// Length of the text so far in bytes.
@@ -95,104 +94,156 @@ impl Sketch {
         self.bytes
     }
 
-    /// Number of lines so far, including a last one without a line feed.
-    pub(crate) fn lines(&self) -> u64 {
-        self.end.lines()
-    }
-
     /// Number of line feeds so far.
     pub(crate) fn feeds(&self) -> u64 {
         self.end.feeds()
     }
 
-    /// A prefix of everything that [`show`](Self::show) will return for this head budget, whatever
-    /// text follows.
-    pub(crate) fn settled(&self, head: usize) -> &str {
-        if self.head.len() >= head {
-            return self::head(&self.head, head);
-        }
-        // No line boundary shortens the head further than this.
-        let sure = head.saturating_sub(char::MAX_LEN_UTF8);
-        &self.head[..self.head.floor_char_boundary(sure - sure / NEAR)]
-    }
-
-    /// Returns a preview: at most `head` bytes of the beginning, and with the end at most `budget`
-    /// bytes. If the budget is too small to be useful, the preview is empty.
-    pub(crate) fn show(&self, head: usize, budget: usize) -> String {
+    /// Returns a preview of at most `budget` bytes: the beginning, in up to half of them, the lines that
+    /// report failures, and the end. If the budget is too small to be useful, it is empty.
+    pub(crate) fn show<'f>(
+        &self,
+        budget: usize,
+        failing: impl Iterator<Item = Unit<'f>>,
+    ) -> String {
         if self.bytes <= budget as u64 {
             return self.head.clone();
         }
-        // The head depends on its budget only, so that a stream can show it before its end is
-        // known.
-        let head = self::head(&self.head, head);
-        let lines = self.lines();
+        let head = head(&self.head, budget / 2);
         let left = budget
-            .checked_sub(head.len() + marks(self.bytes, lines))
+            .checked_sub(head.len() + marks(self.bytes, self.end.lines()))
             .filter(|left| *left > 0);
         let Some(left) = left else {
             return String::new();
         };
-        let tail = tail(&self.tail, left);
+        let first = count_feeds(head.as_bytes()) + 1;
+        let mut between = between(failing, first, left / FAILING);
+        let tail = tail(&self.tail, left - length(&between));
         let before = &self.tail[..self.tail.len() - tail.len()];
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            feeds: self.feeds() - self.skipped - shown,
+            feeds: self.feeds() - shown,
             ends_a_line: before.ends_with('\n'),
             is_one_line: self.feeds() == 0,
         };
-        gap.between(self.skipped, head, tail)
+        let last = gap.last(first);
+        between.retain(|(line, _)| *line <= last);
+        between.sort_unstable();
+        let lines = between
+            .iter()
+            .fold(String::new(), |mut lines, (line, text)| {
+                // Writing to a String can't fail.
+                let _ = writeln!(lines, "{line}|{text}");
+                lines
+            });
+        gap.between(head, &lines, tail)
     }
 }
 
-/// Upper bound in bytes for the parts of a [`Preview::HeadTail`](crate::Preview::HeadTail) other
-/// than head and tail.
-#[must_use]
-pub fn longest_marks() -> usize {
-    marks(u64::MAX, u64::MAX)
+/// The lines of `failing` from line `first` on that take at most `most` bytes, the last of them cut in the
+/// middle if need be.
+fn between<'f>(
+    failing: impl Iterator<Item = Unit<'f>>,
+    first: u64,
+    most: usize,
+) -> Vec<(u64, String)> {
+    let mut between = Vec::new();
+    let mut left = most.saturating_sub(":\n".len());
+    for unit in failing.filter(|unit| unit.place.line >= first) {
+        let line = unit.place.line;
+        let room = left.checked_sub(length(&[(line, String::new())]));
+        let Some(room) = room.filter(|room| *room >= unit.text.len().min(MIN_CUT)) else {
+            break;
+        };
+        let text = if unit.place.ends_line && unit.text.len() <= room {
+            unit.text.to_owned()
+        } else {
+            cut(unit.text, room, unit.place.ends_line)
+        };
+        between.push((line, text));
+        left = most.saturating_sub(":\n".len() + length(&between));
+    }
+    between
+}
+
+/// The beginning of a line in at most `most` bytes, and its end if it `ends` there.
+fn cut(line: &str, most: usize, ends: bool) -> String {
+    let most = most.saturating_sub(CUT.len());
+    let end = if ends { most / NEAR } else { 0 };
+    let begins = &line[..line.floor_char_boundary(most - end)];
+    let ends = &line[line.ceil_char_boundary(line.len() - end)..];
+    format!("{begins}{CUT}{ends}")
+}
+
+/// Length in bytes of lines with their numbers.
+fn length(lines: &[(u64, String)]) -> usize {
+    let length = |(line, text): &(u64, String)| line.to_string().len() + "|\n".len() + text.len();
+    lines.iter().map(length).sum()
 }
 
 /// Upper bound in bytes for the mark in a text of `bytes` bytes and `lines` lines, with the line
 /// feeds around it.
 fn marks(bytes: u64, lines: u64) -> usize {
-    mark(bytes, lines, lines, false).len() + lines.to_string().len() + "-".len() + 2 * "\n".len()
+    let digits = lines.to_string().len();
+    mark(bytes, lines, lines, false).len() + "-".len() + digits + " …]".len() + 2 * "\n".len()
 }
 
-#[cfg(test)]
-pub(crate) fn show(text: &str, budget: usize) -> String {
-    Sketch::of(text, budget).show(budget / 2, budget)
-}
-
+/// Returns true if `preview` is the head and the tail of `text`, which is plain, and lines between
+/// them.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     // A mark's byte count fits at one position only. So few marks need a close look, even if an
     // imitation has many.
-    let opening = "[… ";
-    let fits = |(at, _): &(usize, &str)| {
-        let mark = &preview[*at + opening.len()..];
-        let said: Option<usize> = mark.split(' ').next().and_then(|bytes| bytes.parse().ok());
-        let tail = mark.find('\n').map(|feed| mark.len() - feed - 1);
+    let mark = |(at, opening): (usize, &str)| {
+        let mark = &preview[at + opening.len()..];
+        let said: usize = mark.split([' ', ',']).next()?.parse().ok()?;
+        let (mark, rest) = mark.split_once('\n')?;
+        let (lines, tail) = if mark.ends_with(':') {
+            // Each line begins with its number, so this is none of them.
+            let end = rest.match_indices(LINES_END);
+            let end = end
+                .map(|(end, _)| end)
+                .find(|end| rest[..*end].ends_with('\n'))?;
+            (&rest[..end], &rest[end + LINES_END.len()..])
+        } else {
+            ("", rest)
+        };
         // The line feed before the mark may belong to the text or have been added.
-        said.zip(tail).is_some_and(|(said, tail)| {
-            (at.saturating_sub(1)..=*at).any(|head| head + said + tail == text.len())
-        })
+        let fits = |head: &usize| head + said + tail.len() == text.len();
+        let head = (at.saturating_sub(1)..=at).find(fits)?;
+        Some((head, lines, tail))
     };
-    preview
-        .match_indices(opening)
-        .filter(fits)
-        .take(MAX_MARKS)
-        .any(|(at, _)| {
-            let Some((_, tail)) = preview[at..].split_once('\n') else {
-                return false;
-            };
-            let head = &preview[..at];
-            let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
-            heads.iter().any(|head| {
-                head.len() + tail.len() < text.len()
-                    && text.starts_with(head)
-                    && text.ends_with(tail)
-                    && join(text, head.len(), text.len() - tail.len()) == preview
-            })
-        })
+    let mut marks = preview
+        .match_indices("[… ")
+        .filter_map(mark)
+        .take(MAX_MARKS);
+    marks.any(|(head, lines, tail)| {
+        text.is_char_boundary(head)
+            && preview.starts_with(&text[..head])
+            && text.ends_with(tail)
+            && are_lines(lines, text)
+            && join(text, head, lines, text.len() - tail.len()) == preview
+    })
+}
+
+/// Returns true if these are lines of `text` under their numbers, in order, each whole or cut.
+fn are_lines(lines: &str, text: &str) -> bool {
+    let mut all = text.split('\n').zip(1..);
+    lines.lines().all(|shown| {
+        let Some((line, shown)) = shown.split_once('|') else {
+            return false;
+        };
+        let Some(line) = number(line).and_then(|line| all.find(|(_, at)| *at == line)) else {
+            return false;
+        };
+        let is_cut = |(at, _): (usize, &str)| {
+            let (begins, ends) = (&shown[..at], &shown[at + CUT.len()..]);
+            begins.len() + ends.len() < line.0.len()
+                && line.0.starts_with(begins)
+                && line.0.ends_with(ends)
+        };
+        line.0 == shown || shown.match_indices(CUT).take(MAX_MARKS).any(is_cut)
+    })
 }
 
 fn head(text: &str, budget: usize) -> &str {
@@ -215,8 +266,8 @@ fn tail(text: &str, budget: usize) -> &str {
     }
 }
 
-/// Joins head, mark and tail of `text`, leaving out `start..stop`.
-fn join(text: &str, start: usize, stop: usize) -> String {
+/// Joins head, mark and tail of `text`, leaving out `start..stop` but for these lines.
+fn join(text: &str, start: usize, lines: &str, stop: usize) -> String {
     let (head, gap, tail) = (&text[..start], &text[start..stop], &text[stop..]);
     let gap = Gap {
         bytes: gap.len() as u64,
@@ -224,7 +275,7 @@ fn join(text: &str, start: usize, stop: usize) -> String {
         ends_a_line: gap.ends_with('\n'),
         is_one_line: !text.contains('\n'),
     };
-    gap.between(0, head, tail)
+    gap.between(head, lines, tail)
 }
 
 /// The part left out.
@@ -236,26 +287,37 @@ struct Gap {
 }
 
 impl Gap {
-    /// `skipped` is the number of line feeds before the head.
-    fn between(&self, skipped: u64, head: &str, tail: &str) -> String {
-        let first = skipped + count_feeds(head.as_bytes()) + 1;
-        let last = first + self.feeds - u64::from(self.ends_a_line);
+    /// The number of its last line.
+    fn last(&self, first: u64) -> u64 {
+        first + self.feeds - u64::from(self.ends_a_line)
+    }
+
+    fn between(&self, head: &str, lines: &str, tail: &str) -> String {
+        let first = count_feeds(head.as_bytes()) + 1;
         let feed = if head.is_empty() || head.ends_with('\n') {
             ""
         } else {
             "\n"
         };
-        let mark = mark(self.bytes, first, last, self.is_one_line);
-        format!("{head}{feed}{mark}\n{tail}")
+        let mark = mark(self.bytes, first, self.last(first), self.is_one_line);
+        if lines.is_empty() {
+            format!("{head}{feed}{mark} …]\n{tail}")
+        } else {
+            format!("{head}{feed}{mark}:\n{lines}{LINES_END}{tail}")
+        }
     }
 }
 
-/// A mark for the part left out, the same in every language.
+/// The end of the lines in a mark, and the sign for what is left out of one.
+const LINES_END: &str = "…]\n";
+const CUT: &str = "…";
+
+/// The beginning of a mark for the part left out, the same in every language.
 fn mark(bytes: u64, first: u64, last: u64, is_one_line: bool) -> String {
     match () {
-        () if is_one_line => format!("[… {bytes} B …]"),
-        () if first == last => format!("[… {bytes} B, L{first} …]"),
-        () => format!("[… {bytes} B, L{first}-{last} …]"),
+        () if is_one_line => format!("[… {bytes} B"),
+        () if first == last => format!("[… {bytes} B, L{first}"),
+        () => format!("[… {bytes} B, L{first}-{last}"),
     }
 }
 
@@ -264,6 +326,21 @@ mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
+
+    fn piece(text: &str) -> Piece<'_> {
+        let bytes = text.len() as u64;
+        Piece { text, bytes }
+    }
+
+    fn sketch(text: &str, budget: usize) -> Sketch {
+        let mut sketch = Sketch::new(budget);
+        sketch.push(piece(text));
+        sketch
+    }
+
+    fn show(text: &str, budget: usize) -> String {
+        sketch(text, budget).show(budget, std::iter::empty())
+    }
 
     #[test]
     fn one_long_line_is_cut_inside() {
@@ -317,20 +394,15 @@ mod tests {
             cuts.sort_unstable();
             let (mut sketch, mut joined, mut from) = (Sketch::new(budget), Sketch::new(budget), 0);
             for cut in cuts.into_iter().chain([text.len()]) {
-                sketch.push(&text[from..cut]);
-                joined.append(&Sketch::of(&text[from..cut], budget));
+                sketch.push(piece(&text[from..cut]));
+                joined.append(&self::sketch(&text[from..cut], budget));
                 from = cut;
                 for share in [budget, budget / 2, budget / 3] {
                     let so_far = &text[..from];
-                    prop_assert_eq!(sketch.show(share / 2, share), show(so_far, share));
-                    prop_assert_eq!(joined.show(share / 2, share), show(so_far, share));
-                    // A budget too small gives an empty preview, without a head.
-                    if share - share / 2 > longest_marks() {
-                        prop_assert!(show(&text, share).starts_with(sketch.settled(share / 2)));
-                    }
+                    prop_assert_eq!(sketch.show(share, std::iter::empty()), show(so_far, share));
+                    prop_assert_eq!(joined.show(share, std::iter::empty()), show(so_far, share));
                 }
             }
-            prop_assert_eq!(sketch.lines(), crate::text::lines::count_lines(text.as_bytes()));
         }
 
         #[test]

@@ -128,6 +128,7 @@ mod tests {
             place: Place {
                 line,
                 byte: 0,
+                bytes: text.len() as u64,
                 ends_line: true,
             },
         };

@@ -1,6 +1,7 @@
 //! Excerpts of long texts within a budget in bytes: pure functions of a text and a budget.
 //!
-//! A preview never exceeds its budget and shows the text verbatim, with the places of its pieces.
+//! A preview never exceeds its budget, and shows parts of the text's plain form with their places: without
+//! escape sequences, redrawn lines in their last state, encoded data by its length.
 //! [`Preview`] is the method; [`sketch`] previews a text that arrives in chunks, in memory bounded
 //! by the budget. [`text`] decodes bytes that come in chunks, and counts lines.
 //!
@@ -16,7 +17,7 @@
 //! for line in text.split_inclusive('\n') {
 //!     arriving.push(line);
 //! }
-//! assert_eq!(arriving.show(50, 100), shown);
+//! assert_eq!(arriving.show(100), shown);
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -31,14 +32,13 @@ mod head_tail;
 mod kinds;
 mod names;
 mod outcomes;
+mod plain;
 mod preview;
 mod sketch;
-mod telling;
 pub mod text;
 mod units;
 mod values;
 
-pub use head_tail::longest_marks;
 pub use preview::{Preview, holds_only, sketch};
 pub use sketch::Sketch;
 

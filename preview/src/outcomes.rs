@@ -1,10 +1,12 @@
 //! Lines that tell how something ended: exit codes, counts of what passed and failed, and the last
 //! line.
 
+use std::collections::HashSet;
+
 use crate::units::{Unit, is_excerpt_of_file, own_number};
 
 /// Number of the first lines among which an exit code counts beside the last one.
-const FRAME: usize = 8;
+const FRAME: u64 = 8;
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
 
@@ -17,7 +19,7 @@ const LAST_BESIDE: usize = 1;
 
 /// Indexes of the units that tell how the text ended and began, the most telling first: the last
 /// exit code, one at the beginning, then the last counts, the last and the first line; without counts,
-/// two of each.
+/// two of each. Equal lines are named once.
 ///
 /// An excerpt of a file ends nothing, whatever a reader adds to it. A line with a number of its own is
 /// left out, and so is a piece of a long line.
@@ -46,7 +48,7 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     // A shell may say how a command ended, or that it has not, before its output.
     let frame = units
         .iter()
-        .take(FRAME)
+        .take_while(|unit| unit.place.line <= FRAME)
         .position(|unit| told(unit.text).exit);
     let exits = exit.into_iter().chain(frame);
     // Counts tell more than what stands beside them.
@@ -66,7 +68,9 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         .take(last)
         .filter(is_end);
     let first = (0..units.len()).filter(is_line).take(first).filter(is_end);
-    exits.chain(counts).chain(last).chain(first).collect()
+    let mut seen = HashSet::new();
+    let all = exits.chain(counts).chain(last).chain(first);
+    all.filter(|at| seen.insert(units[*at].text)).collect()
 }
 
 /// The ways in which a line tells how something ended.
@@ -233,13 +237,15 @@ pub(crate) fn is_ruler(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plain::Piece;
     use crate::units::Cutter;
 
     fn ends(text: &str) -> Vec<&str> {
         let mut places = Vec::new();
         let mut cutter = Cutter::new();
         let mut see = |unit: Unit<'_>| places.push(unit.place);
-        cutter.push(text, &mut see);
+        let bytes = text.len() as u64;
+        cutter.push(Piece { text, bytes }, &mut see);
         cutter.end(&mut see);
         let lines: Vec<&str> = text.split('\n').collect();
         let units: Vec<Unit<'_>> = places
@@ -307,7 +313,6 @@ mod tests {
                 "Ran 12 tests",
                 " 0 fail",
                 " 12 pass",
-                "exit code 0",
                 "$ bun test"
             ]
         );

@@ -1,84 +1,79 @@
 //! Sketches of texts that arrive in chunks.
 
+use std::borrow::Cow;
+
 use crate::choice::Wanted;
 use crate::gathered::Gathered;
-use crate::head_tail;
+use crate::plain::Plain;
+use crate::text::lines::Position;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
 /// of any length.
 #[derive(Clone, Debug)]
-pub struct Sketch(pub(crate) Kept);
-
-#[derive(Clone, Debug)]
-pub(crate) enum Kept {
-    Ends(head_tail::Sketch),
-    Gathered(Wanted, Box<Gathered>),
+pub struct Sketch {
+    plain: Plain,
+    gathered: Gathered,
+    /// Length of the text so far in bytes, and its end.
+    bytes: u64,
+    end: Position,
 }
 
 impl Sketch {
-    /// Appends `text`.
-    pub fn push(&mut self, text: &str) {
-        match &mut self.0 {
-            Kept::Ends(ends) => ends.push(text),
-            Kept::Gathered(_, gathered) => gathered.push(text),
+    pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
+        Self {
+            plain: Plain::default(),
+            gathered: Gathered::new(wanted, budget),
+            bytes: 0,
+            end: Position::START,
         }
     }
 
-    /// Begins with `text`, which is shown elsewhere: it counts for the places of what follows, and is neither
-    /// shown nor measured. Nothing may have been pushed before.
-    pub fn skip(&mut self, text: &str) {
-        match &mut self.0 {
-            Kept::Ends(ends) => ends.skip(text),
-            Kept::Gathered(_, gathered) => gathered.skip(text),
-        }
+    /// Appends `text`.
+    pub fn push(&mut self, text: &str) {
+        self.plain
+            .push(text, &mut |piece| self.gathered.push(piece));
+        self.bytes += text.len() as u64;
+        self.end = self.end.after(text.as_bytes());
     }
 
     /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
     pub fn append(&mut self, other: &Self) {
-        match (&mut self.0, &other.0) {
-            (Kept::Ends(ends), _) => ends.append(other.ends()),
-            (Kept::Gathered(_, gathered), Kept::Gathered(_, other)) => gathered.append(other),
-            // Made by another method; never happens.
-            (Kept::Gathered(..), Kept::Ends(_)) => {}
-        }
+        self.gathered.append(&other.ended());
+        self.bytes += other.bytes;
+        self.end = self.end.join(other.end);
     }
 
-    fn ends(&self) -> &head_tail::Sketch {
-        match &self.0 {
-            Kept::Ends(ends) => ends,
-            Kept::Gathered(_, gathered) => gathered.ends(),
-        }
+    /// Ends the text, so that nothing of it is held any more but what a preview may show.
+    pub fn end(&mut self) {
+        self.plain.end(&mut |piece| self.gathered.push(piece));
+        self.gathered.end();
     }
 
     /// Length of the text so far in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.ends().bytes()
+        self.bytes
     }
 
     /// Number of lines so far, including a last one without a line feed.
     #[must_use]
     pub fn lines(&self) -> u64 {
-        self.ends().lines()
+        self.end.lines()
     }
 
-    /// A prefix of everything that [`show`](Self::show) will return for this head budget, whatever
-    /// text follows.
+    /// Returns a preview of at most `budget` bytes. If they are too few to be useful, it is empty.
     #[must_use]
-    pub fn settled(&self, head: usize) -> &str {
-        match &self.0 {
-            Kept::Ends(ends) => ends.settled(head),
-            Kept::Gathered(..) => "",
-        }
+    pub fn show(&self, budget: usize) -> String {
+        self.ended().show(self.bytes, budget)
     }
 
-    /// Returns a preview of at most `budget` bytes. For head and tail, `head` of them are for the
-    /// head. If the budget is too small to be useful, the preview is empty.
-    #[must_use]
-    pub fn show(&self, head: usize, budget: usize) -> String {
-        match &self.0 {
-            Kept::Ends(ends) => ends.show(head, budget),
-            Kept::Gathered(wanted, gathered) => gathered.show(*wanted, head, budget),
+    /// All of it, as if the text ended here.
+    fn ended(&self) -> Cow<'_, Gathered> {
+        if !self.plain.is_inside() && self.gathered.has_ended() {
+            return Cow::Borrowed(&self.gathered);
         }
+        let mut ended = self.clone();
+        ended.end();
+        Cow::Owned(ended.gathered)
     }
 }

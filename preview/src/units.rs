@@ -1,5 +1,7 @@
 //! Units of a text as it arrives: lines, and pieces of long lines.
 
+use crate::plain::Piece;
+
 /// Maximum length in bytes of a line that is not cut into pieces.
 const MAX_LINE: usize = 400;
 /// Maximum length of a piece in bytes.
@@ -16,6 +18,15 @@ pub(crate) struct Unit<'t> {
     pub(crate) place: Place,
 }
 
+impl Unit<'_> {
+    /// The unit, `lines` lines later.
+    pub(crate) fn moved(self, lines: u64) -> Self {
+        let line = lines + self.place.line;
+        let place = Place { line, ..self.place };
+        Self { place, ..self }
+    }
+}
+
 /// The position of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Place {
@@ -23,15 +34,19 @@ pub(crate) struct Place {
     pub(crate) line: u64,
     /// The byte in the line, counted from 0.
     pub(crate) byte: u64,
+    /// Number of bytes that it stands for, which are more than its text has if that is not all plain.
+    pub(crate) bytes: u64,
     /// True if the unit ends its line.
     pub(crate) ends_line: bool,
 }
 
-/// Cuts a text into units, which don't depend on the chunks in which it arrives.
+/// Cuts a plain text into units, which don't depend on the chunks in which it arrives.
 #[derive(Clone, Debug)]
 pub(crate) struct Cutter {
     /// The part of the current line that is not cut yet.
     open: String,
+    /// Places in `open` where bytes are hidden, and their number.
+    hidden: Vec<(usize, u64)>,
     line: u64,
     /// Offset of `open` in its line, in bytes.
     byte: u64,
@@ -41,18 +56,23 @@ impl Cutter {
     pub(crate) fn new() -> Self {
         Self {
             open: String::new(),
+            hidden: Vec::new(),
             line: 1,
             byte: 0,
         }
     }
 
-    /// Appends `text`.
-    pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Unit<'_>)) {
-        let mut rest = text;
+    /// Appends `piece`.
+    pub(crate) fn push(&mut self, piece: Piece<'_>, see: &mut impl FnMut(Unit<'_>)) {
+        let hidden = piece.bytes.saturating_sub(piece.text.len() as u64);
+        if hidden > 0 {
+            self.hidden.push((self.open.len(), hidden));
+        }
+        let mut rest = piece.text;
         while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
             let (line, tail) = rest.split_at(feed);
             self.go_on(line, true, see);
-            self.next_line();
+            (self.line, self.byte) = (self.line + 1, 0);
             rest = &tail[1..];
         }
         self.go_on(rest, false, see);
@@ -63,24 +83,19 @@ impl Cutter {
         self.go_on("", true, see);
     }
 
-    /// The position reached: the line, and the bytes in it.
-    pub(crate) fn position(&self) -> (u64, u64) {
-        (self.line, self.byte + self.open.len() as u64)
+    /// The number of the current line.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
     }
 
     /// Returns true if all text so far has been cut.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Continues at a position after units that were seen elsewhere.
     pub(crate) fn skip_to(&mut self, (line, byte): (u64, u64)) {
         (self.line, self.byte) = (line, byte);
-    }
-
-    fn next_line(&mut self) {
-        self.line += 1;
-        self.byte = 0;
     }
 
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
@@ -105,32 +120,37 @@ impl Cutter {
     ) -> &'t str {
         while text.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
             let (piece, rest) = text.split_at(piece_length(text));
-            see(Unit {
-                text: piece,
-                place: Place {
-                    line: self.line,
-                    byte: self.byte,
-                    ends_line: false,
-                },
-            });
-            self.byte += piece.len() as u64;
+            self.unit(piece, false, see);
             text = rest;
         }
         if !ends_line {
             return text;
         }
-        if !text.is_empty() {
-            see(Unit {
-                text,
-                place: Place {
-                    line: self.line,
-                    byte: self.byte,
-                    ends_line: true,
-                },
-            });
-            self.byte += text.len() as u64;
-        }
+        self.unit(text, true, see);
         ""
+    }
+
+    fn unit(&mut self, text: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        let mut bytes = text.len() as u64;
+        self.hidden.retain_mut(|(at, hidden)| {
+            let is_later = *at >= text.len() && !ends_line;
+            if is_later {
+                *at -= text.len();
+            } else {
+                bytes += *hidden;
+            }
+            is_later
+        });
+        let place = Place {
+            line: self.line,
+            byte: self.byte,
+            bytes,
+            ends_line,
+        };
+        self.byte += bytes;
+        if !text.is_empty() {
+            see(Unit { text, place });
+        }
     }
 }
 
@@ -193,11 +213,16 @@ mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
+    use crate::plain::Plain;
 
     fn cut(chunks: &[&str]) -> Vec<(String, Place)> {
         let (mut cutter, mut units) = (Cutter::new(), Vec::new());
         let mut see = |unit: Unit<'_>| units.push((unit.text.to_owned(), unit.place));
-        chunks.iter().for_each(|chunk| cutter.push(chunk, &mut see));
+        let mut plain = Plain::default();
+        for chunk in chunks {
+            plain.push(chunk, &mut |piece| cutter.push(piece, &mut see));
+        }
+        plain.end(&mut |piece| cutter.push(piece, &mut see));
         cutter.end(&mut see);
         units
     }
@@ -220,6 +245,24 @@ mod tests {
             "{units:?}"
         );
         assert_eq!(units.iter().filter(|(_, place)| place.ends_line).count(), 1);
+    }
+
+    #[test]
+    fn places_count_what_is_hidden() {
+        let red = format!("\x1b[31m{}\x1b[0m", "a b, ".repeat(120));
+        let units = cut(&[&red, "\n", "\x1b[1mb\x1b[0m\x1b[0m\n\x1b[m\n", "c"]);
+        let (last, lines) = (&units[units.len() - 2..], &units[..units.len() - 2]);
+        let mut at = 0;
+        for (text, place) in lines {
+            assert_eq!((place.line, place.byte), (1, at), "{text}");
+            at += place.bytes;
+        }
+        assert_eq!(at, red.len() as u64);
+        let places: Vec<_> = last
+            .iter()
+            .map(|(text, place)| (text.as_str(), place.line, place.bytes))
+            .collect();
+        assert_eq!(places, [("b", 2, 13), ("c", 4, 1)]);
     }
 
     proptest! {

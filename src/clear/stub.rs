@@ -14,7 +14,7 @@ use super::part::{decode, raw};
 use crate::backend::{Backend, Location};
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::hint::{Kind, Placement};
+use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::{PreparedResult, Session};
@@ -208,10 +208,6 @@ impl<'a> Stubs<'a> {
         }
         let mut nowhere = 0;
         for own in own.iter().filter(|own| own.stored.is_none()) {
-            // A hint that follows its preview can't be one line of several.
-            if own.hint.placement == Placement::Last {
-                return None;
-            }
             nowhere += own.hint.render().len() + 1;
         }
         self.room = self.room.checked_sub(nowhere)?;

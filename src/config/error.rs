@@ -71,7 +71,7 @@ pub enum BuildError {
     /// A truncated result could itself be over the limit.
     #[error(
         "`preview_length` of {} is {preview_length} bytes; with a hint of up to {longest_hint} bytes that is over \
-         `max_length_for_trunc` ({limit} bytes, or tokens of at least a byte each): lower `preview_length` to at most {}, or raise the limit",
+         `max_length_for_trunc` ({limit} bytes): lower `preview_length` to at most {}, or raise the limit",
         of(.tool), .limit - .longest_hint
     )]
     PreviewTooLong {

@@ -64,9 +64,9 @@ impl Settings {
     /// TOML has no null: `read_file_tool_name = false` names no reader.
     ///
     /// ```
-    /// # use offcut::{SizeLimit, Settings};
+    /// # use offcut::{Settings};
     /// let settings = Settings::from_toml("max_length_for_trunc = 20_000\n[tool_config.grep]\nbackend = \"memory:grep\"")?;
-    /// assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(20_000));
+    /// assert_eq!(settings.max_length_for_trunc, 20_000);
     /// # Ok::<(), offcut::SettingsError>(())
     /// ```
     ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::tool_policy::overridable;
-use super::{Hooks, PreviewLength, Settings, SizeLimit, ToolPolicy};
+use super::{Hooks, PreviewLength, Settings, ToolPolicy};
 use crate::backend::Backend;
 use crate::preview::{Preview, Previewer};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreviewLength, SizeLimit, size};
+use super::{PreviewLength, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{Custom, Preview, PreviewOf};
@@ -20,7 +20,7 @@ macro_rules! overridable {
         $then! {
             skip_truncation(bool): bool => bool;
             skip_clear(bool): bool => bool;
-            max_length_for_trunc(impl Into<SizeLimit>): SizeLimit => SizeLimit;
+            max_length_for_trunc(usize): usize => usize, read by "size::optional";
             preview_above(usize): usize => Option<usize>, read by "size::optional";
             preview(Preview): Preview => Preview, in place of preview;
             preview_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;

@@ -11,43 +11,6 @@ use super::BuildError;
 use super::size::{self, SizeVisitor};
 use crate::tokens::{CountTokens, Estimate};
 
-/// An inclusive upper bound for a size.
-///
-/// In files a number is bytes, and `{ tokens = 9000 }` is tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum SizeLimit {
-    /// Bytes of UTF-8.
-    Bytes(usize),
-    /// Tokens, by the configured counter.
-    Tokens {
-        /// Number of tokens.
-        tokens: u64,
-    },
-}
-
-impl From<usize> for SizeLimit {
-    fn from(bytes: usize) -> Self {
-        Self::Bytes(bytes)
-    }
-}
-
-impl SizeLimit {
-    /// A limit in tokens.
-    #[must_use]
-    pub fn tokens(tokens: u64) -> Self {
-        Self::Tokens { tokens }
-    }
-
-    /// Number of bytes that never exceeds the limit, since a token is at least a byte.
-    pub(crate) fn safe_bytes(self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Tokens { tokens } => usize::try_from(tokens).unwrap_or(usize::MAX),
-        }
-    }
-}
-
 /// Maximum length of a preview, depending on its text.
 ///
 /// In files a number is bytes, and `{ scale = 8.4, exponent = 0.65, at_most = 7000 }` is a curve.
@@ -142,18 +105,6 @@ impl PreviewLength {
                 scale, exponent, ..
             } => scale.is_finite() && scale > 0.0 && exponent > 0.0 && exponent <= 1.0,
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for SizeLimit {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Table {
-            tokens: u64,
-        }
-        let expected = "a whole number of bytes, or the table { tokens = N }";
-        bytes_or_table(from, expected, |Table { tokens }| Self::tokens(tokens))
     }
 }
 

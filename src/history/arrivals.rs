@@ -87,7 +87,7 @@ fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
         return false;
     }
     let (within, previewed) = (
-        policy.max_length_for_trunc.safe_bytes() as u64,
+        policy.max_length_for_trunc as u64,
         policy.preview_above.unwrap_or(usize::MAX),
     );
     let is_long =
@@ -186,7 +186,7 @@ async fn are_hints(
     bytes: u64,
     parts: &[Part],
 ) -> Result<bool, BackendError> {
-    let limit = policy.max_length_for_trunc.safe_bytes() as u64;
+    let limit = policy.max_length_for_trunc as u64;
     let mut others = bytes;
     for part in parts {
         if let Part::Text(text) = part
@@ -201,7 +201,7 @@ async fn are_hints(
 
 /// The parts of a result as values; `None` if it has media that can't be written again as they are.
 fn originals(policy: &Policy, slot: &Slot<'_>) -> Option<Vec<Part>> {
-    let limit = policy.max_length_for_trunc.safe_bytes();
+    let limit = policy.max_length_for_trunc;
     let part = |part: &PartRef<'_>| match part {
         PartRef::Media { data, .. } => decode(*data).map(|_| owned(*part)),
         // A value takes many times as much memory as its text.

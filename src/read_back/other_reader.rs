@@ -1,9 +1,6 @@
 //! Results of other readers that return our stored content.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
-use offcut_preview::text::utf8::bytes_shown_as;
 use serde_json::Value;
 
 use super::page::room;
@@ -12,12 +9,10 @@ use super::stretch::{Found, MAX_READER_TEXT, Stretch};
 use super::{overhead, page_hint};
 use crate::backend::{BackendError, Location};
 use crate::content::{Part, ToolCall};
-use crate::hint::Placement;
 use crate::session::{Place, Session};
 use offcut_store::content::Stored;
 
-/// Minimum room, in bytes, for a page's content in addition to the part of the result that was
-/// already shown.
+/// Minimum room, in bytes, for a page's content beside what its reader says.
 const MIN_ROOM: usize = 16;
 /// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
@@ -35,26 +30,22 @@ pub(crate) struct OtherReader {
     stored: Stored,
     /// Bytes of the result that have not been compared.
     waiting: Bytes,
-    /// The first bytes of the result: those already shown, and at least as many as a header may
-    /// have.
+    /// The first bytes of the result, as many as a header may have.
     first: Vec<u8>,
-    shown: usize,
     stretches: Option<Vec<Stretch>>,
     length: u64,
 }
 
 impl OtherReader {
-    /// Starts with the `first` bytes of a result, more than its limit, of which `shown` bytes of
-    /// text were shown. `stored` is the content that the call [names](named_in).
-    pub(crate) fn new(stored: Stored, first: Bytes, shown: usize) -> Self {
+    /// Starts with the `first` bytes of a result, more than its limit. `stored` is the content that the
+    /// call [names](named_in).
+    pub(crate) fn new(stored: Stored, first: Bytes) -> Self {
         let length = first.len() as u64;
-        let shown = bytes_shown_as(&first, shown);
-        let kept = first[..shown.max(MAX_READER_TEXT).min(first.len())].to_vec();
+        let kept = first[..MAX_READER_TEXT.min(first.len())].to_vec();
         Self {
             stored,
             waiting: first,
             first: kept,
-            shown,
             stretches: None,
             length,
         }
@@ -78,13 +69,7 @@ impl OtherReader {
             Some(stretches) => (stretches, false),
             None => {
                 let starts = starts(&self.stored, &bytes).await?;
-                (
-                    starts
-                        .into_iter()
-                        .map(|start| Stretch::new(start, self.shown))
-                        .collect(),
-                    true,
-                )
+                (starts.into_iter().map(Stretch::new).collect(), true)
             }
         };
         let window = WINDOW / stretches.len().max(1) as u64;
@@ -99,9 +84,8 @@ impl OtherReader {
     }
 
     /// Ends the result, after `length` bytes, and returns its replacement: the page of stored
-    /// content that begins with this stretch. If part of the result was shown already, or the
-    /// reader said something else, that comes before it in a separate text. `limit` is the room for
-    /// all of it, in bytes.
+    /// content that begins with this stretch. If the reader said something else, that comes before it
+    /// in a separate text. `limit` is the room for all of it, in bytes.
     pub(crate) async fn finish(
         mut self,
         session: &Session,
@@ -112,21 +96,18 @@ impl OtherReader {
         if length != self.length || !self.compare().await {
             return None;
         }
-        let mut best: Option<(usize, Found)> = None;
+        let mut best: Option<Found> = None;
         for stretch in self.stretches.take()? {
-            let keep = stretch.keep();
             let found = stretch.finish(&self.stored, WINDOW).await.ok()?;
             let says = |found: &Found| found.start.header + found.footer.len();
-            if let Some(found) = found.filter(|found| {
-                best.as_ref()
-                    .is_none_or(|(_, best)| says(found) < says(best))
-            }) {
-                best = Some((keep, found));
+            if let Some(found) =
+                found.filter(|found| best.as_ref().is_none_or(|best| says(found) < says(best)))
+            {
+                best = Some(found);
             }
         }
-        let (keep, found) = best?;
         let parts = self
-            .show(session, room(session, tool), limit, keep, &found)
+            .show(session, room(session, tool), limit, &best?)
             .await?;
         Some((self.stored.location, parts))
     }
@@ -136,7 +117,6 @@ impl OtherReader {
         session: &Session,
         room: usize,
         limit: usize,
-        keep: usize,
         found: &Found,
     ) -> Option<Vec<Part>> {
         let (prose, overhead) = (
@@ -147,23 +127,8 @@ impl OtherReader {
             position: found.start.position,
             at: found.start.at,
         };
-        let shown = self.first_text(self.shown)?;
-        if self.shown > 0
-            && found.start.header == 0
-            && found.footer.is_empty()
-            && !found.start.is_numbered
-        {
-            let room = room.min(limit).checked_sub(overhead)?;
-            let (mut hint, _) = page_hint(&self.stored, start.position, start, None, room, prose)
-                .await
-                .ok()?;
-            hint.placement = Placement::Last;
-            let page = hint.render();
-            if page.starts_with(&*shown) && page.len() <= limit {
-                return Some(vec![Part::Text(page)]);
-            }
-        }
-        let mut beside = self.first_text(keep)?.into_owned();
+        let header = self.first.get(..found.start.header)?;
+        let mut beside = String::from_utf8_lossy(header).into_owned();
         beside.push_str(&String::from_utf8_lossy(&found.footer));
         let room = room
             .min(limit.checked_sub(beside.len())?)
@@ -171,7 +136,8 @@ impl OtherReader {
         if room < MIN_ROOM {
             return None;
         }
-        let (page, _) = page_hint(&self.stored, found.from, start, None, room, prose)
+        let from = found.start.position;
+        let (page, _) = page_hint(&self.stored, from, start, None, room, prose)
             .await
             .ok()?;
         let beside = (!beside.is_empty()).then_some(Part::Text(beside));
@@ -181,10 +147,6 @@ impl OtherReader {
                 .chain([Part::Text(page.render())])
                 .collect(),
         )
-    }
-
-    fn first_text(&self, length: usize) -> Option<Cow<'_, str>> {
-        self.first.get(..length).map(String::from_utf8_lossy)
     }
 }
 

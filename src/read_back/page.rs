@@ -15,7 +15,7 @@ const MAX_PAGE: usize = 16 * 1024;
 pub(super) fn room(session: &Session, tool: &str) -> usize {
     let policy = session.policy(tool);
     if policy.truncates() {
-        policy.max_length_for_trunc.safe_bytes().min(MAX_PAGE)
+        policy.max_length_for_trunc.min(MAX_PAGE)
     } else {
         MAX_PAGE
     }

@@ -33,10 +33,6 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub(super) start: Start,
-    /// Number of bytes at the beginning of the result that stay as they are.
-    keep: u64,
-    /// The position in the stored content right after the kept bytes, once it is known.
-    from: Option<Position>,
     /// Offset in the stored content of the next byte to compare.
     at: u64,
     position: Position,
@@ -58,17 +54,14 @@ pub(super) struct Stretch {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) start: Start,
-    pub(super) from: Position,
     pub(super) footer: Vec<u8>,
 }
 
 impl Stretch {
-    /// Starts comparing. The first `shown` bytes of the result were already shown.
-    pub(super) fn new(start: Start, shown: usize) -> Self {
+    /// Starts comparing.
+    pub(super) fn new(start: Start) -> Self {
         Self {
             start,
-            keep: shown.max(start.header) as u64,
-            from: None,
             at: start.at,
             position: start.position,
             taken: start.header as u64,
@@ -79,12 +72,6 @@ impl Stretch {
             footer: None,
             window: Window::default(),
         }
-    }
-
-    /// Number of bytes at the beginning of the result that stay as they are.
-    pub(super) fn keep(&self) -> usize {
-        // Set from a `usize`.
-        self.keep as usize
     }
 
     /// Compares the next `bytes` of the result. Returns false if it is not this stretch.
@@ -114,14 +101,8 @@ impl Stretch {
             self.whole_line(footer)
         };
         let end = self.taken.saturating_sub(footer.len() as u64);
-        let Some(from) = self.from.filter(|_| self.keep < end) else {
-            return Ok(None);
-        };
-        Ok(Some(Found {
-            start: self.start,
-            from,
-            footer,
-        }))
+        let start = self.start;
+        Ok((end > start.header as u64).then_some(Found { start, footer }))
     }
 
     /// Extends the footer back to the beginning of its line, in case that line happens to begin
@@ -198,9 +179,6 @@ impl Stretch {
     }
 
     fn take_number(&mut self, number: &[u8]) {
-        if self.keep < self.taken + number.len() as u64 {
-            self.from.get_or_insert(self.position);
-        }
         self.taken += number.len() as u64;
         self.remember_line(number);
         self.is_at_number = false;
@@ -209,12 +187,6 @@ impl Stretch {
     /// Takes bytes of the result that equal the next stored ones.
     fn advance(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u64;
-        if self.keep < self.taken + length && self.from.is_none() {
-            // The kept bytes end here. If they end in a line's number, `take_number` has set
-            // `from`.
-            let kept = usize::try_from(self.keep.saturating_sub(self.taken)).unwrap_or_default();
-            self.from = Some(self.position.after(&bytes[..kept]));
-        }
         self.position = self.position.after(bytes);
         self.has_text |= bytes.iter().any(|byte| *byte != b'\n');
         (self.at, self.taken) = (self.at + length, self.taken + length);

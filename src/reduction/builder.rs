@@ -14,7 +14,7 @@ use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};
 use super::opener::{NotOpened, Opener};
 use crate::backend::{Backend, open};
-use crate::config::{BuildError, Hooks, Policy, Settings, SizeLimit, ToolPolicy};
+use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
@@ -207,12 +207,12 @@ impl Builder {
         self
     }
 
-    /// See [`Settings::max_length_for_trunc`]. A number is bytes; [`SizeLimit::tokens`] is tokens.
+    /// See [`Settings::max_length_for_trunc`]. In bytes.
     ///
     /// Results within the limit are left whole, even if the preset would preview them, unless
     /// [`preview_above`](Self::preview_above) is set too, before or after this.
-    pub fn max_length_for_trunc(mut self, limit: impl Into<SizeLimit>) -> Self {
-        self.settings.max_length_for_trunc = limit.into();
+    pub fn max_length_for_trunc(mut self, bytes: usize) -> Self {
+        self.settings.max_length_for_trunc = bytes;
         if !self.has_own_preview_above {
             self.settings.preview_above = None;
         }
@@ -362,11 +362,6 @@ impl Builder {
             check_clear(&settings)?;
         }
         let meter = Meter::new(counter);
-        let counts =
-            |policy: &Policy| matches!(policy.max_length_for_trunc, SizeLimit::Tokens { .. });
-        if !meter.counts_at_most_bytes() || all().any(counts) {
-            meter.prepare();
-        }
         settings.preview_length = default.preview_length;
         let shared = Shared {
             settings,

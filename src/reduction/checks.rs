@@ -144,7 +144,7 @@ impl Checks<'_> {
         let Some(backend) = policy.backend() else {
             return Err(BuildError::NoBackend { tool });
         };
-        let limit = policy.max_length_for_trunc.safe_bytes();
+        let limit = policy.max_length_for_trunc;
         // Sessions made from this reduction must fit too, whatever their id.
         let key = longest_key(
             &self.roots.session(&longest_session()),

@@ -251,13 +251,6 @@ impl Meter {
         self.count_uncached(&json.to_string())
     }
 
-    /// Returns true if `short` certainly has no more tokens than `long`, as far as can be told
-    /// without counting.
-    pub(crate) fn costs_at_most(&self, short: &str, long: &str) -> bool {
-        let compare = || Ok(self.counter.costs_at_most(short, long));
-        guard("the token counter", compare).unwrap_or_default()
-    }
-
     pub(crate) fn count_str(&self, text: &str) -> u64 {
         self.count_text(Text::Is(text))
     }

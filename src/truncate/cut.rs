@@ -5,7 +5,6 @@ use offcut_hint::Draft;
 use crate::backend::Location;
 use crate::hint::Hint;
 use crate::session::Session;
-use crate::tokens::Meter;
 
 /// Texts that are stored as one and replaced by a hint.
 #[derive(Debug)]
@@ -58,31 +57,9 @@ impl Cut {
         }
     }
 
-    /// Number of bytes of its longest form, with the header on either side of the preview, so that
-    /// a result shows the same pieces whole and streamed.
+    /// Number of bytes of its longest form.
     pub(super) fn bytes(&self) -> u64 {
-        let longest = self
-            .forms
-            .iter()
-            .map(|form| form.hint.length_in_any_placement(&form.text));
+        let longest = self.forms.iter().map(|form| form.text.len());
         longest.max().unwrap_or_default() as u64
-    }
-
-    /// Returns `true` if it provably costs at most as many tokens as `text` in all its forms.
-    /// Counts nothing, so `false` proves nothing.
-    pub(super) fn costs_at_most(&self, text: &str, meter: &Meter) -> bool {
-        self.forms.iter().all(|form| {
-            let other = form.hint.with_other_placement().render();
-            meter.costs_at_most(&form.text, text) && meter.costs_at_most(&other, text)
-        })
-    }
-
-    /// Number of tokens of its most expensive form, with the header on either side of the preview.
-    pub(super) fn tokens(&self, meter: &Meter) -> u64 {
-        let costs = |form: &Form| {
-            let other = form.hint.with_other_placement().render();
-            meter.count_str(&form.text).max(meter.count_str(&other))
-        };
-        self.forms.iter().map(costs).max().unwrap_or_default()
     }
 }

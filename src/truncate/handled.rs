@@ -6,15 +6,16 @@ use bytes::Bytes;
 use futures_util::stream;
 use offcut_store::layout::Phase;
 
-use super::job::{Job, Size, report};
-use super::stream::{Truncated, truncate_by_limit};
+use super::job::{Job, report, text_bytes};
+use super::run::truncate_by_limit;
+use super::truncated::Truncated;
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
 use crate::error::OffloadError;
 use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
-use crate::report::{Decision, ErrorSource, Outcome, Reason};
+use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
 use offcut_store::content::Target;
 
 /// Truncates a result as the job's `handler` decides.
@@ -42,7 +43,7 @@ pub(super) async fn truncate(
         Ok(Action::Keep) => {
             let parts = whole.parts.clone();
             let decision = job.decision(Outcome::Kept(Reason::Handler));
-            return Ok(whole.shown_as(job, parts, decision));
+            return Ok(whole.shown_as(parts, decision));
         }
         Ok(Action::Replace(replacement)) => return replace(job, whole, &replacement).await,
         Err(error) => Some(ErrorSource::Handler.said(&error)),
@@ -68,13 +69,13 @@ async fn replace(
                 if keeps {
                     let parts = whole.parts.clone();
                     decision.outcome = Outcome::Kept(Reason::StoreFailed);
-                    return Ok(whole.shown_as(job, parts, decision));
+                    return Ok(whole.shown_as(parts, decision));
                 }
             }
         }
     }
     match replacement.show(decision.locations.first()) {
-        Ok(parts) => Ok(whole.shown_as(job, parts, decision)),
+        Ok(parts) => Ok(whole.shown_as(parts, decision)),
         Err(error) => {
             let failure = ErrorSource::Handler.said(&error);
             truncate_by_limit(job.clone(), whole.into_output(), Some(failure)).await
@@ -145,12 +146,12 @@ impl Whole {
     }
 
     /// `parts` instead of the result.
-    fn shown_as(self, job: &Job, parts: Vec<Part>, mut decision: Decision) -> Truncated {
-        let size = |parts: &[Part]| {
-            let sizes = parts.iter().map(|part| job.size_of_part(part));
-            sizes.fold(Size::default(), Size::plus)
+    fn shown_as(self, parts: Vec<Part>, mut decision: Decision) -> Truncated {
+        let size = |parts: &[Part]| parts.iter().map(text_bytes).sum();
+        decision.bytes = Change {
+            before: size(&self.parts),
+            after: size(&parts),
         };
-        (decision.bytes, decision.tokens) = job.changes(size(&self.parts), size(&parts));
         Truncated {
             parts,
             is_error: self.is_error,

@@ -1,5 +1,5 @@
-//! The part of a result that has arrived. Decides what can be shown at once, what is held, and what
-//! must leave memory. Does no I/O.
+//! The part of a result that has arrived. Decides what is held, and what must leave memory. Does no
+//! I/O.
 
 mod rest;
 
@@ -9,13 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::job::{Job, Size};
+use super::job::{Job, text_bytes};
 use super::spill::Source;
 use super::text::{Content, Text};
-use super::token_sum::Counts;
-use crate::config::SizeLimit;
 use crate::content::{Chunk, Part};
-use crate::hint::Placement;
 
 /// Once a result over its limit has this many parts, later texts are joined, each after a line
 /// feed. Otherwise the state of all texts would grow without bound.
@@ -30,21 +27,13 @@ pub(super) struct Held {
     is_open: bool,
     /// `true` if the last chunk was bytes of the last text.
     is_in_chunks: bool,
-    /// Size of the texts that have ended.
-    ended: Size,
+    /// Number of bytes of the texts that have ended.
+    ended: u64,
     /// Texts may leave memory once the result is over the limit and has more bytes than this;
     /// `None` means never.
     spill_above: Option<u64>,
     /// Number of bytes spilled.
     spilled: u64,
-    /// Side of the preview that hints are placed on. With `Last`, the first text is shown as it
-    /// arrives.
-    placement: Placement,
-    /// Number of slots already shown whole, and number of bytes already shown of the text in the
-    /// next slot.
-    shown: (usize, usize),
-    /// Size of the slots already shown whole.
-    passed: Size,
 }
 
 /// A part of a result.
@@ -54,30 +43,26 @@ enum Slot {
     Text(Box<Text>),
     /// A part that passes through unchanged.
     Part(Part),
-    /// An empty slot: its part was already shown, or the hint in another slot stands for it.
-    Shown,
+    /// An empty slot: the hint in another slot stands for it.
+    Replaced,
 }
 
 impl Held {
-    pub(super) fn new(job: Arc<Job>, placement: Placement, spill_above: Option<u64>) -> Self {
+    pub(super) fn new(job: Arc<Job>, spill_above: Option<u64>) -> Self {
         Self {
             job,
             slots: Vec::new(),
             is_open: false,
             is_in_chunks: false,
-            ended: Size::default(),
+            ended: 0,
             spill_above,
             spilled: 0,
-            placement,
-            shown: (0, 0),
-            passed: Size::default(),
         }
     }
 
-    /// Takes the next chunk. Returns the chunks to show now, and the bytes to append to the spilled
-    /// ones.
-    pub(super) fn push(&mut self, chunk: Chunk) -> (Vec<Chunk>, Option<Bytes>) {
-        let spill = match chunk {
+    /// Takes the next chunk. Returns the bytes to append to the spilled ones.
+    pub(super) fn push(&mut self, chunk: Chunk) -> Option<Bytes> {
+        match chunk {
             Chunk::Bytes(bytes) if bytes.is_empty() => None,
             Chunk::Bytes(bytes) => {
                 let goes_on = std::mem::replace(&mut self.is_in_chunks, true) && self.is_open;
@@ -94,8 +79,7 @@ impl Held {
                 self.is_in_chunks = false;
                 self.part(part)
             }
-        };
-        (self.show(), spill)
+        }
     }
 
     fn part(&mut self, part: Part) -> Option<Bytes> {
@@ -106,7 +90,7 @@ impl Held {
                 let text = value.to_string();
                 // JSON is measured by itself. Over the limit it is treated as text; within the
                 // limit it passes through.
-                if !self.job.is_over_limit(self.job.size_of(&text)) {
+                if !self.job.is_over_limit(text.len() as u64) {
                     return self.pass(Part::Json(value));
                 }
                 (text, Some(value))
@@ -127,11 +111,7 @@ impl Held {
 
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
-        let counts = match self.job.policy.max_length_for_trunc {
-            SizeLimit::Bytes(_) => None,
-            SizeLimit::Tokens { tokens } => Some(Counts::Tokens(tokens)),
-        };
-        let mut text = Text::new(self.job.sketch(), counts);
+        let mut text = Text::new(self.job.sketch());
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
         self.slots.push(Slot::Text(Box::new(text)));
         self.is_open = true;
@@ -142,10 +122,8 @@ impl Held {
         if std::mem::take(&mut self.is_open)
             && let Some(Slot::Text(text)) = self.slots.last_mut()
         {
-            let meter = self.job.session.meter();
-            text.end(meter);
-            text.size = self.job.sized(text.length(), || text.tokens(meter));
-            self.ended = self.ended.plus(text.size);
+            text.end();
+            self.ended += text.length();
         }
     }
 
@@ -175,15 +153,11 @@ impl Held {
     }
 
     fn go_on(&mut self, bytes: Bytes) -> Option<Bytes> {
-        let meter = self.job.session.meter();
         let Some(Slot::Text(text)) = self.slots.last_mut() else {
             return None;
         };
-        text.see(&bytes, meter);
-        let so_far = self.ended.plus(Size {
-            bytes: text.length(),
-            tokens: text.counted(),
-        });
+        text.see(&bytes);
+        let so_far = self.ended + text.length();
         let held = match &mut text.content {
             Content::Spilled(_) => {
                 self.spilled += bytes.len() as u64;
@@ -192,8 +166,8 @@ impl Held {
             Content::Lost => return None,
             Content::Memory(held) => held,
         };
-        let spills = self.spill_above.is_some_and(|above| so_far.bytes > above)
-            && self.job.is_over_limit(so_far);
+        let spills =
+            self.spill_above.is_some_and(|above| so_far > above) && self.job.is_over_limit(so_far);
         let bytes = if spills && held.is_empty() {
             bytes
         } else {
@@ -208,50 +182,14 @@ impl Held {
             }
             std::mem::take(held).into()
         };
-        text.note_tokens(&bytes, self.job.sure_gain(), meter);
         text.content = Content::Spilled(self.spilled);
         self.spilled += bytes.len() as u64;
         Some(bytes)
-    }
-
-    /// Returns what is certain to be shown: the parts before the first text, and the head of that
-    /// text.
-    fn show(&mut self) -> Vec<Chunk> {
-        let mut show = Vec::new();
-        let Some(head) = self.job.settled_head() else {
-            return show;
-        };
-        if self.placement == Placement::First {
-            return show;
-        }
-        while let Some(slot) = self.slots.get_mut(self.shown.0) {
-            if let Slot::Text(text) = slot {
-                let head = text.sketch.settled(head);
-                let more = head
-                    .get(self.shown.1..)
-                    .filter(|more| text.comes_in_chunks && !more.is_empty());
-                if let Some(more) = more {
-                    show.push(Chunk::Bytes(Bytes::copy_from_slice(more.as_bytes())));
-                    self.shown.1 = head.len();
-                }
-                break;
-            }
-            if let Slot::Part(part) = std::mem::replace(slot, Slot::Shown) {
-                self.passed = self.passed.plus(self.job.size_of_part(&part));
-                show.push(Chunk::Part(part));
-            }
-            self.shown.0 += 1;
-        }
-        show
     }
 }
 
 /// Queries.
 impl Held {
-    pub(super) fn placement(&self) -> Placement {
-        self.placement
-    }
-
     pub(super) fn has_several_slots(&self) -> bool {
         self.slots.len() > 1
     }
@@ -263,21 +201,21 @@ impl Held {
             .enumerate()
             .filter_map(|(slot, part)| match part {
                 Slot::Text(text) => Some((slot, &**text)),
-                Slot::Part(_) | Slot::Shown => None,
+                Slot::Part(_) | Slot::Replaced => None,
             })
     }
 
     fn text(&self, slot: usize) -> Option<&Text> {
         match &self.slots[slot] {
             Slot::Text(text) => Some(text),
-            Slot::Part(_) | Slot::Shown => None,
+            Slot::Part(_) | Slot::Replaced => None,
         }
     }
 
-    /// The text, if the result is only that text, and the number of its bytes already shown.
-    pub(super) fn only_text(&self) -> Option<(&Text, usize)> {
+    /// The text, if the result is only that text.
+    pub(super) fn only_text(&self) -> Option<&Text> {
         match self.slots.as_slice() {
-            [Slot::Text(text)] if text.json.is_none() => Some((text, self.shown.1)),
+            [Slot::Text(text)] if text.json.is_none() => Some(text),
             _ => None,
         }
     }
@@ -293,23 +231,14 @@ impl Held {
         self.job.is_over_limit(self.ended)
     }
 
-    /// The original size of the whole result; `true` if all its tokens are counted.
-    pub(super) fn size(&self) -> (Size, bool) {
-        let (mut size, mut is_counted) = (self.passed, true);
-        for slot in &self.slots {
-            size = size.plus(match slot {
-                Slot::Text(text) => {
-                    is_counted &= !text.has_more_tokens();
-                    Size {
-                        bytes: text.bytes,
-                        ..text.size
-                    }
-                }
-                Slot::Part(part) => self.job.size_of_part(part),
-                Slot::Shown => Size::default(),
-            });
-        }
-        (size, is_counted)
+    /// The original size of the whole result in bytes.
+    pub(super) fn size(&self) -> u64 {
+        let size = |slot: &Slot| match slot {
+            Slot::Text(text) => text.bytes,
+            Slot::Part(part) => text_bytes(part),
+            Slot::Replaced => 0,
+        };
+        self.slots.iter().map(size).sum()
     }
 
     /// The range of a text within the spilled bytes.
@@ -320,15 +249,16 @@ impl Held {
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
-        let mut texts: Vec<_> = self.texts().map(|(slot, text)| (slot, text.size)).collect();
-        texts.sort_by_key(|(slot, size)| (size.bytes, *slot));
-        let mut sum = Size::default();
-        let within = texts.into_iter().take_while(|(_, size)| {
-            sum = sum.plus(*size);
+        let texts = self.texts().map(|(slot, text)| (text.length(), slot));
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_unstable();
+        let mut sum = 0;
+        let within = texts.into_iter().take_while(|(length, _)| {
+            sum += length;
             !self.job.is_over_limit(sum)
         });
         within
-            .map(|(slot, _)| slot)
+            .map(|(_, slot)| slot)
             .filter(|slot| self.spilled(*slot).is_some())
             .collect()
     }

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use offcut_preview::{Sketch, longest_marks};
+use offcut_preview::Sketch;
 
 use crate::backend::{Backend, BackendError};
-use crate::config::{OnStoreFailure, Policy, SizeLimit};
+use crate::config::{OnStoreFailure, Policy};
 use crate::content::{Part, ToolCall};
 use crate::error::OffloadError;
-use crate::report::{self, Change, Decision, ErrorSource, Failure, Outcome, Report, Subject};
+use crate::report::{self, Decision, ErrorSource, Failure, Outcome, Report, Subject};
 use crate::session::Session;
-
-/// Maximum number of bytes of a token in any encoding. It proves that a text is over a limit in
-/// tokens without holding and counting all of it.
-const MAX_TOKEN: u64 = 256;
 
 /// A call whose result is truncated.
 #[derive(Debug)]
@@ -22,22 +18,6 @@ pub(super) struct Job {
     pub(super) call: ToolCall,
     pub(super) policy: Policy,
     pub(super) backend: Arc<dyn Backend>,
-}
-
-/// An amount of text. Tokens are counted only if the limit is in tokens.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Size {
-    pub(super) bytes: u64,
-    pub(super) tokens: u64,
-}
-
-impl Size {
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            tokens: self.tokens.saturating_add(other.tokens),
-        }
-    }
 }
 
 impl Job {
@@ -59,73 +39,15 @@ impl Job {
         Some(Arc::new(job))
     }
 
-    pub(super) fn is_over_limit(&self, size: Size) -> bool {
-        match self.policy.max_length_for_trunc {
-            SizeLimit::Bytes(bytes) => size.bytes > bytes as u64,
-            SizeLimit::Tokens { tokens } => {
-                size.tokens > tokens || size.bytes > tokens.saturating_mul(MAX_TOKEN)
-            }
-        }
-    }
-
-    /// The size of a text that is present as a whole, and is counted as one.
-    pub(super) fn size_of(&self, text: &str) -> Size {
-        self.sized(text.len() as u64, || self.session.meter().count_str(text))
-    }
-
-    /// The size of a part that passes: the bytes of its text, the tokens of all of it.
-    pub(super) fn size_of_part(&self, part: &Part) -> Size {
-        self.sized(text_bytes(part), || self.session.meter().part(part.into()))
-    }
-
-    pub(super) fn sized(&self, bytes: u64, tokens: impl FnOnce() -> u64) -> Size {
-        let tokens = match self.policy.max_length_for_trunc {
-            SizeLimit::Bytes(_) => 0,
-            SizeLimit::Tokens { .. } => tokens(),
-        };
-        Size { bytes, tokens }
-    }
-
-    /// The changes in bytes and, if the limit is in tokens, in tokens.
-    pub(super) fn changes(&self, before: Size, after: Size) -> (Change, Option<Change>) {
-        let change = |of: fn(Size) -> u64| Change {
-            before: of(before),
-            after: of(after),
-        };
-        let tokens = match self.policy.max_length_for_trunc {
-            SizeLimit::Bytes(_) => None,
-            SizeLimit::Tokens { .. } => Some(change(|size| size.tokens)),
-        };
-        (change(|size| size.bytes), tokens)
-    }
-
-    /// A text of more bytes than this outweighs any hint for it, in tokens too: head and tail are
-    /// taken from the text, and 32 KiB left out cost more than the rest of a hint.
-    pub(super) fn sure_gain(&self) -> usize {
-        self.policy
-            .max_length_for_trunc
-            .safe_bytes()
-            .saturating_add(32 * 1024)
+    /// Returns true if a result with `bytes` bytes of text is over its limit.
+    pub(super) fn is_over_limit(&self, bytes: u64) -> bool {
+        bytes > self.policy.max_length_for_trunc as u64
     }
 
     /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         let length = self.policy.preview_length.at_most();
         offcut_preview::sketch(self.policy.preview, length)
-    }
-
-    /// Number of bytes of the head that every preview of the first text begins with; `None` if it
-    /// is not known before the end, or if a preview may be too small for it.
-    pub(super) fn settled_head(&self) -> Option<usize> {
-        let Policy {
-            preview,
-            preview_length: length,
-            hooks,
-            ..
-        } = &self.policy;
-        let head = length.at_most() / 2;
-        let is_known = hooks.preview.is_none() && preview.begins_with_head() && !length.grows();
-        (is_known && length.at_most() - head > longest_marks()).then_some(head)
     }
 
     /// Applies `on_offload_error` to a failed store: returns an error, or the failure to report and

@@ -12,9 +12,8 @@ mod job;
 mod plan;
 mod run;
 mod spill;
-mod stream;
 mod text;
-mod token_sum;
+mod truncated;
 
 use job::Job;
 
@@ -22,7 +21,7 @@ use crate::content::{ToolCall, ToolOutput};
 use crate::error::OffloadError;
 use crate::session::Session;
 
-pub use stream::{Truncated, TruncatedStream};
+pub use truncated::Truncated;
 
 /// Reads the result to its end and returns what to show of it.
 pub(crate) async fn truncate(
@@ -35,23 +34,6 @@ pub(crate) async fn truncate(
     };
     match &job.policy.hooks.trunc_handler {
         Some(handler) => handled::truncate(&job, &**handler, output).await,
-        None => stream::truncate_by_limit(job, output, None).await,
+        None => run::truncate_by_limit(job, output, None).await,
     }
-}
-
-/// Shows the result as it arrives. A result with a handler is shown once it has ended.
-pub(crate) fn truncate_stream(
-    session: &Session,
-    call: &ToolCall,
-    output: ToolOutput,
-) -> TruncatedStream {
-    let (session, is_error, job) = (session.clone(), output.is_error, Job::new(session, call));
-    if let Some(job) = &job
-        && let Some(handler) = job.policy.hooks.trunc_handler.clone()
-    {
-        let job = job.clone();
-        let handled = async move { handled::truncate(&job, &*handler, output).await };
-        return TruncatedStream::whole(session, is_error, handled);
-    }
-    TruncatedStream::new(session, is_error, stream::Flow::new(job, output.body))
 }

@@ -1,19 +1,17 @@
 //! Decides which texts of a result are cut, and what is shown of each. Does no I/O.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use offcut_hint::Draft;
-use offcut_preview::longest_marks;
 use offcut_store::layout::Phase;
 
 use super::cut::{Cut, Form};
 use super::file_read::reads_a_file;
 use super::held::Held;
-use super::job::{Job, Size};
+use super::job::Job;
 use super::text::Text;
 use crate::backend::Location;
 use crate::hint::Kind;
@@ -27,8 +25,6 @@ const MAX_CUTS: usize = 32;
 struct Candidate<'s> {
     slot: usize,
     text: &'s Text,
-    /// `true` if it may already be shown in part: it then keeps the head that was shown.
-    is_first: bool,
 }
 
 impl Candidate<'_> {
@@ -40,13 +36,7 @@ impl Candidate<'_> {
 
 /// The texts of `held`, in order.
 fn candidates(held: &Held) -> impl Iterator<Item = Candidate<'_>> {
-    held.texts()
-        .enumerate()
-        .map(|(number, (slot, text))| Candidate {
-            slot,
-            text,
-            is_first: number == 0,
-        })
+    held.texts().map(|(slot, text)| Candidate { slot, text })
 }
 
 /// The texts of a result that are cut.
@@ -106,40 +96,16 @@ impl<'a> Planner<'a> {
 
     /// Cuts each of `texts` to its share of a preview.
     fn cut_each(&self, texts: &[Candidate<'_>]) -> Vec<Cut> {
-        texts
-            .iter()
-            .map(|candidate| self.cut_to(*candidate, self.share(texts, texts.len(), *candidate)))
-            .collect()
+        let share = self.share(texts, texts.len());
+        let cut = |candidate: &Candidate<'_>| self.cut_to(*candidate, share);
+        texts.iter().map(cut).collect()
     }
 
-    /// The part of the preview's budget that `candidate` gets, for its head and in total, if all of
-    /// `cut` are cut and the budget is split into `shares`.
-    ///
-    /// The head of the first text may have been shown before the others were known. So the first
-    /// text keeps its head and room for the marks after it, without which there is no preview. The
-    /// rest is shared equally.
-    fn share(&self, cut: &[Candidate<'_>], shares: usize, candidate: Candidate<'_>) -> Budget {
+    /// The part of the preview's budget that each text gets if all of `cut` are cut and the budget is
+    /// split into `shares`.
+    fn share(&self, cut: &[Candidate<'_>], shares: usize) -> usize {
         let length = cut.iter().map(|candidate| candidate.text.length()).sum();
-        let all = self.job.policy.preview_length.bytes_for(length);
-        let head = self.job.settled_head();
-        let head = head.filter(|_| cut.iter().any(|candidate| candidate.is_first));
-        let Some(head) = head else {
-            let all = all / shares.max(1);
-            return Budget { head: all / 2, all };
-        };
-        let first = head + longest_marks() + 1;
-        let share = (all - first) / shares.max(1);
-        if candidate.is_first {
-            Budget {
-                head,
-                all: first + share,
-            }
-        } else {
-            Budget {
-                head: share / 2,
-                all: share,
-            }
-        }
+        self.job.policy.preview_length.bytes_for(length) / shares.max(1)
     }
 
     fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
@@ -200,10 +166,9 @@ impl<'a> Planner<'a> {
             }
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
-            let cuts: Option<Vec<Cut>> = cut
-                .iter()
-                .map(|candidate| self.cut(*candidate, self.share(cut, count, *candidate)))
-                .collect();
+            let share = self.share(cut, count);
+            let cuts = cut.iter().map(|candidate| self.cut(*candidate, share));
+            let cuts: Option<Vec<Cut>> = cuts.collect();
             let mut cuts = cuts?;
             // Bytes that can't be shown are stored all the same.
             let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
@@ -226,22 +191,17 @@ impl<'a> Planner<'a> {
         let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
             .iter()
             .partition(|candidate| candidate.text.json.is_some());
-        let shares = json.len() + 1;
-        let documents = json
-            .iter()
-            .map(|candidate| self.cut(*candidate, self.share(texts, shares, *candidate)));
-        let joined = plain
-            .first()
-            .and_then(|first| match self.share(texts, shares, *first) {
-                // A single text is stored as it is.
-                share if plain.len() == 1 => self.cut(*first, share),
-                share => self.join(&plain, share),
-            });
+        let share = self.share(texts, json.len() + 1);
+        let documents = json.iter().map(|candidate| self.cut(*candidate, share));
+        let joined = match plain.as_slice() {
+            // A single text is stored as it is.
+            [only] => self.cut(*only, share),
+            _ => self.join(&plain, share),
+        };
         let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();
         let apart = apart.filter(|cuts| self.fit(cuts.iter().chain(lost), &[]));
         apart.unwrap_or_else(|| {
-            let first = texts.first();
-            let all = first.and_then(|first| self.join(texts, self.share(texts, 1, *first)));
+            let all = self.join(texts, self.share(texts, 1));
             all.into_iter().collect()
         })
     }
@@ -249,35 +209,34 @@ impl<'a> Planner<'a> {
     /// Returns `true` if the hints, with the longest location each can get, and the other texts are
     /// together within the limit.
     fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
-        let meter = self.job.session.meter();
-        let hints = cuts.map(|cut| self.job.sized(cut.bytes(), || cut.tokens(meter)));
         let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
-        let others = others.map(|candidate| candidate.text.size);
-        let all = hints.chain(others).fold(Size::default(), Size::plus);
-        !self.job.is_over_limit(all)
+        let others = others.map(|candidate| candidate.text.length());
+        !self
+            .job
+            .is_over_limit(cuts.map(Cut::bytes).chain(others).sum())
     }
 
     /// Cuts the text to a preview, if that gains anything. Text that can't be shown as it is must
     /// be stored anyway.
-    fn cut(&self, candidate: Candidate<'_>, budget: Budget) -> Option<Cut> {
-        let cut = self.cut_to(candidate, budget);
+    fn cut(&self, candidate: Candidate<'_>, share: usize) -> Option<Cut> {
+        let cut = self.cut_to(candidate, share);
         let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
         is_gain.then_some(cut)
     }
 
-    fn cut_to(&self, candidate: Candidate<'_>, Budget { head, all }: Budget) -> Cut {
+    fn cut_to(&self, candidate: Candidate<'_>, share: usize) -> Cut {
         let Job { policy, call, .. } = self.job;
         let text = candidate.text;
         let own = || {
             policy.hooks.preview.as_ref()?;
             let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
             let previewer = policy.previewer(&call.name, || call.arguments.clone());
-            previewer.own(&shown, all)
+            previewer.own(&shown, share)
         };
         let (preview, problem) = match own() {
             Some(Ok(preview)) => (preview, None),
-            Some(Err(problem)) => (text.sketch.show(head, all), Some(problem)),
-            None => (text.sketch.show(head, all), None),
+            Some(Err(problem)) => (text.sketch.show(share), Some(problem)),
+            None => (text.sketch.show(share), None),
         };
         Cut {
             problem,
@@ -291,7 +250,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Joins all texts into one object.
-    fn join(&self, texts: &[Candidate<'_>], Budget { head, all }: Budget) -> Option<Cut> {
+    fn join(&self, texts: &[Candidate<'_>], share: usize) -> Option<Cut> {
         let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
         let mut sketch = self.job.sketch();
@@ -300,7 +259,7 @@ impl<'a> Planner<'a> {
             sketch.push("\n");
         }
         let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
-        let (lines, preview) = (sketch.lines() + 1, sketch.show(head, all));
+        let (lines, preview) = (sketch.lines() + 1, sketch.show(share));
         let cut = self.draft(texts, Some(manifest), bytes, lines, preview);
         (cut.draft.hint.flags.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }
@@ -318,7 +277,6 @@ impl<'a> Planner<'a> {
         let mut draft = Draft::new(Kind::Truncated, bytes, &call.name, preview);
         draft.parts = texts.len();
         draft.hint.lines = Some(lines);
-        draft.hint.placement = self.held.placement();
         draft.hint.flags.joined = manifest.is_some();
         for Candidate { slot, text, .. } in texts {
             draft.hint.flags.not_utf8 |= !text.is_utf8();
@@ -337,29 +295,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns `true` if the hint has fewer bytes and no more tokens than the texts, wherever it
-    /// ends up.
+    /// Returns `true` if the hint, wherever it ends up, is at least a quarter shorter than the texts. So
+    /// much fewer bytes are fewer tokens too, which are not counted here.
     fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
         let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
-        if cut.bytes() >= bytes {
-            return false;
-        }
-        let (most, meter) = (self.job.sure_gain(), self.job.session.meter());
-        // Usually one text alone outweighs the hint, and nothing need be counted.
-        let is_longer = |Candidate { text, .. }: &Candidate<'_>| {
-            let costs_more = |text: Cow<'_, str>| cut.costs_at_most(&text, meter);
-            text.length() > most as u64 || text.at_hand().is_some_and(costs_more)
-        };
-        if texts.iter().any(is_longer) {
-            return true;
-        }
-        let at_least = texts
-            .iter()
-            .map(|candidate| candidate.text.tokens_at_least(meter));
-        let tokens = at_least.fold(0, u64::saturating_add);
-        // If tokens never exceed bytes, a hint with so few bytes need not be counted.
-        let is_sure = meter.counts_at_most_bytes() && cut.bytes() <= tokens;
-        tokens == u64::MAX || is_sure || cut.tokens(meter) <= tokens
+        cut.bytes() <= bytes - bytes / 4
     }
 
     fn locations(&self) -> &[(Location, bool)] {
@@ -388,11 +328,4 @@ impl<'a> Planner<'a> {
             locations
         })
     }
-}
-
-/// Room for a preview, in bytes.
-#[derive(Clone, Copy)]
-struct Budget {
-    head: usize,
-    all: usize,
 }

@@ -3,25 +3,67 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use offcut_store::layout::Phase;
 
 use super::cut::Cut;
 use super::held::Held;
-use super::job::{Job, Size, report, text_bytes};
+use super::job::{Job, report, text_bytes};
 use super::plan::{Plan, plan, plan_lost};
 use super::spill::Spill;
 use super::text::Content;
+use super::truncated::Truncated;
 use crate::backend::{BackendError, Location};
-use crate::content::{Chunk, Part};
+use crate::content::{Body, Chunk, Part, ToolOutput};
 use crate::error::OffloadError;
-use crate::hint::Placement;
 use crate::read_back::{OtherReader, named_in};
-use crate::report::{Change, Decision, ErrorSource, Outcome, Reason, Report};
+use crate::report::{Change, Decision, ErrorSource, Failure, Outcome, Reason, Report};
 use offcut_store::content::{Id, MAX_WHOLE};
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.
 const MAX_TAKEN_BACK: u64 = 16 << 20;
+
+/// Truncates a result without a handler, reading it to its end. `failure` is the reason why no
+/// handler decided.
+pub(super) async fn truncate_by_limit(
+    job: Arc<Job>,
+    output: ToolOutput,
+    failure: Option<Failure>,
+) -> Result<Truncated, OffloadError> {
+    let ToolOutput { body, is_error } = output;
+    let is_stream = matches!(body, Body::Stream(_));
+    let mut run = Run::new(job, is_stream);
+    let mut interrupted = None;
+    match body {
+        Body::Parts(parts) => {
+            for part in parts {
+                run.feed(Chunk::Part(part)).await?;
+            }
+        }
+        Body::Stream(mut chunks) => {
+            while let Some(chunk) = chunks.next().await {
+                match chunk {
+                    Ok(chunk) => run.feed(chunk).await?,
+                    Err(error) => {
+                        interrupted = Some(error);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    let (parts, mut report) = run.finish(interrupted.is_some()).await?;
+    if let (Some(decision), Some(failure)) = (report.decisions.first_mut(), failure) {
+        decision.fail_first(failure);
+    }
+    Ok(Truncated {
+        parts,
+        is_error,
+        interrupted,
+        report,
+    })
+}
 
 /// The part of one call's result that has arrived so far.
 pub(super) struct Run {
@@ -32,13 +74,13 @@ pub(super) struct Run {
     /// Checks whether the result is a page of stored content that another reader returned (R3). Set
     /// once the result is over the limit.
     reader: Option<OtherReader>,
-    /// True if everything passes: the store failed, and everything that arrived is in memory.
-    passes: bool,
+    /// True if the result stays whole: the store failed, and everything that arrived is in memory.
+    stays: bool,
     decision: Decision,
 }
 
 impl Run {
-    pub(super) fn new(job: Arc<Job>, placement: Placement, is_stream: bool) -> Self {
+    pub(super) fn new(job: Arc<Job>, is_stream: bool) -> Self {
         // A user's preview sees the whole text.
         let spill_above = if job.policy.hooks.preview.is_some() {
             MAX_WHOLE
@@ -54,36 +96,22 @@ impl Run {
             decision.fail_first(failure);
         }
         Self {
-            held: Held::new(job.clone(), placement, is_stream.then_some(spill_above)),
+            held: Held::new(job.clone(), is_stream.then_some(spill_above)),
             spill: Spill::new(job.clone(), id.clone()),
             reader: None,
-            passes: false,
+            stays: false,
             decision,
             id,
             job,
         }
     }
 
-    /// Continues with `chunk`. Returns the chunks to show now.
-    pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, OffloadError> {
-        if self.passes {
-            let bytes = match &chunk {
-                Chunk::Bytes(bytes) => bytes.len() as u64,
-                Chunk::Part(part) => text_bytes(part),
-            };
-            self.decision.bytes.before += bytes;
-            self.decision.bytes.after += bytes;
-            return Ok(vec![chunk]);
-        }
-        // Compare the latest bytes only now, so that pieces shown earlier did not have to wait.
-        if let Some(reader) = &mut self.reader
-            && !reader.compare().await
-        {
-            self.reader = None;
-        }
-        let (mut show, spill) = self.held.push(chunk);
-        let Some(bytes) = spill else { return Ok(show) };
-        self.feed_reader(&bytes);
+    /// Continues with `chunk`.
+    pub(super) async fn feed(&mut self, chunk: Chunk) -> Result<(), OffloadError> {
+        let Some(bytes) = self.held.push(chunk) else {
+            return Ok(());
+        };
+        self.feed_reader(&bytes).await;
         if let Err(error) = self.spill.write(bytes.clone()).await {
             let spilled = if self.failed(error)? {
                 self.all_spilled(&bytes).await
@@ -92,12 +120,9 @@ impl Run {
             };
             self.spill.discard();
             self.held.take_back_all(spilled.as_deref());
-            self.passes = spilled.is_some();
-            if self.passes {
-                show.extend(self.pass_held());
-            }
+            self.stays = spilled.is_some();
         }
-        Ok(show)
+        Ok(())
     }
 
     /// All spilled bytes, followed by `last`, which could not be written; `None` if that is too
@@ -120,35 +145,16 @@ impl Run {
         Ok(keeps)
     }
 
-    /// Everything held, unchanged. Text lost by an earlier failure is replaced by a hint that says
-    /// so.
-    fn pass_held(&mut self) -> Vec<Chunk> {
-        let (Size { bytes: before, .. }, _) = self.held.size();
-        for cut in plan_lost(&self.job, &self.id, &self.held) {
-            self.decision.outcome = Outcome::Lost;
-            let slots = cut.slots.clone();
-            self.held.replace(&slots, cut.hint(&self.job.session, None));
-        }
-        let (chunks, Size { bytes: after, .. }) = self.held.show_rest(true);
-        self.decision.bytes = Change { before, after };
-        chunks
-    }
-
-    /// Ends the result. Returns the chunks left to show.
+    /// Ends the result. Returns the parts to show.
     pub(super) async fn finish(
         mut self,
         interrupted: bool,
-    ) -> Result<(Vec<Chunk>, Report), OffloadError> {
-        if self.passes {
-            if self.decision.outcome != Outcome::Lost {
-                self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
-            }
-            self.decision.tokens = None;
-            return Ok((Vec::new(), report(Some(self.decision))));
-        }
+    ) -> Result<(Vec<Part>, Report), OffloadError> {
         self.held.end();
-        let (before, is_counted) = self.held.size();
-        if let Some((location, parts)) = self.page().await {
+        let before = self.held.size();
+        if self.stays {
+            self.keep();
+        } else if let Some((location, parts)) = self.page().await {
             self.decision.outcome = Outcome::Paged;
             self.decision.locations = vec![location];
             self.held.replace_all(parts);
@@ -169,10 +175,20 @@ impl Run {
                 self.store(cut).await?;
             }
         }
-        let (chunks, after) = self.held.show_rest(false);
-        let (bytes, tokens) = self.job.changes(before, after);
-        (self.decision.bytes, self.decision.tokens) = (bytes, tokens.filter(|_| is_counted));
-        Ok((chunks, report(Some(self.decision))))
+        let parts = self.held.show();
+        let after = parts.iter().map(text_bytes).sum();
+        self.decision.bytes = Change { before, after };
+        Ok((parts, report(Some(self.decision))))
+    }
+
+    /// Keeps everything held. Text lost by an earlier failure is replaced by a hint that says so.
+    fn keep(&mut self) {
+        self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
+        for cut in plan_lost(&self.job, &self.id, &self.held) {
+            self.decision.outcome = Outcome::Lost;
+            let slots = cut.slots.clone();
+            self.held.replace(&slots, cut.hint(&self.job.session, None));
+        }
     }
 
     /// Takes spilled texts back into memory. Texts that can't be read are lost.
@@ -249,24 +265,27 @@ impl Run {
 
     /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
     /// the result is over the limit.
-    fn feed_reader(&mut self, bytes: &Bytes) {
-        let Some((text, shown)) = self.held.only_text() else {
+    async fn feed_reader(&mut self, bytes: &Bytes) {
+        let Some(text) = self.held.only_text() else {
             self.reader = None;
             return;
         };
-        if let Some(reader) = &mut self.reader {
-            reader.push(bytes.clone());
+        if let Some(mut reader) = self.reader.take() {
+            if reader.compare().await {
+                reader.push(bytes.clone());
+                self.reader = Some(reader);
+            }
         } else if text.bytes == bytes.len() as u64 {
             let Job { session, call, .. } = &*self.job;
-            self.reader = named_in(session, call)
-                .map(|stored| OtherReader::new(stored, bytes.clone(), shown));
+            let stored = named_in(session, call);
+            self.reader = stored.map(|stored| OtherReader::new(stored, bytes.clone()));
         }
     }
 
     /// The location of the stored content and a page of it, if another reader returned this result
     /// from there.
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
-        let (text, shown) = self.held.only_text()?;
+        let text = self.held.only_text()?;
         let length = text.bytes;
         let Job {
             session,
@@ -278,15 +297,11 @@ impl Run {
             (Some(reader), _) => reader,
             (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
                 let stored = named_in(session, call)?;
-                OtherReader::new(stored, Bytes::copy_from_slice(bytes), shown)
+                OtherReader::new(stored, Bytes::copy_from_slice(bytes))
             }
             _ => return None,
         };
-        let limit = policy.max_length_for_trunc.safe_bytes();
-        let (location, parts) = reader.finish(session, &call.name, length, limit).await?;
-        // Text already shown must stay.
-        let begins_as_shown =
-            matches!(parts.first(), Some(Part::Text(text)) if text.len() >= shown);
-        begins_as_shown.then_some((location, parts))
+        let limit = policy.max_length_for_trunc;
+        reader.finish(session, &call.name, length, limit).await
     }
 }

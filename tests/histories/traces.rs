@@ -254,10 +254,6 @@ impl CountTokens for Counted {
     fn never_exceeds_bytes(&self) -> bool {
         self.exact.never_exceeds_bytes()
     }
-
-    fn costs_at_most(&self, short: &str, long: &str) -> bool {
-        self.exact.costs_at_most(short, long)
-    }
 }
 
 /// Compares all arms over all transcripts, under all policies. Checks what must hold of them, and does

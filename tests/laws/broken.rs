@@ -123,5 +123,5 @@ fn l5_finds_pairs_that_are_broken() {
 
 #[test]
 fn l6_finds_ids_that_are_paths() {
-    assert_caught(Flaw::IdIsPath, "L6", &[]);
+    assert_caught(Flaw::IdIsPath, "L6", &["L3"]);
 }

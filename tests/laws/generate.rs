@@ -182,7 +182,6 @@ pub(crate) struct Forgery {
     pub(crate) place: Place,
     pub(crate) prose: Option<Text>,
     pub(crate) preview: Option<Text>,
-    pub(crate) is_last: bool,
     pub(crate) notes: [bool; 4],
     pub(crate) bytes: Option<u64>,
 }
@@ -277,18 +276,16 @@ fn forgeries() -> impl Strategy<Value = Forgery> {
         place,
         said(),
         shown,
-        any::<bool>(),
         notes,
         bytes,
     )
         .prop_map(
-            |(like, kind, place, prose, preview, is_last, notes, bytes)| Forgery {
+            |(like, kind, place, prose, preview, notes, bytes)| Forgery {
                 like,
                 kind,
                 place,
                 prose,
                 preview,
-                is_last,
                 notes,
                 bytes,
             },

@@ -7,9 +7,7 @@ use offcut::backend::Memory;
 use offcut::format::{
     Anthropic, Format as _, Gemini, Message, Messages, OpenAiChat, Plain, Responses,
 };
-use offcut::{
-    Chunk, SizeLimit, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction, Turn,
-};
+use offcut::{Chunk, TokenCounter, ToolCall, ToolOutput, ToolPolicy, ToolReduction, Turn};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -287,17 +285,10 @@ fn l7_no_setting_panics() {
     };
     hold(40, cases, |(n, is, usage, tool)| {
         let size = |at: usize| usize::try_from(n[at]).unwrap();
-        let limit = |at: usize| {
-            if is[0] {
-                SizeLimit::tokens(n[at])
-            } else {
-                SizeLimit::Bytes(size(at))
-            }
-        };
         let builder = ToolReduction::builder()
             .backend(Memory::new())
             .token_counter(TokenCounter::Estimate)
-            .max_length_for_trunc(limit(0))
+            .max_length_for_trunc(size(0))
             .preview_length(size(1))
             .stub_length(size(2))
             .max_tokens_for_clear(n[3])
@@ -309,7 +300,7 @@ fn l7_no_setting_panics() {
             .tool(
                 "cat",
                 ToolPolicy::new()
-                    .max_length_for_trunc(limit(7))
+                    .max_length_for_trunc(size(7))
                     .preview_length(size(2)),
             );
         let Ok(reduction) = builder.build() else {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::stream;
 use offcut::backend::Location;
-use offcut::hint::{Flags, Hint, Kind, Placement, Position};
+use offcut::hint::{Flags, Hint, Kind, Position};
 use offcut::{Body as RealBody, Chunk, Part, ToolCall, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
@@ -280,10 +280,5 @@ fn forge(known: &Known, forgery: &Forgery) -> String {
         ) = (local, interrupted, not_utf8, joined);
     }
     hint.bytes = forgery.bytes.unwrap_or(hint.bytes);
-    hint.placement = if forgery.is_last {
-        Placement::Last
-    } else {
-        Placement::First
-    };
     hint.render()
 }

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use offcut::Part;
 use offcut::format::{Data, PartRef, Piece};
-use offcut::hint::{Hint, Kind, Placement};
+use offcut::hint::{Hint, Kind};
 use serde_json::Value;
 
 use super::subject::Subject;
@@ -529,17 +529,7 @@ impl Fit<'_> {
     }
 
     fn stands_for(&self, hint: &Hint, original: &PartContent) -> bool {
-        // A hint that is its own original may now have its header first.
-        let is_itself = || {
-            let PartContent::Text(text) = original else {
-                return false;
-            };
-            let first = Hint::parse(text).map(|mut first| {
-                first.placement = Placement::First;
-                first
-            });
-            hint.render() == *text || first.as_ref() == Some(hint)
-        };
+        let is_itself = || matches!(original, PartContent::Text(text) if hint.render() == *text);
         let is_link = || matches!(original, PartContent::Link(url) if hint.location.as_ref().is_some_and(|at| at.as_str() == url));
         let is_lost = || self.lossy && hint.location.is_none();
         let is_there = || {
@@ -619,7 +609,7 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     };
     let text = &*String::from_utf8_lossy(content);
     let preview = shown.preview.as_str();
-    let is_shown = match shown.kind {
+    let shows = |text: &str| match shown.kind {
         Kind::Page { .. } => text.contains(preview),
         Kind::Matches => preview.lines().all(|row| {
             row.split_once(':')
@@ -642,7 +632,18 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     let is_said = ["fox", "abcdef", "很长", "seed", "offcut"]
         .iter()
         .any(|word| shown.prose.contains(word));
-    is_shown && shown.prose.len() <= MAX_PROSE && !is_said
+    (shows(text) || shows(&plain(text))) && shown.prose.len() <= MAX_PROSE && !is_said
+}
+
+/// The text as a person sees it: without NUL, each line as it was last drawn.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for line in text.replace('\0', "").split_inclusive('\n') {
+        let end = line.trim_end_matches('\n').trim_end_matches('\r').len();
+        let start = line[..end].rfind('\r').map_or(0, |at| at + 1);
+        plain.push_str(&line[start..]);
+    }
+    plain
 }
 
 impl Shadow {

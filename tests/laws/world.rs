@@ -14,7 +14,7 @@ use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::{
     BuildError, Builder, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices,
-    SizeLimit, StoredNames, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+    StoredNames, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::Faulty;
 use proptest::option;
@@ -28,7 +28,6 @@ pub(crate) struct Setup {
     pub(crate) counter: Counter,
     /// Added to the smallest limit that builds.
     pub(crate) more_limit: usize,
-    pub(crate) limit_in_tokens: bool,
     /// Percentage of the room that the limit leaves.
     pub(crate) preview_percent: usize,
     pub(crate) stub_length: usize,
@@ -190,7 +189,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     let counter = prop_oneof![8 => Just(Counter::Estimate), 3 => Just(Counter::Words), 1 => Just(Counter::Tiktoken)];
     let lengths = (
         0_usize..3_000,
-        any::<bool>(),
         0_usize..=100,
         prop_oneof![2 => Just(0), 1 => 1_usize..400],
     );
@@ -256,7 +254,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     let all = (counter, lengths, previews, clear, others, tools, handlers);
     all.prop_map(
         move |(counter, lengths, previews, clear, others, tools, handlers)| {
-            let (more_limit, limit_in_tokens, preview_percent, stub_length) = lengths;
+            let (more_limit, preview_percent, stub_length) = lengths;
             let (
                 threshold,
                 keep,
@@ -271,7 +269,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 store,
                 counter,
                 more_limit,
-                limit_in_tokens: limit_in_tokens && preview_percent % 3 == 0,
                 preview_percent,
                 stub_length,
                 previews,
@@ -348,11 +345,6 @@ impl World {
             }
         };
         let limit = least + self.setup.more_limit;
-        let limit = if self.setup.limit_in_tokens {
-            SizeLimit::tokens(limit as u64)
-        } else {
-            SizeLimit::Bytes(limit)
-        };
         // `room` applies to the tightest of the tools.
         let preview = if room == usize::MAX {
             room

@@ -9,7 +9,7 @@ use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
     BuildError, Builder, CostAware, Language, OnStoreFailure, PreviewLength, Report, Settings,
-    SizeLimit, StoredNames, TokenCounter, ToolPolicy, ToolReduction, Turn,
+    StoredNames, TokenCounter, ToolPolicy, ToolReduction, Turn,
 };
 use serde_json::json;
 
@@ -62,37 +62,34 @@ fn o2_a_store_in_a_shells_home_does_not_open() {
 
 #[tokio::test]
 async fn o1_results_within_a_limit_that_was_set_stay_whole() {
-    let result = "src/ship.rs:88: ship(order)\n".repeat(220);
-    let limits = [SizeLimit::Bytes(20_000), SizeLimit::tokens(20_000)];
-    for limit in limits {
-        let recommended = || ToolReduction::recommended(Memory::new());
-        let own = ToolPolicy::new().max_length_for_trunc(limit);
-        let with_previews = own.clone().preview_above(1_000);
-        let kept = [
-            recommended().tool("grep", own),
-            recommended().max_length_for_trunc(limit),
-        ];
-        let previewed = [
-            recommended(),
-            recommended().tool("grep", with_previews),
-            recommended()
-                .preview_above(1_000)
-                .max_length_for_trunc(limit),
-            recommended()
-                .max_length_for_trunc(limit)
-                .preview_above(1_000),
-        ];
-        let shown = async |builder: Builder| {
-            let reduction = builder.build().unwrap();
-            let shown = reduction.truncate(&call("a", "grep"), result.clone()).await;
-            shown.unwrap().text().clone()
-        };
-        for builder in kept {
-            assert_eq!(shown(builder).await, result);
-        }
-        for builder in previewed {
-            assert!(shown(builder).await.len() < result.len());
-        }
+    let (result, limit) = ("src/ship.rs:88: ship(order)\n".repeat(220), 20_000);
+    let recommended = || ToolReduction::recommended(Memory::new());
+    let own = ToolPolicy::new().max_length_for_trunc(limit);
+    let with_previews = own.clone().preview_above(1_000);
+    let kept = [
+        recommended().tool("grep", own),
+        recommended().max_length_for_trunc(limit),
+    ];
+    let previewed = [
+        recommended(),
+        recommended().tool("grep", with_previews),
+        recommended()
+            .preview_above(1_000)
+            .max_length_for_trunc(limit),
+        recommended()
+            .max_length_for_trunc(limit)
+            .preview_above(1_000),
+    ];
+    let shown = async |builder: Builder| {
+        let reduction = builder.build().unwrap();
+        let shown = reduction.truncate(&call("a", "grep"), result.clone()).await;
+        shown.unwrap().text().clone()
+    };
+    for builder in kept {
+        assert_eq!(shown(builder).await, result);
+    }
+    for builder in previewed {
+        assert!(shown(builder).await.len() < result.len());
     }
 }
 
@@ -142,7 +139,7 @@ fn l11_the_defaults_are_the_documented_ones() {
     );
     assert!(!default.skip_truncation && !default.skip_clear);
     assert_eq!(default.read_file_tool_name.as_deref(), Some("read_file"));
-    assert_eq!(default.max_length_for_trunc, SizeLimit::Bytes(50_000));
+    assert_eq!(default.max_length_for_trunc, 50_000);
     assert_eq!(
         (
             default.preview,
@@ -238,7 +235,7 @@ fn o3_presets_have_their_documented_values() {
     assert_eq!(Settings::anthropic(), expected);
     let mut expected = Settings::default();
     expected.names = StoredNames::Short;
-    expected.max_length_for_trunc = SizeLimit::Bytes(8_000);
+    expected.max_length_for_trunc = 8_000;
     expected.preview_above = Some(3_000);
     expected.preview = Preview::Mixed;
     expected.preview_length = PreviewLength::curve(8.7, 0.68, 7_000);
@@ -279,7 +276,7 @@ fn settings_survive_json() {
         "skip_truncation": true,
         "skip_clear": true,
         "read_file_tool_name": false,
-        "max_length_for_trunc": {"tokens": 9_000},
+        "max_length_for_trunc": 9_000,
         "preview_above": 8_000,
         "keep_file_reads": false,
         "preview": "head_tail",
@@ -317,10 +314,10 @@ fn settings_survive_json() {
         }},
     });
     let settings: Settings = serde_json::from_value(json.clone()).unwrap();
-    assert_eq!(settings.max_length_for_trunc, SizeLimit::tokens(9_000));
+    assert_eq!(settings.max_length_for_trunc, 9_000);
     assert_eq!(
         settings.tool_config["grep"].max_length_for_trunc,
-        Some(SizeLimit::Bytes(8_000))
+        Some(8_000)
     );
     assert_eq!(settings.read_file_tool_name, None);
     assert_eq!(serde_json::to_value(&settings).unwrap(), json);
@@ -352,17 +349,13 @@ fn o2_wrong_configurations_do_not_build() {
             .tool("grep", ToolPolicy::new().skip_truncation(false)),
         builder(&memory()).max_length_for_trunc(0),
         of(ToolPolicy::new().max_length_for_trunc(0)),
-        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(0)),
         builder(&memory()).max_tokens_for_clear(0),
         builder(&memory()).max_length_for_trunc(100),
         of(ToolPolicy::new().max_length_for_trunc(100)),
-        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(100)),
         builder(&memory()).max_length_for_trunc(5_000),
-        builder(&memory()).max_length_for_trunc(SizeLimit::tokens(5_000)),
         builder(&memory()).preview_length(50_000),
         of(ToolPolicy::new().max_length_for_trunc(5_000)),
         of(ToolPolicy::new().preview_length(50_000)),
-        of(ToolPolicy::new().max_length_for_trunc(SizeLimit::tokens(5_000))),
         builder(&memory()).clear_target_tokens(30_001),
         builder(&memory())
             .clear_target_tokens(10_000)
@@ -404,17 +397,13 @@ fn o2_wrong_configurations_do_not_build() {
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
     `max_length_for_trunc` is 0: set at least 8477, or turn the phase off with `skip_truncation`
     `max_length_for_trunc` of the tool `grep` is 0: set at least 8477, or turn the phase off with `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 8477, or turn the phase off with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`
     `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677
     `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 677
-    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4523, or raise the limit
-    `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4523, or raise the limit
-    `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 49523, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4523, or raise the limit
-    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 49523, or raise the limit
-    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes, or tokens of at least a byte each): lower `preview_length` to at most 4523, or raise the limit
+    `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
+    `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
+    `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
+    `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
     `cost_aware` and `clear_target_tokens` are both set: leave one of them out
     `cost_aware.prices.fresh` is invalid: set a price above 0
@@ -507,46 +496,41 @@ async fn o2_two_directories_that_are_shown_alike_are_refused() {
 #[tokio::test]
 async fn o2_the_smallest_limit_that_builds_truncates() {
     for language in [Language::English, Language::Chinese] {
-        for limit in [SizeLimit::Bytes as fn(usize) -> SizeLimit, |tokens| {
-            SizeLimit::tokens(tokens as u64)
-        }] {
-            let make = |least: usize, preview| {
-                builder(&memory())
-                    .count_tokens_with(|text: &str| text.len() as u64)
-                    .language(language)
-                    .max_length_for_trunc(limit(least))
-                    .preview_length(preview)
-                    .build()
-            };
-            let Err(BuildError::LimitTooSmall { at_least, .. }) = make(1, 0) else {
-                panic!()
-            };
-            assert!(matches!(
-                make(at_least - 1, 0),
-                Err(BuildError::LimitTooSmall { .. })
-            ));
-            let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least)
-            else {
-                panic!()
-            };
-            assert!(make(at_least, at_least - longest_hint + 1).is_err());
-            let reduction = make(at_least, at_least - longest_hint)
-                .unwrap()
-                .session(&"s".repeat(64));
-            let id = "i".repeat(64);
-            for n in 0..2 {
-                let content = lines(at_least + n);
-                let shown = reduction
-                    .truncate(&call(&id, "f"), content.clone())
-                    .await
-                    .unwrap();
-                let location = &shown.report.decisions[0].locations[0];
-                assert_eq!(
-                    reduction.read_original(location).await.unwrap().unwrap(),
-                    content
-                );
-                assert!(shown.text().len() <= at_least);
-            }
+        let make = |least: usize, preview| {
+            builder(&memory())
+                .count_tokens_with(|text: &str| text.len() as u64)
+                .language(language)
+                .max_length_for_trunc(least)
+                .preview_length(preview)
+                .build()
+        };
+        let Err(BuildError::LimitTooSmall { at_least, .. }) = make(1, 0) else {
+            panic!()
+        };
+        assert!(matches!(
+            make(at_least - 1, 0),
+            Err(BuildError::LimitTooSmall { .. })
+        ));
+        let Err(BuildError::PreviewTooLong { longest_hint, .. }) = make(at_least, at_least) else {
+            panic!()
+        };
+        assert!(make(at_least, at_least - longest_hint + 1).is_err());
+        let reduction = make(at_least, at_least - longest_hint)
+            .unwrap()
+            .session(&"s".repeat(64));
+        let id = "i".repeat(64);
+        for n in 0..2 {
+            let content = lines(at_least + n);
+            let shown = reduction
+                .truncate(&call(&id, "f"), content.clone())
+                .await
+                .unwrap();
+            let location = &shown.report.decisions[0].locations[0];
+            assert_eq!(
+                reduction.read_original(location).await.unwrap().unwrap(),
+                content
+            );
+            assert!(shown.text().len() <= at_least);
         }
     }
 }
@@ -707,9 +691,6 @@ async fn o1_a_policy_may_set_only_a_limit() {
     let done = with_policy(ToolPolicy::new().max_length_for_trunc(10_000)).await;
     assert_inherited(&done, &["truncation"]);
     assert_eq!(done.truncated[0], None, "within its own limit");
-    // In tokens (4 bytes each), where all others count bytes.
-    let done = with_policy(ToolPolicy::new().max_length_for_trunc(SizeLimit::tokens(900))).await;
-    assert_eq!(done.truncated[0], None);
     // A limit below the global one acts where the global one does not.
     let reduction = small(&memory())
         .tool("own", ToolPolicy::new().max_length_for_trunc(800))
@@ -983,10 +964,6 @@ async fn l7_no_number_panics() {
         json!(u64::MAX - 1),
         json!(u64::from(u32::MAX)),
     ];
-    let tokens: Vec<_> = numbers
-        .iter()
-        .map(|number| json!({"tokens": number}))
-        .collect();
     let mut works = 0;
     let mut try_out = async |json: serde_json::Value| {
         let settings: Settings = serde_json::from_value(json.clone()).unwrap();
@@ -1020,7 +997,7 @@ async fn l7_no_number_panics() {
             try_out(json!({"tool_config": {"f": {"stub_length": 0}}, (field): number})).await;
         }
     }
-    for limit in tokens.iter().chain(&numbers) {
+    for limit in &numbers {
         try_out(json!({"max_length_for_trunc": limit})).await;
         try_out(json!({"preview_length": 0, "max_length_for_trunc": limit})).await;
         for preview in ["lines", "index", "mixed"] {
@@ -1088,19 +1065,7 @@ async fn a_counter_is_prepared_in_the_background_before_the_first_count() {
     };
     let is_elsewhere = || receiver.recv().unwrap() != std::thread::current().id();
 
-    // A counter that is always needed is prepared at build time, once.
-    for builder in [
-        slow(false),
-        slow(true).max_length_for_trunc(SizeLimit::tokens(50_000)),
-    ] {
-        let reduction = builder.build().unwrap();
-        assert!(is_elsewhere());
-        let _another = reduction.session("another");
-        drop(reduction);
-        assert!(receiver.try_recv().is_err(), "once is enough");
-    }
-
-    // Otherwise it waits until a conversation is half as long as the threshold.
+    // It waits until a conversation is half as long as the threshold.
     let reduction = slow(true).max_tokens_for_clear(1_000).build().unwrap();
     let mut messages = vec![Message::user("x".repeat(300))];
     clear(&reduction, &mut messages).await;

@@ -8,8 +8,8 @@ use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::hint::{Hint, Sentence};
 use offcut::preview::Preview;
 use offcut::{
-    Builder, Language, OnStoreFailure, Part, SizeLimit, StoredNames, TokenCounter, ToolCall,
-    ToolPolicy, ToolReduction,
+    Builder, Language, OnStoreFailure, Part, StoredNames, TokenCounter, ToolCall, ToolPolicy,
+    ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -309,7 +309,7 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
 /// Checks the rows that apply to all tools.
 #[tokio::test]
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
-    let rows: [(&str, Global); 25] = [
+    let rows: [(&str, Global); 24] = [
         ("root_dir", |b| b.root_dir("agent-1")),
         ("names, of ids that are short already", |b| {
             b.names(StoredNames::Short)
@@ -318,9 +318,6 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         ("read_file_tool_name", |b| b.read_file_tool_name("fetch")),
         ("read_file_tool_name = false", |b| {
             b.read_file_tool_name(None)
-        }),
-        ("max_length_for_trunc in tokens", |b| {
-            b.max_length_for_trunc(SizeLimit::tokens(1_500))
         }),
         ("trunc_exclude_tools", |b| b.trunc_exclude_tools([TOOL])),
         ("clear_exclude_tools", |b| b.clear_exclude_tools([TOOL])),
@@ -419,8 +416,6 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         old: [offcut/1 cleared 2292B/300L 19 "memory://all/clear/old"] Old result of TOOL. (1 lines, shows 0 B)
         older: [offcut/1 cleared 2284B/299L 19 "memory://all/clear/older"] Old result of TOOL. (1 lines, shows 0 B)
         last: [offcut/1 cleared 692B/100L 19 "memory://all/clear/last"] Old result of TOOL. (1 lines, shows 0 B)
-    max_length_for_trunc in tokens
-        comes: p1.rs (400 lines)
     trunc_exclude_tools
         comes: p1.rs (400 lines)
     clear_exclude_tools

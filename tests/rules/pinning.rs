@@ -4,7 +4,7 @@ use crate::common::{builder, call, clear, content, lines, memory, round, stored,
 use offcut::agent::Tool;
 use offcut::backend::{Backend, Key, Location, Memory};
 use offcut::format::Message;
-use offcut::hint::{Hint, Kind, Placement, Position};
+use offcut::hint::{Hint, Kind, Position};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
@@ -32,11 +32,10 @@ fn size(messages: &[Message]) -> usize {
 fn attacks(real: &Location) -> Vec<String> {
     let junk = "what only the imitation says\n".repeat(1_380);
     let mut attacks = Vec::new();
-    let mut add = |kind, location: Option<Location>, placement| {
+    let mut add = |kind, location: Option<Location>| {
         for is_prose in [true, false] {
             let mut hint = Hint::new(kind, 8_893);
-            (hint.lines, hint.location, hint.placement) =
-                (Some(1_000), location.clone(), placement);
+            (hint.lines, hint.location) = (Some(1_000), location.clone());
             *(if is_prose {
                 &mut hint.prose
             } else {
@@ -62,8 +61,7 @@ fn attacks(real: &Location) -> Vec<String> {
             Some(real.clone()),
             Some(Location::new("https://example.org")),
         ] {
-            add(kind, location.clone(), Placement::First);
-            add(kind, location, Placement::Last);
+            add(kind, location);
         }
     }
     let many =

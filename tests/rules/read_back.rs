@@ -21,8 +21,8 @@ use offcut::backend::{
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    BuildError, Builder, Language, Middleware, Next, Part, SizeLimit, ToolCall, ToolError,
-    ToolOutput, ToolPolicy, ToolReduction,
+    BuildError, Builder, Language, Middleware, Next, Part, ToolCall, ToolError, ToolOutput,
+    ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 use serde_json::{Value, json};
@@ -514,27 +514,15 @@ async fn r2_content_that_is_not_utf_8_can_be_paged() {
 
 #[tokio::test]
 async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
-    let number = |tokens: u64| SizeLimit::tokens(tokens);
     // The error tells the smallest limit.
-    let smallest = |limit: fn(usize) -> SizeLimit| {
-        let error = small(&memory())
-            .preview_length(0)
-            .max_length_for_trunc(limit(1))
-            .build()
-            .unwrap_err();
-        let BuildError::LimitTooSmall { at_least, .. } = error else {
-            panic!("{error}")
-        };
-        limit(at_least)
+    let smallest = small(&memory())
+        .preview_length(0)
+        .max_length_for_trunc(1)
+        .build();
+    let Err(BuildError::LimitTooSmall { at_least, .. }) = smallest else {
+        panic!("{smallest:?}")
     };
-    let limits = [
-        smallest(SizeLimit::Bytes),
-        smallest(|tokens| SizeLimit::tokens(tokens as u64)),
-        SizeLimit::Bytes(1_000),
-        number(1_000),
-        number(50_000),
-        SizeLimit::Bytes(1 << 30),
-    ];
+    let limits = [at_least, 1_000, 50_000, 1 << 30];
     for limit in limits {
         for own in [false, true] {
             let store = memory();
@@ -553,10 +541,7 @@ async fn r3_pages_are_under_the_limit_and_never_truncated_or_stored() {
                 .tool("store", ToolPolicy::new().max_length_for_trunc(1_000))
                 .build()
                 .unwrap();
-            let most = match limit {
-                SizeLimit::Bytes(bytes) => bytes,
-                SizeLimit::Tokens { tokens } => tokens as usize,
-            };
+            let most = limit;
             let invalid = [&b"\xff\xfe"[..], &[0xff; 60_000], lines(4_000).as_bytes()].concat();
             let long = format!("{}\n{}", "x".repeat(50_000), "yé字\n".repeat(9_000));
             for (id, output) in [

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use offcut::backend::{Backend, Memory};
 use offcut::hint::Hint;
-use offcut::{BuildError, Settings, SizeLimit, ToolCall, ToolPolicy, ToolReduction, backend};
+use offcut::{BuildError, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
 use serde_json::json;
 
 const TOML: &str = r#"
 backend = "memory:all"
 root_dir = "agent-1"
 read_file_tool_name = false
-max_length_for_trunc = { tokens = 9_000 }
+max_length_for_trunc = 9_000
 token_counter = "estimate"
 clear_target_tokens = 20_000
 on_offload_error = "preview_only"
@@ -33,10 +33,10 @@ fn toml_and_json_say_the_same() {
     let json = serde_json::to_string_pretty(&from_toml).unwrap();
     assert_eq!(Settings::from_json(&json).unwrap(), from_toml);
     assert_eq!(from_toml.read_file_tool_name, None);
-    assert_eq!(from_toml.max_length_for_trunc, SizeLimit::tokens(9_000));
+    assert_eq!(from_toml.max_length_for_trunc, 9_000);
     assert_eq!(
         from_toml.tool_config["grep"].max_length_for_trunc,
-        Some(SizeLimit::Bytes(20_000))
+        Some(20_000)
     );
     assert_eq!(
         from_toml.tool_config["grep"].backend_url,
@@ -81,7 +81,7 @@ fn o1_a_file_changes_the_preset_that_it_begins_with() {
     // A limit is final unless `preview_above` is set too.
     let limit = "preset = \"recommended\"\nmax_length_for_trunc = 20_000\n";
     let settings = Settings::from_toml(limit).unwrap();
-    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(20_000));
+    assert_eq!(settings.max_length_for_trunc, 20_000);
     assert_eq!(settings.preview_above, None);
     let both = Settings::from_toml(&format!("{limit}preview_above = 3_000")).unwrap();
     assert_eq!(both.preview_above, Some(3_000));
@@ -109,14 +109,14 @@ cost_aware = { above = "2KB" }
 tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
 "#;
     let settings = Settings::from_toml(toml).unwrap();
-    assert_eq!(settings.max_length_for_trunc, SizeLimit::Bytes(8_192));
+    assert_eq!(settings.max_length_for_trunc, 8_192);
     assert_eq!(settings.preview_above, Some(1_500));
     assert_eq!(settings.preview_length.at_most(), 7_000);
     assert_eq!(settings.stub_length.at_most(), 100);
     assert_eq!(settings.clear_tool_inputs_above, 1_000);
     assert_eq!(settings.cost_aware.unwrap().above, 2_000);
     let grep = &settings.tool_config["grep"];
-    assert_eq!(grep.max_length_for_trunc, Some(SizeLimit::Bytes(1_000_000)));
+    assert_eq!(grep.max_length_for_trunc, Some(1_000_000));
     assert_eq!(grep.preview_above, Some(4_000));
     for size in ["8 apples", "", "5", "-1KB", "s3://user:SECRET@bucket"] {
         let toml = format!("max_length_for_trunc = \"{size}\"");
@@ -306,11 +306,11 @@ fn errors_of_a_file_name_their_place() {
     "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
         line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "max_length_for_trunc = { bytes = 5 }"
-        line 1, `max_length_for_trunc.bytes`: unknown field
+        line 1, `max_length_for_trunc`: invalid type: map, expected a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = {}"
-        line 1, `max_length_for_trunc`: missing field `tokens`
+        line 1, `max_length_for_trunc`: invalid type: map, expected a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = -5"
-        line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or the table { tokens = N }
+        line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = \"5\""
         line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a unit, such as "8KB" (8000) or "8KiB" (8192)
     "preview_length = 1.5"

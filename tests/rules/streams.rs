@@ -1,4 +1,4 @@
-//! Streams, rule by rule (T10–T14, R3): live output, stored content, and failures.
+//! Streams, rule by rule (T11–T14, R3): stored content, and failures.
 //!
 //! Chunk boundaries that change nothing (T2) are a property in `tests/laws/l9`. The memory of a
 //! stream is measured in `tests/stream_memory.rs`.
@@ -17,14 +17,12 @@ use std::task::Poll;
 
 use crate::common::{builder, call, lines, memory, stored, text};
 use futures_util::future::join_all;
-use futures_util::{FutureExt, Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use offcut::backend::{Fs, Memory};
-use offcut::hint::{Hint, Placement};
+use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
-use offcut::{
-    Chunk, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction, TruncatedStream,
-};
+use offcut::{Chunk, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction};
 
 const LIMIT: usize = 1_000;
 const PREVIEW: usize = 200;
@@ -49,7 +47,7 @@ fn output(chunks: Vec<Chunk>) -> ToolOutput {
     ToolOutput::stream(stream::iter(chunks.into_iter().map(Ok)))
 }
 
-/// The outcome of a stream, or of a result that was read to its end.
+/// The outcome of a stream.
 struct Shown {
     parts: Vec<Part>,
     error: Option<ToolError>,
@@ -62,59 +60,18 @@ impl Shown {
     }
 }
 
-/// The two ways to pass a stream on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// `truncate` reads it to its end.
-    Read,
-    /// `truncate_stream` shows it as it arrives.
-    Shown,
-}
-
-impl Way {
-    const BOTH: [Self; 2] = [Self::Read, Self::Shown];
-
-    fn placement(self) -> Placement {
-        match self {
-            Self::Read => Placement::First,
-            Self::Shown => Placement::Last,
-        }
-    }
-
-    async fn go(self, reduction: &ToolReduction, call: &ToolCall, output: ToolOutput) -> Shown {
-        match self {
-            Self::Read => match reduction.truncate(call, output).await {
-                Ok(shown) => Shown {
-                    parts: shown.parts,
-                    error: shown.interrupted,
-                    report: Some(shown.report),
-                },
-                Err(error) => Shown {
-                    parts: Vec::new(),
-                    error: Some(error.into()),
-                    report: None,
-                },
-            },
-            Self::Shown => to_the_end(reduction.truncate_stream(call, output)).await,
-        }
-    }
-}
-
-async fn to_the_end(mut shown: TruncatedStream) -> Shown {
-    let mut items: Vec<Item> = Vec::new();
-    while let Some(item) = shown.next().await {
-        assert!(
-            !matches!(items.last(), Some(Err(_))),
-            "nothing comes behind an error"
-        );
-        items.push(item);
-    }
-    let report = shown.report().cloned();
-    let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    Shown {
-        parts,
-        error,
-        report,
+async fn go(reduction: &ToolReduction, call: &ToolCall, output: ToolOutput) -> Shown {
+    match reduction.truncate(call, output).await {
+        Ok(shown) => Shown {
+            parts: shown.parts,
+            error: shown.interrupted,
+            report: Some(shown.report),
+        },
+        Err(error) => Shown {
+            parts: Vec::new(),
+            error: Some(error.into()),
+            report: None,
+        },
     }
 }
 
@@ -131,10 +88,6 @@ impl Feed {
             waiting: Arc::new(Mutex::new(chunks.into_iter().map(Ok).collect())),
             taken: Arc::default(),
         }
-    }
-
-    fn give(&self, chunk: Chunk) {
-        self.waiting.lock().unwrap().push_back(Ok(chunk));
     }
 
     fn taken(&self) -> usize {
@@ -154,145 +107,52 @@ impl Feed {
 }
 
 #[tokio::test]
-async fn t10_the_head_is_shown_before_the_end_is_known() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let feed = Feed::default();
-    let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
-    let mut seen = Vec::new();
-    for chunk in chunks(lines(400), 10) {
-        feed.give(chunk);
-        while let Some(item) = shown.next().now_or_never() {
-            seen.push(item.unwrap().unwrap());
-        }
-    }
-    let (parts, _) = output(seen).into_parts().await;
-    assert_eq!(
-        text(&parts),
-        lines(13),
-        "the lines that fit into half of the preview"
-    );
-    assert!(
-        stored(&store).await.is_empty(),
-        "it has no name before its end"
-    );
-}
-
-#[tokio::test]
-async fn t10_the_tail_and_the_hint_come_last() {
-    let reduction = small(&memory()).build().unwrap();
-    let shown = Way::Shown
-        .go(
-            &reduction,
-            &call("call_1", "f"),
-            output(chunks(lines(400), 64)),
-        )
-        .await;
-    insta::assert_snapshot!(text(&shown.parts), @r#"
-    line 1
-    line 2
-    line 3
-    line 4
-    line 5
-    line 6
-    line 7
-    line 8
-    line 9
-    line 10
-    line 11
-    line 12
-    line 13
-    [… 3325 B, L14-392 …]
-    line 393
-    line 394
-    line 395
-    line 396
-    line 397
-    line 398
-    line 399
-    line 400
-
-    [offcut/1 truncated 3492B/400L 39-193 "memory://t/trunc/call_1"] Stored in full. Read it with read_file.
-    "#);
-}
-
-#[tokio::test]
-async fn t10_parts_before_the_text_go_out_at_once_and_those_after_it_wait() {
-    let reduction = small(&memory()).build().unwrap();
-    let feed = Feed::default();
-    let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
-    let link = |n: usize| {
-        Chunk::Part(Part::Link {
-            mime: None,
-            url: format!("https://example.org/{n}"),
-        })
-    };
-    feed.give(link(1));
-    assert_eq!(
-        shown.next().now_or_never().unwrap().unwrap().unwrap(),
-        link(1)
-    );
-    feed.give(Chunk::Bytes(lines(400).into()));
-    assert!(matches!(
-        shown.next().now_or_never(),
-        Some(Some(Ok(Chunk::Bytes(_))))
-    ));
-    feed.give(link(2));
-    assert!(shown.next().now_or_never().is_none());
-}
-
-#[tokio::test]
 async fn t11_a_source_that_fails_at_every_chunk() {
     let content = lines(400);
     let all = chunks(&content, 97);
-    for way in Way::BOTH {
-        for before in 0..=all.len() {
-            let store = memory();
-            let reduction = small(&store).build().unwrap();
-            let failing = all[..before]
-                .iter()
-                .cloned()
-                .map(Ok)
-                .chain([Err(ToolError::new("the pipe broke"))]);
-            let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
-            let shown = way.go(&reduction, &call("a", "f"), failing).await;
-            let came = &content[..content.len().min(before * 97)];
+    for before in 0..=all.len() {
+        let store = memory();
+        let reduction = small(&store).build().unwrap();
+        let failing = all[..before]
+            .iter()
+            .cloned()
+            .map(Ok)
+            .chain([Err(ToolError::new("the pipe broke"))]);
+        let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
+        let shown = go(&reduction, &call("a", "f"), failing).await;
+        let came = &content[..content.len().min(before * 97)];
+        assert_eq!(
+            shown.error.as_ref().unwrap().to_string(),
+            "the pipe broke",
+            "{before}"
+        );
+        if came.len() <= LIMIT {
+            let whole: Vec<Part> = (!came.is_empty())
+                .then(|| came.into())
+                .into_iter()
+                .collect();
+            assert_eq!(shown.parts, whole, "{before}");
+            assert_eq!(shown.outcome(), Outcome::Kept(Reason::WithinLimit));
+            assert!(stored(&store).await.is_empty(), "{before}");
+        } else {
+            let hint = Hint::parse(text(&shown.parts)).unwrap();
+            assert_eq!(hint.bytes, came.len() as u64);
             assert_eq!(
-                shown.error.as_ref().unwrap().to_string(),
-                "the pipe broke",
-                "{way:?} {before}"
+                hint.preview,
+                Preview::HeadTail.show(came, PREVIEW),
+                "{before}"
             );
-            if came.len() <= LIMIT {
-                let whole: Vec<Part> = (!came.is_empty())
-                    .then(|| came.into())
-                    .into_iter()
-                    .collect();
-                assert_eq!(shown.parts, whole, "{way:?} {before}");
-                assert_eq!(shown.outcome(), Outcome::Kept(Reason::WithinLimit));
-                assert!(stored(&store).await.is_empty(), "{way:?} {before}");
-            } else {
-                let hint = Hint::parse(text(&shown.parts)).unwrap();
-                assert_eq!(
-                    (hint.placement, hint.bytes),
-                    (way.placement(), came.len() as u64)
-                );
-                assert_eq!(
-                    hint.preview,
-                    Preview::HeadTail.show(came, PREVIEW),
-                    "{way:?} {before}"
-                );
-                assert!(
-                    hint.flags.interrupted
-                        && hint
-                            .prose
-                            .contains(&format!("broke off after {} bytes", came.len()))
-                );
-                assert_eq!(
-                    stored(&store).await,
-                    [("memory://t/trunc/a".into(), came.into())],
-                    "{way:?} {before}"
-                );
-            }
+            assert!(
+                hint.flags.interrupted
+                    && hint
+                        .prose
+                        .contains(&format!("broke off after {} bytes", came.len()))
+            );
+            assert_eq!(
+                stored(&store).await,
+                [("memory://t/trunc/a".into(), came.into())],
+                "{before}"
+            );
         }
     }
 }
@@ -331,34 +191,31 @@ async fn t11_only_the_text_that_broke_off_says_so() {
         ),
     ];
     for (what, items, expected) in cases {
-        for way in Way::BOTH {
-            let reduction = builder(&memory())
-                .max_length_for_trunc(3_000)
-                .preview_length(300)
-                .build()
-                .unwrap();
-            let items: Vec<Item> = items
-                .iter()
-                .map(|item| match item {
-                    Ok(chunk) => Ok(chunk.clone()),
-                    Err(error) => Err(ToolError::new(error.to_string())),
-                })
-                .collect();
-            let shown = way
-                .go(
-                    &reduction,
-                    &call("a", "f"),
-                    ToolOutput::stream(stream::iter(items)),
-                )
-                .await;
-            let hints = shown.parts.iter().filter_map(|part| match part {
-                Part::Text(text) => Hint::parse(text),
-                _ => None,
-            });
-            let said: Vec<bool> = hints.map(|hint| hint.flags.interrupted).collect();
-            assert_eq!(said, expected, "{what} {way:?}");
-            assert_eq!(shown.error.unwrap().to_string(), "the pipe broke");
-        }
+        let reduction = builder(&memory())
+            .max_length_for_trunc(3_000)
+            .preview_length(300)
+            .build()
+            .unwrap();
+        let items: Vec<Item> = items
+            .iter()
+            .map(|item| match item {
+                Ok(chunk) => Ok(chunk.clone()),
+                Err(error) => Err(ToolError::new(error.to_string())),
+            })
+            .collect();
+        let shown = go(
+            &reduction,
+            &call("a", "f"),
+            ToolOutput::stream(stream::iter(items)),
+        )
+        .await;
+        let hints = shown.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Hint::parse(text),
+            _ => None,
+        });
+        let said: Vec<bool> = hints.map(|hint| hint.flags.interrupted).collect();
+        assert_eq!(said, expected, "{what}");
+        assert_eq!(shown.error.unwrap().to_string(), "the pipe broke");
     }
 }
 
@@ -368,9 +225,7 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
         let store = memory();
         let reduction = small(&store).build().unwrap();
         let short = b"caf\xe9 au lait \xf0\x9f\x98".to_vec();
-        let shown = Way::Shown
-            .go(&reduction, &call("a", "f"), output(chunks(&short, size)))
-            .await;
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&short, size))).await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
         assert!(hint.flags.not_utf8);
         assert_eq!(hint.preview, "caf\u{fffd} au lait \u{fffd}");
@@ -382,9 +237,7 @@ async fn t14_bytes_that_are_not_utf_8_are_stored_unchanged() {
             b"\xe2\x82".to_vec(),
         ]
         .concat();
-        let shown = Way::Shown
-            .go(&reduction, &call("b", "f"), output(chunks(&long, size)))
-            .await;
+        let shown = go(&reduction, &call("b", "f"), output(chunks(&long, size))).await;
         let hint = Hint::parse(text(&shown.parts)).unwrap();
         assert!(hint.flags.not_utf8 && hint.preview.starts_with("\u{fffd}\u{fffd}line 1\n"));
         assert!(
@@ -419,11 +272,7 @@ async fn many_streams_of_one_id_overwrite_nothing() {
         let runs = contents.iter().enumerate().map(|(n, content)| {
             let id = if n % 3 == 0 { "../call_0" } else { "call_0" };
             let (reduction, size) = (&reduction, 50 + n);
-            async move {
-                Way::Shown
-                    .go(reduction, &call(id, "f"), in_turns(chunks(content, size)))
-                    .await
-            }
+            async move { go(reduction, &call(id, "f"), in_turns(chunks(content, size))).await }
         });
         for (shown, content) in join_all(runs).await.into_iter().zip(&contents) {
             let location = Hint::parse(text(&shown.parts)).unwrap().location.unwrap();

@@ -7,8 +7,8 @@ use offcut::hint::{Hint, Kind};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    Chunk, Language, Middleware, Next, OffloadError, OnStoreFailure, Part, SizeLimit, ToolCall,
-    ToolError, ToolOutput, ToolPolicy, ToolReduction,
+    Chunk, Language, Middleware, Next, OffloadError, OnStoreFailure, Part, ToolCall, ToolError,
+    ToolOutput, ToolPolicy, ToolReduction,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -38,27 +38,6 @@ async fn t1_strictly_more_than_the_limit_is_truncated() {
         .await
         .unwrap();
     assert_eq!(shown.report.decisions[0].outcome, Outcome::Truncated);
-}
-
-#[tokio::test]
-async fn t1_a_limit_in_tokens_counts_tokens() {
-    let store = memory();
-    let reduction = builder(&store)
-        .max_length_for_trunc(SizeLimit::tokens(1_000))
-        .preview_length(200)
-        .build()
-        .unwrap();
-    let shown = reduction
-        .truncate(&call("a", "f"), "x".repeat(4_000))
-        .await
-        .unwrap();
-    assert!(!shown.report.is_change());
-    let shown = reduction
-        .truncate(&call("a", "f"), "x".repeat(4_001))
-        .await
-        .unwrap();
-    assert_eq!(shown.report.decisions[0].tokens.unwrap().before, 1_001);
-    assert!(shown.report.is_change());
 }
 
 #[tokio::test]
@@ -345,11 +324,11 @@ async fn t4_from_the_256th_on_texts_over_the_limit_are_one() {
     assert_eq!(back[256], texts[256..].join("\n"));
 
     let chunks = stream::iter(parts.into_iter().map(|part| Ok(Chunk::Part(part))));
-    let streamed = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(chunks));
-    assert_eq!(
-        ToolOutput::from(streamed).into_parts().await.0.len(),
-        whole.parts.len()
-    );
+    let streamed = reduction
+        .truncate(&call("a", "f"), ToolOutput::stream(chunks))
+        .await
+        .unwrap();
+    assert_eq!(streamed.parts, whole.parts);
     assert_eq!(store.len(), 1, "the same is stored");
 
     // Within the limit nothing changes.
@@ -390,15 +369,21 @@ async fn t5_other_parts_pass_through_and_json_counts_for_itself() {
 }
 
 #[tokio::test]
-async fn t6_texts_that_would_not_get_shorter_stay() {
-    // These spaces cost fewer tokens than a hint would.
-    let count = |text: &str| text.split_whitespace().count() as u64;
-    let reduction = small(&memory()).count_tokens_with(count).build().unwrap();
-    let shown = reduction
-        .truncate(&call("a", "f"), " ".repeat(5_000))
-        .await
+async fn t6_texts_that_would_hardly_get_shorter_stay() {
+    // The preview and its hint would take more than three quarters.
+    let reduction = builder(&memory())
+        .max_length_for_trunc(1_000)
+        .preview_length(500)
+        .preview_above(0)
+        .build()
         .unwrap();
-    assert!(!shown.report.is_change());
+    for (length, is_change) in [(700, false), (1_000, true)] {
+        let shown = reduction
+            .truncate(&call("a", "f"), "x".repeat(length))
+            .await
+            .unwrap();
+        assert_eq!(shown.report.is_change(), is_change, "{length}");
+    }
 }
 
 #[tokio::test]

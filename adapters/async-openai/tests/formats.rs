@@ -165,7 +165,9 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
         typed_chat.extend(typed(&json!([raw])));
         json_chat.push(raw);
 
-        let output = format!("line {n} of many\n").repeat(n * 150);
+        let output: String = (0..n * 150)
+            .map(|line| format!("line {line} of {n}\n"))
+            .collect();
         typed_items.push(TypedResponses::tool_output(
             &call,
             typed_one.truncate(&call, output.as_str()).await.unwrap(),

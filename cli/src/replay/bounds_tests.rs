@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::agent::replay;
 use super::naive::{arrive, real_transcripts, text_of, without_places};
+use super::seen_tests::filler;
 use super::{Bounds, Read, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::Source;
@@ -206,7 +207,7 @@ fn a_naive_count_of_bounds_agrees() {
     let mut messages = vec![Message::user("Mend /srv/known.rs.")];
     for round in 0..9_u64 {
         let look = ToolCall::new(format!("a{round}"), "view", r#"{"file": "x"}"#);
-        let filler = "some words of no use\n".repeat(30);
+        let filler = filler(30);
         let text = format!("head_{round}\n{filler}12→let of_round_{round} = {round};\n{filler}");
         let arguments = [
             serde_json::json!({"path": "/srv/known.rs", "old_string": format!("let of_round_{round} = {round};")}),

@@ -95,9 +95,20 @@ fn a_naive_count_of_values_agrees_on_real_transcripts() {
 
 // ---- Planted losses ----
 
+/// Lines in which nothing is odd.
+pub(super) fn filler(lines: u8) -> String {
+    let line = |n| {
+        format!(
+            "nothing {} of note\n",
+            char::from(b'A' + n).to_string().repeat(8)
+        )
+    };
+    (0..lines).map(line).collect()
+}
+
 /// A session that learns `text`, surrounded by much else, and then says `use_of_it`.
 fn planted(command: &str, text: &str, use_of_it: Message) -> Vec<Message> {
-    let filler = "nothing of note in this line\n".repeat(40);
+    let filler = filler(40);
     let arguments = serde_json::json!({ "command": command }).to_string();
     let mut messages = vec![Message::user("go")];
     messages.extend(look(
@@ -141,9 +152,11 @@ fn each_planted_loss_is_flagged_by_its_kind() {
 
 #[test]
 fn a_hidden_verdict_and_a_hidden_failure_are_flagged() {
+    // Of so long a line, the beginning and the end are shown.
+    let failure = format!("FAIL a.test.ts: {}", "adds, ".repeat(99));
     let hidden = planted(
         "npm test",
-        "12 pass\n1 fail\nFAIL a.test.ts: adds",
+        &format!("12 pass\n1 fail\n{failure}"),
         Message::assistant("So."),
     );
     assert_eq!(lost(&hidden, Kind::Verdict), (1, 0));

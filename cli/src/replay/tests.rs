@@ -10,6 +10,7 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 use super::agent::replay;
 use super::naive::{arrive, real_transcripts};
 use super::replayed::Replay;
+use super::seen_tests::filler;
 use super::{Card, Figures, Read, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::Source;
@@ -168,7 +169,7 @@ fn clearing_is_worked_out_by_hand() {
 
 #[test]
 fn visibility_equals_the_figures_by_hand() {
-    let filler = "nothing to see\n".repeat(150);
+    let filler = filler(60).repeat(2);
     let quote = "let answer = compute(middle_one);";
     let results = [
         format!("first_line = 1\n{filler}middle_one, middle_two\n{quote}\n{filler}"),

@@ -1,17 +1,14 @@
 //! Streams over a store that fails at any point (L1, L12, T8, T12).
 
-use std::error::Error as _;
-
-use futures_util::{StreamExt, stream};
 use offcut::backend::ErrorKind;
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{OffloadError, OnStoreFailure, Part, ToolOutput};
+use offcut::{OnStoreFailure, Part};
 use offcut_testkit::{Fault, Faulty};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
 use super::super::{STORE, Violation, block_on, hold, require};
-use super::{Case, Item, cases};
+use super::{Case, cases};
 
 /// The failing store call, and the way it fails.
 #[derive(Clone, Copy, Debug)]
@@ -55,91 +52,70 @@ async fn a_failing_store_loses_nothing_in_silence(
 ) -> Result<(), Violation> {
     let mut originals = case.output(case.whole()).into_parts().await.0;
     originals.push(Part::Text(String::new()));
-    for is_shown in [false, true] {
-        let home = STORE();
-        let store = Faulty::new(home.open("t"));
-        let reduction = case.reduction(store.clone(), failure.then);
-        match failure.call {
-            Call::Write => store.fault_on_write(failure.nth, failure.fault),
-            Call::Chunk => store.fault_on_chunk(failure.nth, failure.fault),
-            Call::Read => store.fault_on_read(failure.nth, failure.fault),
+    let home = STORE();
+    let store = Faulty::new(home.open("t"));
+    let reduction = case.reduction(store.clone(), failure.then);
+    match failure.call {
+        Call::Write => store.fault_on_write(failure.nth, failure.fault),
+        Call::Chunk => store.fault_on_chunk(failure.nth, failure.fault),
+        Call::Read => store.fault_on_read(failure.nth, failure.fault),
+    };
+    let output = case.output(case.cut(&case.chunks));
+    let shown = reduction.truncate(&case.call(), output).await;
+    store.heal();
+    let Ok(shown) = shown else {
+        return require(failure.then == OnStoreFailure::Fail, "T8", || {
+            "it failed".into()
+        });
+    };
+    require(shown.interrupted.is_some() == case.breaks_off, "T8", || {
+        format!("the tool's error became {:?}", shown.interrupted)
+    })?;
+    let decision = &shown.report.decisions[0];
+    let mut lost = Vec::new();
+    for part in shown.parts {
+        if originals.contains(&part) {
+            continue;
+        }
+        let Part::Text(text) = &part else {
+            return Err(Violation::new("L1", format!("{part:?} was made up")));
         };
-        let output = case.output(case.cut(&case.chunks));
-        let (shown, report) = if is_shown {
-            let mut shown = reduction.truncate_stream(&case.call(), output);
-            let items: Vec<Item> = shown.by_ref().collect().await;
-            (
-                ToolOutput::stream(stream::iter(items)).into_parts().await,
-                shown.report().cloned(),
-            )
-        } else {
-            match reduction.truncate(&case.call(), output).await {
-                Ok(shown) => ((shown.parts, shown.interrupted), Some(shown.report)),
-                Err(error) => ((Vec::new(), Some(error.into())), None),
-            }
+        let Some(hint) = Hint::parse(text) else {
+            return Err(Violation::new(
+                "L1",
+                format!("{text:?} is no hint and was no text"),
+            ));
         };
-        store.heal();
-        let (parts, error) = shown;
-        let Some(report) = report else {
-            let is_said = error.is_some_and(
-                |error| matches!(error.source(), Some(source) if source.is::<OffloadError>()),
-            );
-            require(
-                is_said && failure.then == OnStoreFailure::Fail,
-                "T8",
-                || "it failed".into(),
-            )?;
+        let Some(location) = &hint.location else {
+            lost.push(hint.bytes);
             continue;
         };
-        require(error.is_some() == case.breaks_off, "T8", || {
-            format!("the tool's error became {error:?}")
+        let stored = reduction.read_original(location).await.unwrap().unwrap();
+        require(stored.len() as u64 == hint.bytes, "L1", || {
+            format!("{} bytes are at {hint:?}", stored.len())
         })?;
-        let decision = &report.decisions[0];
-        let mut lost = Vec::new();
-        for part in parts {
-            if originals.contains(&part) {
-                continue;
-            }
-            let Part::Text(text) = &part else {
-                return Err(Violation::new("L1", format!("{part:?} was made up")));
-            };
-            let Some(hint) = Hint::parse(text) else {
-                return Err(Violation::new(
-                    "L1",
-                    format!("{text:?} is no hint and was no text"),
-                ));
-            };
-            let Some(location) = &hint.location else {
-                lost.push(hint.bytes);
-                continue;
-            };
-            let stored = reduction.read_original(location).await.unwrap().unwrap();
-            require(stored.len() as u64 == hint.bytes, "L1", || {
-                format!("{} bytes are at {hint:?}", stored.len())
-            })?;
-            require(decision.locations.contains(location), "L12", || {
-                format!("{location} is not reported")
-            })?;
-        }
-        let is_lost = !lost.is_empty();
-        require(
-            is_lost == (decision.outcome == Outcome::Lost),
-            "L12",
-            || format!("it was {:?}", decision.outcome),
-        )?;
-        let may_lose = match (failure.then, failure.call) {
-            (OnStoreFailure::PreviewOnly, _) => true,
-            (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
-            // Text within the limit that was due to be shown but can't be read back.
-            (OnStoreFailure::KeepOriginal, Call::Read) => {
-                lost.len() == 1 && (case.counter.is_some() || lost[0] <= case.limit as u64)
-            }
-            _ => false,
-        };
-        require(!is_lost || may_lose, "L1", || {
-            format!("{lost:?} were lost: {:?}", decision.error)
+        require(decision.locations.contains(location), "L12", || {
+            format!("{location} is not reported")
         })?;
     }
+    let is_lost = !lost.is_empty();
+    require(
+        is_lost == (decision.outcome == Outcome::Lost),
+        "L12",
+        || format!("it was {:?}", decision.outcome),
+    )?;
+    let may_lose = match (failure.then, failure.call) {
+        (OnStoreFailure::PreviewOnly, _) => true,
+        (OnStoreFailure::KeepOriginal, Call::Chunk) => failure.nth > 1,
+        // Text within the limit that was due to be shown but can't be read back.
+        (OnStoreFailure::KeepOriginal, Call::Read) => {
+            lost.len() == 1 && lost[0] <= case.limit as u64
+        }
+        _ => false,
+    };
+    require(!is_lost || may_lose, "L1", || {
+        format!("{lost:?} were lost: {:?}", decision.error)
+    })?;
     Ok(())
 }
 

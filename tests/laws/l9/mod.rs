@@ -1,23 +1,20 @@
-//! L9: a stream is never held whole. T2: chunk boundaries change nothing. T10: the beginning of a
-//! stream goes out at once.
+//! L9: a stream is never held whole. T2: chunk boundaries change nothing.
 //!
 //! The memory that a stream needs is measured in a separate process, by `tests/stream_memory.rs`.
 
 mod failures;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
-use offcut::backend::{Backend, Memory};
-use offcut::hint::{Hint, Placement};
+use futures_util::{TryStreamExt, stream};
+use offcut::backend::Backend;
 use offcut::preview::Preview;
-use offcut::report::{Decision, Report};
+use offcut::report::Decision;
 use offcut::{
-    BuildError, Chunk, Language, OnStoreFailure, Part, SizeLimit, TokenCounter, ToolCall,
-    ToolError, ToolOutput, ToolReduction, TruncatedStream,
+    BuildError, Chunk, Language, OnStoreFailure, Part, TokenCounter, ToolCall, ToolError,
+    ToolOutput, ToolReduction, Truncated,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -26,7 +23,7 @@ use serde_json::json;
 
 use super::generate::{Id, ids};
 use super::text::{Kind, Text, texts};
-use super::world::{preview as strategies, words};
+use super::world::preview as strategies;
 use super::{STORE, Violation, block_on, hold, require};
 
 /// A streamed result, and everything that may affect its treatment.
@@ -41,21 +38,11 @@ pub(crate) struct Case {
     /// True if the tool fails at the end.
     pub(crate) breaks_off: bool,
     pub(crate) limit: usize,
-    pub(crate) counter: Option<Counter>,
     pub(crate) preview: usize,
     pub(crate) strategy: Preview,
     /// Size in bytes above which results within the limit get a preview.
     pub(crate) above: Option<usize>,
     pub(crate) language: Language,
-}
-
-/// The counter for a limit in tokens.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Counter {
-    Estimate,
-    Words,
-    /// Charges nothing for whitespace.
-    Lines,
 }
 
 #[derive(Clone, Debug)]
@@ -132,12 +119,6 @@ fn cases() -> impl Strategy<Value = Case> {
     let sizes = prop_oneof![1_usize..6, 1_usize..300, 300_usize..9_000];
     let limit =
         prop_oneof![2 => Just(1_000_usize), 3 => 1_000_usize..4_000, 1 => 4_000_usize..20_000];
-    let counter = prop_oneof![
-        4 => Just(None),
-        1 => Just(Some(Counter::Estimate)),
-        1 => Just(Some(Counter::Words)),
-        1 => Just(Some(Counter::Lines)),
-    ];
     let preview = prop_oneof![1 => 0_usize..160, 2 => 150_usize..200, 3 => 200_usize..3_000];
     let preview = (preview, strategies(), option::weighted(0.3, 0_usize..1_000));
     let language = prop_oneof![3 => Just(Language::English), 1 => Just(Language::Chinese)];
@@ -147,12 +128,11 @@ fn cases() -> impl Strategy<Value = Case> {
         prop_oneof![4 => Just(false), 1 => Just(true)],
     );
     let id = (ids(), prop_oneof![4 => Just(false), 1 => Just(true)]);
-    (id, output, limit, counter, preview, language).prop_map(
+    (id, output, limit, preview, language).prop_map(
         |(
             (id, is_taken),
             (pieces, chunks, breaks_off),
             limit,
-            counter,
             (preview, strategy, above),
             language,
         )| Case {
@@ -162,7 +142,6 @@ fn cases() -> impl Strategy<Value = Case> {
             chunks,
             breaks_off,
             limit,
-            counter,
             preview,
             strategy,
             above,
@@ -170,8 +149,6 @@ fn cases() -> impl Strategy<Value = Case> {
         },
     )
 }
-
-type Item = Result<Chunk, ToolError>;
 
 impl Case {
     fn call(&self) -> ToolCall {
@@ -224,19 +201,9 @@ impl Case {
             .backend(store)
             .language(self.language)
             .on_offload_error(then);
-        let builder = match self.counter {
-            None | Some(Counter::Estimate) => builder.token_counter(TokenCounter::Estimate),
-            Some(Counter::Words) => builder.count_tokens_with(words),
-            Some(Counter::Lines) => {
-                builder.count_tokens_with(|text: &str| text.lines().count() as u64)
-            }
-        };
-        let limit = match self.counter {
-            None => SizeLimit::Bytes(self.limit),
-            Some(_) => SizeLimit::tokens(self.limit as u64),
-        };
         let builder = builder
-            .max_length_for_trunc(limit)
+            .token_counter(TokenCounter::Estimate)
+            .max_length_for_trunc(self.limit)
             .preview(self.strategy)
             .preview_above(self.above);
         match builder.clone().preview_length(self.preview).build() {
@@ -274,12 +241,16 @@ struct Became {
     decision: Decision,
 }
 
-async fn became(
-    store: &dyn Backend,
-    shown: Vec<Part>,
-    error: Option<ToolError>,
-    report: &Report,
-) -> Became {
+async fn whole(case: &Case, output: ToolOutput) -> Became {
+    let home = STORE();
+    let store = home.open("t");
+    let reduction = case.over(&store).await;
+    let Truncated {
+        parts: shown,
+        interrupted,
+        report,
+        ..
+    } = reduction.truncate(&case.call(), output).await.unwrap();
     let entries: Vec<_> = store.list().try_collect().await.unwrap();
     let mut stored = BTreeMap::new();
     for entry in entries {
@@ -288,61 +259,12 @@ async fn became(
             store.read(&entry.key, 0..u64::MAX).await.unwrap().bytes,
         );
     }
-    let mut decision = report.decisions[0].clone();
-    // A hint after its preview may be two bytes longer than one before it.
-    decision.bytes.after = 0;
-    decision
-        .tokens
-        .iter_mut()
-        .for_each(|tokens| tokens.after = 0);
     Became {
         stored,
         shown,
-        error: error.map(|error| error.to_string()),
-        decision,
+        error: interrupted.map(|error| error.to_string()),
+        decision: report.decisions[0].clone(),
     }
-}
-
-/// Moves hints before their previews, as in whole results.
-fn hints_first(part: Part) -> Part {
-    match part {
-        Part::Text(text) => match Hint::parse(&text) {
-            Some(mut hint) if hint.placement == Placement::Last => {
-                hint.placement = Placement::First;
-                Part::Text(hint.render())
-            }
-            _ => Part::Text(text),
-        },
-        other => other,
-    }
-}
-
-async fn whole(case: &Case, output: ToolOutput) -> Became {
-    let home = STORE();
-    let store = home.open("t");
-    let reduction = case.over(&store).await;
-    let shown = reduction.truncate(&case.call(), output).await.unwrap();
-    became(&*store, shown.parts, shown.interrupted, &shown.report).await
-}
-
-async fn streamed(case: &Case, chunks: Vec<Chunk>) -> Became {
-    let home = STORE();
-    let store = home.open("t");
-    let reduction = case.over(&store).await;
-    let mut shown = reduction.truncate_stream(&case.call(), case.output(chunks));
-    let mut items = Vec::new();
-    while let Some(item) = shown.next().await {
-        items.push(item);
-    }
-    let report = shown.report().unwrap().clone();
-    let (parts, error) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-    became(
-        &*store,
-        parts.into_iter().map(hints_first).collect(),
-        error,
-        &report,
-    )
-    .await
 }
 
 fn require_same(is: &Became, should: &Became, of: &str) -> Result<(), Violation> {
@@ -368,16 +290,6 @@ pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
     require_same(
         &whole(&case, case.output(case.cut(&case.chunks))).await,
         &should,
-        "what was read to its end",
-    )?;
-    require_same(
-        &streamed(&case, case.whole()).await,
-        &should,
-        "the stream of one chunk",
-    )?;
-    require_same(
-        &streamed(&case, case.cut(&case.chunks)).await,
-        &should,
         "the stream",
     )
 }
@@ -385,120 +297,4 @@ pub(crate) async fn chunks_change_nothing(case: Case) -> Result<(), Violation> {
 #[test]
 fn t2_the_chunks_of_a_result_do_not_matter() {
     hold(100, cases, |case| block_on(chunks_change_nothing(case)));
-}
-
-/// A tool output that yields chunks as they are fed, and waits in between.
-#[derive(Clone, Default)]
-struct Feed(Arc<Mutex<(VecDeque<Item>, bool)>>);
-
-impl Feed {
-    fn give(&self, chunk: Chunk) {
-        self.0.lock().unwrap().0.push_back(Ok(chunk));
-    }
-
-    fn end(&self) {
-        self.0.lock().unwrap().1 = true;
-    }
-
-    fn chunks(&self) -> impl Stream<Item = Item> + Send + 'static {
-        let feed = self.clone();
-        stream::poll_fn(move |_| {
-            let (waiting, is_over) = &mut *feed.0.lock().unwrap();
-            match waiting.pop_front() {
-                None if !*is_over => Poll::Pending,
-                item => Poll::Ready(item),
-            }
-        })
-    }
-}
-
-/// Reads all text that a stream shows until it waits. Skips parts that are not text.
-fn shown_now(shown: &mut TruncatedStream) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while let Some(Some(item)) = shown.next().now_or_never() {
-        match item.unwrap() {
-            Chunk::Bytes(chunk) => bytes.extend_from_slice(&chunk),
-            Chunk::Part(Part::Text(text)) => bytes.extend_from_slice(text.as_bytes()),
-            Chunk::Part(_) => {}
-        }
-    }
-    bytes
-}
-
-/// A text in chunks is shown as it arrives, up to its head. In the end it starts with the bytes
-/// already shown.
-async fn the_head_goes_out_at_once(case: Case) -> Result<(), Violation> {
-    // The other strategies show nothing before the end.
-    let case = Case {
-        strategy: Preview::HeadTail,
-        ..case
-    };
-    // A store that answers at once.
-    let store: Arc<dyn Backend> = Arc::new(Memory::new());
-    let reduction = case.over(&store).await;
-    let preview = reduction.settings().preview_length.at_most();
-    let feed = Feed::default();
-    let mut shown = reduction.truncate_stream(&case.call(), ToolOutput::stream(feed.chunks()));
-    let (mut came, mut all) = (Vec::new(), Vec::new());
-    for chunk in case.cut(&case.chunks) {
-        // Only the first text: nothing is known about the others before it ends.
-        let Chunk::Bytes(bytes) = &chunk else { break };
-        came.extend_from_slice(bytes);
-        feed.give(chunk);
-        all.extend(shown_now(&mut shown));
-        // The last character may be incomplete. Marks need 78 bytes; shorter previews are not made.
-        let came = String::from_utf8_lossy(&came[..came.len().saturating_sub(3)]);
-        // The head may end at a line end in its last quarter.
-        let least = if preview / 2 > 78 {
-            came.len().min(preview / 2).saturating_sub(8) * 3 / 4
-        } else {
-            0
-        };
-        require(all.len() >= least, "T10", || {
-            format!(
-                "{} of {} bytes were shown of {preview}",
-                all.len(),
-                came.len()
-            )
-        })?;
-        require(all.len() <= preview / 2, "T10", || {
-            format!("{} bytes were shown of {preview}", all.len())
-        })?;
-    }
-    feed.end();
-    let before = all.len();
-    all.extend(shown_now(&mut shown));
-    require(shown.report().is_some(), "T10", || "it did not end".into())?;
-    let text = String::from_utf8_lossy(&came);
-    let all =
-        String::from_utf8(all).map_err(|_| Violation::new("T10", "what is shown is no UTF-8"))?;
-    let preview = Hint::parse(&all).map_or(all, |hint| hint.preview);
-    require(preview.get(..before) == text.get(..before), "T10", || {
-        format!("{before} bytes were shown, which are not how it begins: {preview:?}")
-    })
-}
-
-#[test]
-fn t10_the_head_goes_out_at_once() {
-    let begin_with_bytes = || {
-        (cases(), texts()).prop_map(|(mut case, text)| {
-            case.pieces.insert(0, Piece::Bytes(text, Vec::new()));
-            case
-        })
-    };
-    hold(50, begin_with_bytes, |case| {
-        block_on(the_head_goes_out_at_once(case))
-    });
-}
-
-#[test]
-fn a_stream_that_has_ended_stays_so() {
-    let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
-    let mut shown = reduction.truncate_stream(&ToolCall::new("a", "f", "{}"), "short");
-    block_on(async {
-        assert!(shown.next().await.is_some());
-        for _ in 0..3 {
-            assert!(shown.next().await.is_none());
-        }
-    });
 }

@@ -177,11 +177,6 @@ async fn the_examples_in_the_docs_are_settings() {
         "what the code below it opens"
     );
     build(first);
-    // The same limit in tokens, as written in the comment next to it.
-    let (before, after) = first.split_once("20_000   # bytes; ").unwrap();
-    let (in_tokens, rest) = after.split_once(" for tokens.").unwrap();
-    let (_, rest) = rest.split_once('\n').unwrap();
-    build(&format!("{before}{in_tokens}\n{rest}"));
     // The pasted settings equal `recommended`, apart from the fields that they set themselves.
     let mut pasted = Settings::from_toml(first).unwrap();
     pasted.backend_url = None;

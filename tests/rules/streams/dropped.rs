@@ -11,7 +11,7 @@ use offcut::backend::{Backend, Fs, Memory};
 use offcut::{Chunk, ToolOutput, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
-use super::{Feed, LIMIT, PREVIEW, Way, chunks, small};
+use super::{Feed, LIMIT, PREVIEW, chunks, go};
 use crate::common::{call, lines, memory, stored};
 
 /// A tool output that makes its reader wait, and a handle that tells whether it was dropped.
@@ -61,30 +61,28 @@ fn reduction(store: impl Backend) -> ToolReduction {
 
 #[tokio::test]
 async fn t13_dropped_at_every_await_nothing_half_written_is_visible() {
-    for way in Way::BOTH {
-        let mut polls = 0;
-        loop {
-            let store = memory();
-            let (output, source) = slow(chunks(lines(400), 97));
-            let is_done = abandon(
-                way.go(&reduction(store.clone()), &call("a", "f"), output),
-                polls,
-            )
-            .await;
-            assert!(source.upgrade().is_none(), "{way:?} {polls}");
-            let stored = stored(&store).await;
-            if is_done {
-                assert_eq!(
-                    stored,
-                    [("memory://t/trunc/a".into(), lines(400).into_bytes())]
-                );
-                break;
-            }
-            assert!(stored.is_empty(), "{way:?} {polls}");
-            polls += 1;
+    let mut polls = 0;
+    loop {
+        let store = memory();
+        let (output, source) = slow(chunks(lines(400), 97));
+        let is_done = abandon(
+            go(&reduction(store.clone()), &call("a", "f"), output),
+            polls,
+        )
+        .await;
+        assert!(source.upgrade().is_none(), "{polls}");
+        let stored = stored(&store).await;
+        if is_done {
+            assert_eq!(
+                stored,
+                [("memory://t/trunc/a".into(), lines(400).into_bytes())]
+            );
+            break;
         }
-        assert!(polls > 36, "{way:?}: each chunk was waited for");
+        assert!(stored.is_empty(), "{polls}");
+        polls += 1;
     }
+    assert!(polls > 36, "each chunk was waited for");
 }
 
 /// The files below `root` with their content. A store that has taken nothing does not exist.
@@ -120,67 +118,63 @@ fn t13_dropped_at_every_await_no_file_is_left() {
     // More than the writer buffers.
     let content = lines(40_000);
     let home = tempfile::tempdir().unwrap();
-    for way in Way::BOTH {
-        for id in ["a", "../hostile"] {
-            let mut polls = 0;
-            loop {
-                let root = home.path().join(format!("{way:?}-{}-{polls}", id.len()));
-                let (output, source) = slow(chunks(&content, 50_000));
-                let reduction = reduction(Fs::open(&root).unwrap());
-                let is_done = block_on(abandon(way.go(&reduction, &call(id, "f"), output), polls));
-                assert!(source.upgrade().is_none(), "{way:?} {polls}");
-                let files = files(&root);
-                // A call dropped while naming the file may have named it.
-                assert!(
-                    files.len() <= 1 && files.iter().all(|(_, bytes)| *bytes == content.as_bytes()),
-                    "{way:?} {polls}"
-                );
-                assert!(
-                    files.iter().all(|(name, _)| !name.starts_with('.')),
-                    "{way:?} {polls}"
-                );
-                if is_done {
-                    assert_eq!(files.len(), 1);
-                    break;
-                }
-                polls += 1;
+    for id in ["a", "../hostile"] {
+        let mut polls = 0;
+        loop {
+            let root = home.path().join(format!("{}-{polls}", id.len()));
+            let (output, source) = slow(chunks(&content, 50_000));
+            let reduction = reduction(Fs::open(&root).unwrap());
+            let is_done = block_on(abandon(go(&reduction, &call(id, "f"), output), polls));
+            assert!(source.upgrade().is_none(), "{polls}");
+            let files = files(&root);
+            // A call dropped while naming the file may have named it.
+            assert!(
+                files.len() <= 1 && files.iter().all(|(_, bytes)| *bytes == content.as_bytes()),
+                "{polls}"
+            );
+            assert!(
+                files.iter().all(|(name, _)| !name.starts_with('.')),
+                "{polls}"
+            );
+            if is_done {
+                assert_eq!(files.len(), 1);
+                break;
             }
-            assert!(polls > 8, "{way:?}: {polls} were too few");
+            polls += 1;
         }
+        assert!(polls > 8, "{polls} were too few");
     }
 }
 
 #[test]
 fn t13_dropped_while_the_store_hangs() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for fault in [Fault::Hang, Fault::ApplyThenHang] {
-            for chunk in 1..=26 {
-                let home = tempfile::tempdir().unwrap();
-                let store = Faulty::new(Fs::open(home.path().join("root")).unwrap());
-                store.fault_on_chunk(chunk, fault);
-                let (output, source) = slow(chunks(&content, 97));
-                let run = reduction(store.clone());
-                block_on(drop_once(way.go(&run, &call("a", "f"), output), || {
-                    store.chunks() == chunk
-                }));
-                assert!(source.upgrade().is_none());
-                assert_eq!(files(home.path()), [], "{way:?} {fault:?} {chunk}");
-            }
+    for fault in [Fault::Hang, Fault::ApplyThenHang] {
+        for chunk in 1..=26 {
             let home = tempfile::tempdir().unwrap();
             let store = Faulty::new(Fs::open(home.path().join("root")).unwrap());
-            store.fault_on_every_write(fault);
+            store.fault_on_chunk(chunk, fault);
             let (output, source) = slow(chunks(&content, 97));
             let run = reduction(store.clone());
-            block_on(drop_once(way.go(&run, &call("a", "f"), output), || {
-                store.writes() == 1
+            block_on(drop_once(go(&run, &call("a", "f"), output), || {
+                store.chunks() == chunk
             }));
             assert!(source.upgrade().is_none());
-            let files = files(home.path());
-            let may_be_named = fault == Fault::ApplyThenHang
-                && files == [("a".to_owned(), content.clone().into_bytes())];
-            assert!(files.is_empty() || may_be_named, "{way:?} {fault:?}");
+            assert_eq!(files(home.path()), [], "{fault:?} {chunk}");
         }
+        let home = tempfile::tempdir().unwrap();
+        let store = Faulty::new(Fs::open(home.path().join("root")).unwrap());
+        store.fault_on_every_write(fault);
+        let (output, source) = slow(chunks(&content, 97));
+        let run = reduction(store.clone());
+        block_on(drop_once(go(&run, &call("a", "f"), output), || {
+            store.writes() == 1
+        }));
+        assert!(source.upgrade().is_none());
+        let files = files(home.path());
+        let may_be_named = fault == Fault::ApplyThenHang
+            && files == [("a".to_owned(), content.clone().into_bytes())];
+        assert!(files.is_empty() || may_be_named, "{fault:?}");
     }
 }
 
@@ -209,26 +203,12 @@ async fn a_slow_store_slows_the_source() {
             let store = Faulty::new(Memory::new());
             store.fault_on_chunk(chunk, fault);
             let feed = Feed::of(all.clone());
-            let mut shown = reduction(store)
-                .truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
+            let (reduction, call) = (reduction(store), call("a", "f"));
+            let mut shown = pin!(reduction.truncate(&call, ToolOutput::stream(feed.chunks())));
             for _ in 0..50 {
-                _ = shown.next().now_or_never();
+                assert!(shown.as_mut().now_or_never().is_none());
             }
             assert_eq!(feed.taken(), taken, "{fault:?}");
         }
     }
-}
-
-#[tokio::test]
-async fn a_slow_receiver_slows_the_source() {
-    let reduction = small(&memory()).build().unwrap();
-    let feed = Feed::of(chunks(lines(400), 10));
-    let mut shown = reduction.truncate_stream(&call("a", "f"), ToolOutput::stream(feed.chunks()));
-    assert_eq!(feed.taken(), 0);
-    shown.next().now_or_never().unwrap();
-    assert_eq!(
-        feed.taken(),
-        1,
-        "what can be shown is shown before more is asked for"
-    );
 }

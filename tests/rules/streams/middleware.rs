@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use offcut::agent::{Agent, ChatModel, ModelError, ModelReply, ModelRequest, Tool, ToolDefinition};
 use offcut::format::Message;
-use offcut::hint::{Hint, Kind, Placement};
+use offcut::hint::{Hint, Kind};
 use offcut::report::Outcome;
 use offcut::{
     Body, Chunk, Middleware, Next, Part, ToolCall, ToolError, ToolHandler, ToolOutput, ToolPolicy,
@@ -14,7 +14,7 @@ use offcut::{
 };
 use serde_json::json;
 
-use super::{Feed, Way, chunks, output, small};
+use super::{chunks, go, output, small};
 use crate::common::{call, content, lines, memory, stored, text};
 
 async fn wrapped(
@@ -29,7 +29,7 @@ async fn wrapped(
 }
 
 #[tokio::test]
-async fn a_passed_stream_stays_a_stream_and_keeps_its_error_flag() {
+async fn a_stream_is_read_to_its_end_and_keeps_its_error_flag() {
     let reduction = small(&memory()).build().unwrap();
     for is_error in [false, true] {
         let streams = move |_: ToolCall| async move {
@@ -39,19 +39,11 @@ async fn a_passed_stream_stays_a_stream_and_keeps_its_error_flag() {
             })
         };
         let streamed = wrapped(&reduction, &call("a", "f"), &streams).await;
-        assert!(matches!(streamed.body, Body::Stream(_)));
+        assert!(matches!(streamed.body, Body::Parts(_)));
         assert_eq!(streamed.is_error, is_error);
         let (parts, _) = streamed.into_parts().await;
-        assert_eq!(
-            Hint::parse(text(&parts)).unwrap().placement,
-            Placement::Last
-        );
+        assert!(Hint::parse(text(&parts)).is_some());
     }
-    let whole = |_: ToolCall| async { Ok(ToolOutput::from(lines(400))) };
-    assert!(matches!(
-        wrapped(&reduction, &call("a", "f"), &whole).await.body,
-        Body::Parts(_)
-    ));
 }
 
 /// A model that calls the tool once and records the messages shown to it.
@@ -125,10 +117,7 @@ async fn an_agent_shows_what_is_left_of_a_stream() {
             panic!("no text")
         };
         let hint = Hint::parse(shown).unwrap();
-        assert_eq!(
-            (hint.placement, hint.flags.interrupted, *is_error),
-            (Placement::Last, fails, fails)
-        );
+        assert_eq!((hint.flags.interrupted, *is_error), (fails, fails));
         assert_eq!(
             content[1..],
             fails
@@ -148,130 +137,27 @@ async fn r3_another_readers_stream_is_cut_to_a_page() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let original = lines(2_000);
-    let shown = Way::Shown
-        .go(&reduction, &call("a", "f"), output(chunks(&original, 100)))
-        .await;
+    let shown = go(&reduction, &call("a", "f"), output(chunks(&original, 100))).await;
     let location = Hint::parse(text(&shown.parts)).unwrap().location.unwrap();
     let cat = ToolCall::new(
         "b",
         "shell",
         json!({ "command": format!("cat {location} | head") }).to_string(),
     );
-    for way in Way::BOTH {
-        let before = stored(&store).await;
-        for size in [1, 100, 50_000] {
-            let shown = way
-                .go(&reduction, &cat, output(chunks(&original, size)))
-                .await;
-            assert_eq!(shown.outcome(), Outcome::Paged);
-            let page = Hint::parse(text(&shown.parts)).unwrap();
-            assert!(matches!(page.kind, Kind::Page { .. }));
-            assert_eq!(page.location.as_ref(), Some(&location));
-            assert!(original.starts_with(&page.preview) && !page.preview.is_empty());
-            assert!(stored(&store).await == before, "nothing is stored");
-        }
-        // Other content is treated as an ordinary result.
-        let other = way
-            .go(&reduction, &cat, output(chunks("other ".repeat(900), 100)))
-            .await;
-        assert_eq!(other.outcome(), Outcome::Truncated);
-        assert_eq!(stored(&store).await.len(), 2);
+    let before = stored(&store).await;
+    for size in [1, 100, 50_000] {
+        let shown = go(&reduction, &cat, output(chunks(&original, size))).await;
+        assert_eq!(shown.outcome(), Outcome::Paged);
+        let page = Hint::parse(text(&shown.parts)).unwrap();
+        assert!(matches!(page.kind, Kind::Page { .. }));
+        assert_eq!(page.location.as_ref(), Some(&location));
+        assert!(original.starts_with(&page.preview) && !page.preview.is_empty());
+        assert!(stored(&store).await == before, "nothing is stored");
     }
-}
-
-#[tokio::test]
-async fn r3_a_stream_that_names_stored_content_is_shown_as_it_comes() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let original = lines(2_000);
-    let numbered: String = original
-        .lines()
-        .zip(1..)
-        .map(|(line, n)| format!("{n:6}\t{line}\n"))
-        .collect();
-    let location = reduction
-        .truncate(&call("a", "f"), original.clone())
-        .await
-        .unwrap();
-    let location = &location.report.decisions[0].locations[0];
-    let cat = ToolCall::new("b", "cat", json!({ "file": location }).to_string());
-    for (output, is_page) in [
-        (original.clone(), true),
-        (format!("<file>\n{original}</file>"), true),
-        (numbered, true),
-        (
-            original
-                .lines()
-                .skip(300)
-                .map(|line| format!("{line}\n"))
-                .collect(),
-            true,
-        ),
-        (
-            original
-                .lines()
-                .step_by(2)
-                .map(|line| format!("{line}\n"))
-                .collect(),
-            false,
-        ),
-    ] {
-        let (feed, all) = (Feed::default(), chunks(&output, 100));
-        let source = feed.chunks().take(all.len());
-        let mut shown = reduction.truncate_stream(&cat, ToolOutput::stream(source));
-        let (mut items, mut pieces) = (Vec::new(), String::new());
-        for chunk in all {
-            pieces = items.iter().map(piece).collect();
-            feed.give(chunk);
-            while let Some(Some(item)) = shown.next().now_or_never() {
-                items.push(item);
-            }
-        }
-        assert!(
-            pieces.len() >= 60 && output.starts_with(&pieces),
-            "the head was held: {pieces}"
-        );
-        let (parts, _) = ToolOutput::stream(stream::iter(items)).into_parts().await;
-        let whole: String = parts
-            .iter()
-            .map(|part| text(std::slice::from_ref(part)))
-            .collect();
-        assert!(
-            whole.len() <= 1_000 && whole.starts_with(&pieces),
-            "{whole}"
-        );
-        let hint = Hint::parse(text(&parts[parts.len() - 1..])).unwrap();
-        assert_eq!(matches!(hint.kind, Kind::Page { .. }), is_page, "{whole}");
-        // The page continues after the text already shown, or repeats it from its start.
-        if let Kind::Page { from } = hint.kind {
-            let line_start: usize = original
-                .split_inclusive('\n')
-                .take(from.line as usize - 1)
-                .map(str::len)
-                .sum();
-            assert!(
-                original[line_start + from.byte as usize..].starts_with(&hint.preview)
-                    && !hint.preview.is_empty()
-            );
-            let last = pieces.lines().last().unwrap().rsplit('\t').next().unwrap();
-            let goes_on = original[..line_start + from.byte as usize]
-                .trim_end()
-                .ends_with(last.trim_end());
-            assert!(goes_on || parts.len() == 1, "{whole}");
-        }
-    }
-    assert_eq!(
-        stored(&store).await.len(),
-        2,
-        "the filtered one is stored beside the original"
-    );
-}
-
-fn piece(item: &Result<Chunk, ToolError>) -> &str {
-    match item {
-        Ok(Chunk::Bytes(bytes)) => std::str::from_utf8(bytes).unwrap(),
-        other => panic!("no bytes: {other:?}"),
-    }
+    // Other content is treated as an ordinary result.
+    let other = go(&reduction, &cat, output(chunks("other ".repeat(900), 100))).await;
+    assert_eq!(other.outcome(), Outcome::Truncated);
+    assert_eq!(stored(&store).await.len(), 2);
 }
 
 #[tokio::test]
@@ -285,17 +171,6 @@ async fn a_skipped_tools_stream_passes_chunk_by_chunk() {
     let mut all = chunks(lines(400).into_bytes(), 333);
     all.insert(3, odd);
     all.push(Chunk::Bytes(b"\xff\xfe".to_vec().into()));
-
-    let feed = Feed::default();
-    let mut shown = reduction.truncate_stream(&call("a", "raw"), ToolOutput::stream(feed.chunks()));
-    for chunk in &all {
-        assert!(shown.next().now_or_never().is_none());
-        feed.give(chunk.clone());
-        assert_eq!(
-            shown.next().now_or_never().unwrap().unwrap().unwrap(),
-            *chunk
-        );
-    }
 
     let given = all.clone();
     let tool = move |_: ToolCall| {
@@ -314,13 +189,12 @@ async fn a_skipped_tools_stream_passes_chunk_by_chunk() {
 async fn a_stream_within_the_limit_is_one_text() {
     let reduction = small(&memory()).build().unwrap();
     for size in [1, 7, 500] {
-        let shown = Way::Shown
-            .go(
-                &reduction,
-                &call("a", "f"),
-                output(chunks(lines(100), size)),
-            )
-            .await;
+        let shown = go(
+            &reduction,
+            &call("a", "f"),
+            output(chunks(lines(100), size)),
+        )
+        .await;
         let message = Message::tool(&call("a", "f"), shown.parts, false);
         assert_eq!(text(content(&message)), lines(100));
     }

@@ -12,7 +12,7 @@ use offcut_testkit::Fault;
 use serde_json::json;
 
 use super::rigged::Rigged;
-use super::{LIMIT, PREVIEW, Way, chunks, output};
+use super::{LIMIT, PREVIEW, chunks, go, output};
 use crate::common::{call, content, lines, stored, text};
 
 fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
@@ -47,34 +47,30 @@ const MODES: [OnStoreFailure; 3] = [
 #[tokio::test]
 async fn t12_the_spool_keeps_what_the_store_could_not_take() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for then in MODES {
-            for id in ["a", "", "../a"] {
-                let store = broken();
-                let reduction = reduction(&store, then);
-                let shown = way
-                    .go(&reduction, &call(id, "f"), output(chunks(&content, 97)))
-                    .await;
-                let hint = Hint::parse(text(&shown.parts)).unwrap();
-                assert!(
-                    hint.flags.local && hint.prose.contains("The store failed"),
-                    "{way:?} {then:?}"
-                );
-                let location = hint.location.unwrap();
-                assert!(
-                    location.as_str().starts_with("memory://spool/trunc/"),
-                    "{location}"
-                );
-                assert_eq!(shown.outcome(), Outcome::Truncated);
-                let decision = &shown.report.unwrap().decisions[0];
-                assert!(decision.error.is_some() && decision.locations == [location.clone()]);
-                assert_eq!(
-                    reduction.read_original(&location).await.unwrap().unwrap(),
-                    content
-                );
-                assert_eq!(reads_back(&reduction, &location).await, content);
-                assert!(stored(&store.store).await.is_empty());
-            }
+    for then in MODES {
+        for id in ["a", "", "../a"] {
+            let store = broken();
+            let reduction = reduction(&store, then);
+            let shown = go(&reduction, &call(id, "f"), output(chunks(&content, 97))).await;
+            let hint = Hint::parse(text(&shown.parts)).unwrap();
+            assert!(
+                hint.flags.local && hint.prose.contains("The store failed"),
+                "{then:?}"
+            );
+            let location = hint.location.unwrap();
+            assert!(
+                location.as_str().starts_with("memory://spool/trunc/"),
+                "{location}"
+            );
+            assert_eq!(shown.outcome(), Outcome::Truncated);
+            let decision = &shown.report.unwrap().decisions[0];
+            assert!(decision.error.is_some() && decision.locations == [location.clone()]);
+            assert_eq!(
+                reduction.read_original(&location).await.unwrap().unwrap(),
+                content
+            );
+            assert_eq!(reads_back(&reduction, &location).await, content);
+            assert!(stored(&store.store).await.is_empty());
         }
     }
 }
@@ -112,9 +108,7 @@ async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
     let store = broken();
     let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
     for n in [400, 401, 400] {
-        let shown = Way::Shown
-            .go(&reduction, &call("a", "f"), output(chunks(lines(n), 97)))
-            .await;
+        let shown = go(&reduction, &call("a", "f"), output(chunks(lines(n), 97))).await;
         let location = Hint::parse(text(&shown.parts)).unwrap().location.unwrap();
         assert_eq!(
             reduction.read_original(&location).await.unwrap().unwrap(),
@@ -126,74 +120,67 @@ async fn t12_two_spooled_results_of_one_id_overwrite_nothing() {
 
 #[tokio::test]
 async fn c5_a_hint_that_names_the_spool_is_shortened_and_still_names_it() {
-    for way in Way::BOTH {
-        let store = broken();
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-        let shown = way
-            .go(&reduction, &call("a", "f"), output(chunks(lines(400), 97)))
-            .await;
-        let long = Hint::parse(text(&shown.parts)).unwrap();
-        store.store.heal();
-        let mut messages = vec![
-            Message::user("go"),
-            Message::calls(vec![call("a", "f")]),
-            Message::tool(&call("a", "f"), shown.parts, false),
-            Message::assistant("done"),
-        ];
-        let report = reduction.clear(&Plain, &mut messages).await.unwrap();
-        assert_eq!(report.decisions[0].outcome, Outcome::Shortened, "{way:?}");
-        let short = Hint::parse(text(content(&messages[2]))).unwrap();
-        assert_eq!(
-            (short.kind, &short.location, short.flags),
-            (Kind::Cleared, &long.location, long.flags),
-            "{way:?}"
-        );
-        assert!(short.render().len() < long.render().len());
-        assert!(stored(&store.store).await.is_empty(), "no second copy");
+    let store = broken();
+    let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+    let shown = go(&reduction, &call("a", "f"), output(chunks(lines(400), 97))).await;
+    let long = Hint::parse(text(&shown.parts)).unwrap();
+    store.store.heal();
+    let mut messages = vec![
+        Message::user("go"),
+        Message::calls(vec![call("a", "f")]),
+        Message::tool(&call("a", "f"), shown.parts, false),
+        Message::assistant("done"),
+    ];
+    let report = reduction.clear(&Plain, &mut messages).await.unwrap();
+    assert_eq!(report.decisions[0].outcome, Outcome::Shortened);
+    let short = Hint::parse(text(content(&messages[2]))).unwrap();
+    assert_eq!(
+        (short.kind, &short.location, short.flags),
+        (Kind::Cleared, &long.location, long.flags)
+    );
+    assert!(short.render().len() < long.render().len());
+    assert!(stored(&store.store).await.is_empty(), "no second copy");
 
-        let after = messages.clone();
-        let again = self::reduction(&store, OnStoreFailure::KeepOriginal);
-        assert!(
-            !again
-                .clear(&Plain, &mut messages)
-                .await
-                .unwrap()
-                .is_change()
-        );
-        assert_eq!(messages, after, "L4");
-        let location = short.location.unwrap();
-        assert_eq!(
-            again.read_original(&location).await.unwrap().unwrap(),
-            lines(400)
-        );
-    }
+    let after = messages.clone();
+    let again = self::reduction(&store, OnStoreFailure::KeepOriginal);
+    assert!(
+        !again
+            .clear(&Plain, &mut messages)
+            .await
+            .unwrap()
+            .is_change()
+    );
+    assert_eq!(messages, after, "L4");
+    let location = short.location.unwrap();
+    assert_eq!(
+        again.read_original(&location).await.unwrap().unwrap(),
+        lines(400)
+    );
 }
 
 /// Each of several spilled texts is kept in the spool separately.
 #[tokio::test]
 async fn t12_several_texts_are_kept_one_by_one() {
-    for way in Way::BOTH {
-        let store = broken();
-        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-        let mut came = chunks(lines(400), 97);
-        came.push(offcut::Chunk::Part(Part::Link {
-            mime: None,
-            url: "https://example.org".into(),
-        }));
-        came.extend(chunks(lines(300), 50));
-        let shown = way.go(&reduction, &call("a", "f"), output(came)).await;
-        for (part, content) in [(&shown.parts[0], lines(400)), (&shown.parts[2], lines(300))] {
-            let Part::Text(text) = part else {
-                panic!("no text")
-            };
-            let hint = Hint::parse(text).unwrap();
-            assert!(hint.flags.local, "{way:?}");
-            let location = hint.location.unwrap();
-            assert_eq!(
-                reduction.read_original(&location).await.unwrap().unwrap(),
-                content,
-                "{location}"
-            );
-        }
+    let store = broken();
+    let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+    let mut came = chunks(lines(400), 97);
+    came.push(offcut::Chunk::Part(Part::Link {
+        mime: None,
+        url: "https://example.org".into(),
+    }));
+    came.extend(chunks(lines(300), 50));
+    let shown = go(&reduction, &call("a", "f"), output(came)).await;
+    for (part, content) in [(&shown.parts[0], lines(400)), (&shown.parts[2], lines(300))] {
+        let Part::Text(text) = part else {
+            panic!("no text")
+        };
+        let hint = Hint::parse(text).unwrap();
+        assert!(hint.flags.local);
+        let location = hint.location.unwrap();
+        assert_eq!(
+            reduction.read_original(&location).await.unwrap().unwrap(),
+            content,
+            "{location}"
+        );
     }
 }

@@ -2,16 +2,16 @@
 
 use std::error::Error as _;
 
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use offcut::backend::ErrorKind;
-use offcut::hint::{Hint, Placement};
+use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{Chunk, OffloadError, OnStoreFailure, Part, ToolError, ToolOutput, ToolReduction};
 use offcut_testkit::Fault;
 
 use super::rigged::Rigged;
-use super::{LIMIT, PREVIEW, Shown, Way, chunks, output};
+use super::{LIMIT, PREVIEW, Shown, chunks, go, output};
 use crate::common::{call, lines, stored, text};
 
 fn reduction(store: &Rigged, then: OnStoreFailure) -> ToolReduction {
@@ -68,49 +68,41 @@ const SIZE: usize = 97;
 #[tokio::test]
 async fn t12_by_default_everything_recoverable_is_kept() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for (at, fault, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
-                .await;
-            let Shown {
-                parts,
-                error,
-                report,
-            } = &shown;
-            assert!(
-                error.is_none() && report.as_ref().unwrap().decisions[0].error.is_some(),
-                "{way:?} {at:?} {fault:?}"
-            );
-            assert_eq!(text(parts), content, "{way:?} {at:?} {fault:?}");
-            assert_eq!(
-                shown.outcome(),
-                Outcome::Kept(Reason::StoreFailed),
-                "{way:?} {at:?} {fault:?}"
-            );
-        }
+    for (at, fault, store) in places(spilled(&content, SIZE)) {
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+        let Shown {
+            parts,
+            error,
+            report,
+        } = &shown;
+        assert!(
+            error.is_none() && report.as_ref().unwrap().decisions[0].error.is_some(),
+            "{at:?} {fault:?}"
+        );
+        assert_eq!(text(parts), content, "{at:?} {fault:?}");
+        assert_eq!(
+            shown.outcome(),
+            Outcome::Kept(Reason::StoreFailed),
+            "{at:?} {fault:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn t12_content_that_left_memory_and_cannot_be_read_back_is_lost() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for (at, fault, store) in places(spilled(&content, SIZE)) {
-            store
-                .store
-                .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
-                .await;
-            match at {
-                At::Opening | At::Chunk(1) => {
-                    assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}");
-                }
-                At::Chunk(_) | At::Finish => is_lost(&shown, &content, way),
+    for (at, fault, store) in places(spilled(&content, SIZE)) {
+        store
+            .store
+            .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+        match at {
+            At::Opening | At::Chunk(1) => {
+                assert_eq!(text(&shown.parts), content, "{at:?} {fault:?}");
             }
+            At::Chunk(_) | At::Finish => is_lost(&shown, &content),
         }
     }
 }
@@ -118,26 +110,19 @@ async fn t12_content_that_left_memory_and_cannot_be_read_back_is_lost() {
 #[tokio::test]
 async fn t12_preview_only_reports_the_loss() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for (_, _, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
-                .await;
-            is_lost(&shown, &content, way);
-        }
+    for (_, _, store) in places(spilled(&content, SIZE)) {
+        let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+        is_lost(&shown, &content);
     }
 }
 
 #[track_caller]
-fn is_lost(shown: &Shown, content: &str, way: Way) {
+fn is_lost(shown: &Shown, content: &str) {
     assert!(shown.error.is_none());
     assert_eq!(shown.outcome(), Outcome::Lost);
     let hint = Hint::parse(text(&shown.parts)).unwrap();
-    assert_eq!(
-        (hint.location, hint.bytes, hint.placement),
-        (None, content.len() as u64, way.placement())
-    );
+    assert_eq!((hint.location, hint.bytes), (None, content.len() as u64));
     assert_eq!(hint.preview, Preview::HeadTail.show(content, PREVIEW));
     assert_eq!(
         hint.prose,
@@ -148,39 +133,35 @@ fn is_lost(shown: &Shown, content: &str, way: Way) {
 #[tokio::test]
 async fn t12_with_fail_the_stream_ends_with_the_error() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for (at, fault, store) in places(spilled(&content, SIZE)) {
-            let reduction = reduction(&store, OnStoreFailure::Fail);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
-                .await;
-            let error = shown.error.unwrap();
-            let cause = error
-                .source()
-                .unwrap()
-                .downcast_ref::<OffloadError>()
-                .unwrap();
-            assert!(
-                matches!(cause, OffloadError { call_id, .. } if call_id == "a"),
-                "{way:?} {at:?} {fault:?}"
-            );
-            // The text already shown is its beginning.
-            let shown = if shown.parts.is_empty() {
-                ""
-            } else {
-                text(&shown.parts)
-            };
-            assert!(
-                content.starts_with(shown) && shown.len() <= PREVIEW / 2,
-                "{way:?} {at:?} {fault:?}"
-            );
-            let is_done = matches!((at, fault), (At::Finish, Fault::ApplyThenFail));
-            assert_eq!(
-                stored(&store).await.len(),
-                usize::from(is_done),
-                "{way:?} {at:?} {fault:?}"
-            );
-        }
+    for (at, fault, store) in places(spilled(&content, SIZE)) {
+        let reduction = reduction(&store, OnStoreFailure::Fail);
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+        let error = shown.error.unwrap();
+        let cause = error
+            .source()
+            .unwrap()
+            .downcast_ref::<OffloadError>()
+            .unwrap();
+        assert!(
+            matches!(cause, OffloadError { call_id, .. } if call_id == "a"),
+            "{at:?} {fault:?}"
+        );
+        // The text already shown is its beginning.
+        let shown = if shown.parts.is_empty() {
+            ""
+        } else {
+            text(&shown.parts)
+        };
+        assert!(
+            content.starts_with(shown) && shown.len() <= PREVIEW / 2,
+            "{at:?} {fault:?}"
+        );
+        let is_done = matches!((at, fault), (At::Finish, Fault::ApplyThenFail));
+        assert_eq!(
+            stored(&store).await.len(),
+            usize::from(is_done),
+            "{at:?} {fault:?}"
+        );
     }
 }
 
@@ -188,59 +169,49 @@ async fn t12_with_fail_the_stream_ends_with_the_error() {
 #[tokio::test]
 async fn t12_a_writer_that_can_not_be_read() {
     let content = lines(400);
-    for way in Way::BOTH {
-        let store = Rigged::new();
-        for read in 1..8 {
-            store
-                .store
-                .fault_on_read(read, Fault::Fail(ErrorKind::Unavailable));
-        }
-        let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
-        let shown = way
-            .go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
-            .await;
-        assert_eq!(
-            shown.outcome(),
-            Outcome::Truncated,
-            "the eighth read gives it back"
-        );
-
-        let store = Rigged::new();
+    let store = Rigged::new();
+    for read in 1..8 {
         store
             .store
-            .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
-        let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
-        is_lost(
-            &way.go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE)))
-                .await,
-            &content,
-            way,
-        );
+            .fault_on_read(read, Fault::Fail(ErrorKind::Unavailable));
     }
+    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    let shown = go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await;
+    assert_eq!(
+        shown.outcome(),
+        Outcome::Truncated,
+        "the eighth read gives it back"
+    );
+
+    let store = Rigged::new();
+    store
+        .store
+        .fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    let keeping = reduction(&store, OnStoreFailure::KeepOriginal);
+    is_lost(
+        &go(&keeping, &call("../a", "f"), output(chunks(&content, SIZE))).await,
+        &content,
+    );
 }
 
 /// The writer has the only copy after the store has failed, so one failed read must not lose it.
 #[tokio::test]
 async fn l1_content_that_only_the_writer_has_is_read_again() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for (at, fault, store) in places(spilled(&content, SIZE)) {
-            for read in 1..8 {
-                store
-                    .store
-                    .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
-            }
-            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(chunks(&content, SIZE)))
-                .await;
-            assert_eq!(text(&shown.parts), content, "{way:?} {at:?} {fault:?}");
-            assert_eq!(
-                shown.outcome(),
-                Outcome::Kept(Reason::StoreFailed),
-                "{way:?} {at:?} {fault:?}"
-            );
+    for (at, fault, store) in places(spilled(&content, SIZE)) {
+        for read in 1..8 {
+            store
+                .store
+                .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
         }
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
+        assert_eq!(text(&shown.parts), content, "{at:?} {fault:?}");
+        assert_eq!(
+            shown.outcome(),
+            Outcome::Kept(Reason::StoreFailed),
+            "{at:?} {fault:?}"
+        );
     }
 }
 
@@ -254,54 +225,39 @@ fn link() -> Chunk {
 #[tokio::test]
 async fn t12_lost_content_is_reported_although_the_rest_passes() {
     let (first, second) = (lines(300), lines(301));
-    for way in Way::BOTH {
-        let store = Rigged::new();
-        store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
-        // Eight reads for the first text, which can't be recovered. The next failure is the second
-        // text's first chunk.
-        for read in 1..=8 {
-            store
-                .store
-                .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
-        }
+    let store = Rigged::new();
+    store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
+    // Eight reads for the first text, which can't be recovered. The next failure is the second
+    // text's first chunk.
+    for read in 1..=8 {
         store
             .store
-            .fault_on_chunk(spilled(&first, SIZE) + 1, Fault::Fail(ErrorKind::Full));
-        store.store.fault_on_chunk(3, Fault::Fail(ErrorKind::Full));
-        let all = chunks(&first, SIZE)
-            .into_iter()
-            .chain([link()])
-            .chain(chunks(&second, SIZE));
-        let shown = way
-            .go(
-                &reduction(&store, OnStoreFailure::KeepOriginal),
-                &call("a", "f"),
-                output(all.collect()),
-            )
-            .await;
-        let [Part::Text(lost), Part::Link { .. }, Part::Text(kept)] = &shown.parts[..] else {
-            panic!("{way:?}: {:?}", shown.parts)
-        };
-        let hint = Hint::parse(lost).unwrap_or_else(|| panic!("{way:?}: no hint: {lost}"));
-        assert_eq!(
-            (hint.location, hint.bytes),
-            (None, first.len() as u64),
-            "{way:?}"
-        );
-        assert_eq!(*kept, second, "{way:?}");
-        let decision = &shown.report.as_ref().unwrap().decisions[0];
-        assert_eq!(decision.outcome, Outcome::Lost, "{way:?}");
-        assert_eq!(
-            decision.bytes.before,
-            (first.len() + second.len()) as u64,
-            "{way:?}"
-        );
-        assert_eq!(
-            decision.bytes.after,
-            (lost.len() + kept.len()) as u64,
-            "{way:?}"
-        );
+            .fault_on_read(read, Fault::Fail(ErrorKind::Denied));
     }
+    store
+        .store
+        .fault_on_chunk(spilled(&first, SIZE) + 1, Fault::Fail(ErrorKind::Full));
+    store.store.fault_on_chunk(3, Fault::Fail(ErrorKind::Full));
+    let all = chunks(&first, SIZE)
+        .into_iter()
+        .chain([link()])
+        .chain(chunks(&second, SIZE));
+    let shown = go(
+        &reduction(&store, OnStoreFailure::KeepOriginal),
+        &call("a", "f"),
+        output(all.collect()),
+    )
+    .await;
+    let [Part::Text(lost), Part::Link { .. }, Part::Text(kept)] = &shown.parts[..] else {
+        panic!("{:?}", shown.parts)
+    };
+    let hint = Hint::parse(lost).unwrap_or_else(|| panic!("no hint: {lost}"));
+    assert_eq!((hint.location, hint.bytes), (None, first.len() as u64));
+    assert_eq!(*kept, second);
+    let decision = &shown.report.as_ref().unwrap().decisions[0];
+    assert_eq!(decision.outcome, Outcome::Lost);
+    assert_eq!(decision.bytes.before, (first.len() + second.len()) as u64);
+    assert_eq!(decision.bytes.after, (lost.len() + kept.len()) as u64);
 }
 
 #[tokio::test]
@@ -316,13 +272,12 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
         Chunk::Part(Part::Text(short.clone())),
         Chunk::Bytes(long.into()),
     ];
-    let shown = Way::Read
-        .go(
-            &reduction(&store, OnStoreFailure::KeepOriginal),
-            &call("a", "f"),
-            output(came),
-        )
-        .await;
+    let shown = go(
+        &reduction(&store, OnStoreFailure::KeepOriginal),
+        &call("a", "f"),
+        output(came),
+    )
+    .await;
     assert_eq!(shown.parts[0], Part::Text(short));
     let Part::Text(hint) = &shown.parts[1] else {
         panic!("no text")
@@ -332,37 +287,27 @@ async fn t12_a_short_text_is_kept_however_long_another_is() {
 }
 
 #[tokio::test]
-async fn t12_bytes_that_are_not_utf8_pass_unchanged() {
+async fn t12_bytes_that_are_not_utf8_are_shown_whole() {
     let content = b"caf\xe9 au lait\n".repeat(300);
     for (at, fault, store) in places(4) {
         let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-        let mut shown = reduction.truncate_stream(&call("a", "f"), output(chunks(&content, SIZE)));
-        let mut came = Vec::new();
-        while let Some(chunk) = shown.next().await {
-            if let Chunk::Bytes(bytes) = chunk.unwrap() {
-                came.extend_from_slice(&bytes);
-            }
-        }
-        let outcome = shown.report().unwrap().decisions[0].outcome;
+        let shown = go(&reduction, &call("a", "f"), output(chunks(&content, SIZE))).await;
         assert_eq!(
-            outcome,
+            shown.outcome(),
             Outcome::Kept(Reason::StoreFailed),
             "{at:?} {fault:?}"
         );
-        // The head was shown with replacement characters, before the invalid bytes were known.
-        let head = String::from_utf8_lossy(&content[..PREVIEW]).len();
-        assert!(
-            came.len() >= content.len() && came.len() <= content.len() + head,
-            "{at:?} {fault:?}: {}",
-            came.len()
+        assert_eq!(
+            text(&shown.parts),
+            String::from_utf8_lossy(&content),
+            "{at:?} {fault:?}"
         );
-        assert!(came.ends_with(&content[PREVIEW..]), "{at:?} {fault:?}");
     }
 }
 
 /// A long text, then many short ones, all of which have left memory when the store fails.
 #[tokio::test]
-async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
+async fn t12_many_lost_texts_share_the_preview() {
     for (preview, texts) in [(PREVIEW, 5), (PREVIEW, 40), (800, 40), (800, 400)] {
         let mut came = vec![Chunk::Bytes(lines(400).into())];
         for n in 1..texts {
@@ -371,112 +316,63 @@ async fn t12_of_many_lost_texts_the_first_keeps_its_head() {
                 Chunk::Bytes(format!("text {n} {}", "x".repeat(60)).into()),
             ]);
         }
-        for way in Way::BOTH {
-            let store = Rigged::new();
-            store
-                .store
-                .fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
-            store
-                .store
-                .fault_on_every_read(Fault::Fail(ErrorKind::Full));
-            let builder = ToolReduction::builder()
-                .backend(store)
-                .token_counter(offcut::TokenCounter::Estimate);
-            let reduction = builder
-                .max_length_for_trunc(LIMIT + preview)
-                .preview_length(preview)
-                .build()
-                .unwrap();
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(came.clone()))
-                .await;
-            assert_eq!(shown.outcome(), Outcome::Lost);
-            let hints: Vec<Hint> = shown
-                .parts
-                .iter()
-                .filter_map(|part| match part {
-                    Part::Text(text) => {
-                        Some(Hint::parse(text).unwrap_or_else(|| panic!("no hint: {text}")))
-                    }
-                    _ => None,
-                })
-                .collect();
-            assert_eq!(hints.len() as u64, texts, "{way:?}");
-            assert!(hints.iter().all(|hint| hint.location.is_none()));
-            assert!(
-                hints[0].preview.starts_with("line 1\nline 2\n"),
-                "{:?}",
-                hints[0].preview
-            );
-            let shown: usize = hints.iter().map(|hint| hint.preview.len()).sum();
-            assert!(shown <= preview, "{shown} of {preview}");
-        }
-    }
-}
-
-/// The first text's head has been shown when documents take the whole preview.
-#[tokio::test]
-async fn t10_a_head_that_was_shown_stays_shown_beside_many_documents() {
-    let document = || Chunk::Part(Part::Json(serde_json::json!({ "rows": lines(400) })));
-    for documents in 1..12 {
-        for preview in [160, 200, 400] {
-            let mut came = vec![Chunk::Bytes("first ".repeat(300).into())];
-            came.extend((0..documents).map(|_| document()));
-            let mut shown = Vec::new();
-            for way in Way::BOTH {
-                let store = Rigged::new();
-                let builder = ToolReduction::builder()
-                    .backend(store)
-                    .token_counter(offcut::TokenCounter::Estimate);
-                let reduction = builder
-                    .max_length_for_trunc(2_000)
-                    .preview_length(preview)
-                    .build()
-                    .unwrap();
-                let parts = way
-                    .go(&reduction, &call("a", "f"), output(came.clone()))
-                    .await
-                    .parts;
-                let Part::Text(first) = &parts[0] else {
-                    panic!("no text")
-                };
-                let mut hint = Hint::parse(first)
-                    .unwrap_or_else(|| panic!("{documents} {preview} no hint: {first}"));
-                hint.placement = Placement::First;
-                shown.push(hint);
-            }
-            assert_eq!(shown[0], shown[1], "{documents} {preview}");
-        }
+        let store = Rigged::new();
+        store
+            .store
+            .fault_on_chunk(texts, Fault::Fail(ErrorKind::Full));
+        store
+            .store
+            .fault_on_every_read(Fault::Fail(ErrorKind::Full));
+        let builder = ToolReduction::builder()
+            .backend(store)
+            .token_counter(offcut::TokenCounter::Estimate);
+        let reduction = builder
+            .max_length_for_trunc(LIMIT + preview)
+            .preview_length(preview)
+            .build()
+            .unwrap();
+        let shown = go(&reduction, &call("a", "f"), output(came.clone())).await;
+        assert_eq!(shown.outcome(), Outcome::Lost);
+        let hints: Vec<Hint> = shown
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => {
+                    Some(Hint::parse(text).unwrap_or_else(|| panic!("no hint: {text}")))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(hints.len() as u64, texts);
+        assert!(hints.iter().all(|hint| hint.location.is_none()));
+        let shown: usize = hints.iter().map(|hint| hint.preview.len()).sum();
+        assert!(shown <= preview, "{shown} of {preview}");
     }
 }
 
 #[tokio::test]
 async fn t12_a_store_and_a_source_that_both_fail() {
     let content = lines(400);
-    for way in Way::BOTH {
-        for then in [
-            OnStoreFailure::KeepOriginal,
-            OnStoreFailure::PreviewOnly,
-            OnStoreFailure::Fail,
-        ] {
-            let store = Rigged::new();
-            store
-                .store
-                .fault_on_every_write(Fault::Fail(ErrorKind::Full));
-            let failing = chunks(&content, SIZE)
-                .into_iter()
-                .map(Ok)
-                .chain([Err(ToolError::new("the pipe broke"))]);
-            let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
-            let shown = way
-                .go(&reduction(&store, then), &call("a", "f"), failing)
-                .await;
-            let error = shown.error.unwrap();
-            if then == OnStoreFailure::Fail {
-                assert!(error.source().unwrap().is::<OffloadError>(), "{way:?}");
-            } else {
-                assert_eq!(error.to_string(), "the pipe broke", "{way:?} {then:?}");
-            }
+    for then in [
+        OnStoreFailure::KeepOriginal,
+        OnStoreFailure::PreviewOnly,
+        OnStoreFailure::Fail,
+    ] {
+        let store = Rigged::new();
+        store
+            .store
+            .fault_on_every_write(Fault::Fail(ErrorKind::Full));
+        let failing = chunks(&content, SIZE)
+            .into_iter()
+            .map(Ok)
+            .chain([Err(ToolError::new("the pipe broke"))]);
+        let failing = ToolOutput::stream(stream::iter(failing.collect::<Vec<_>>()));
+        let shown = go(&reduction(&store, then), &call("a", "f"), failing).await;
+        let error = shown.error.unwrap();
+        if then == OnStoreFailure::Fail {
+            assert!(error.source().unwrap().is::<OffloadError>());
+        } else {
+            assert_eq!(error.to_string(), "the pipe broke", "{then:?}");
         }
     }
 }
@@ -484,42 +380,35 @@ async fn t12_a_store_and_a_source_that_both_fail() {
 #[tokio::test]
 async fn t12_a_text_that_comes_when_the_store_has_recovered_is_stored() {
     let (first, second) = (lines(300), lines(301));
-    for way in Way::BOTH {
-        let store = Rigged::new();
-        store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
-        let link = || {
-            Chunk::Part(Part::Link {
-                mime: None,
-                url: "https://example.org".into(),
-            })
-        };
-        let all = chunks(&first, SIZE)
-            .into_iter()
-            .chain([link()])
-            .chain(chunks(&second, SIZE));
-        let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
-        let shown = way
-            .go(&reduction, &call("a", "f"), output(all.collect()))
-            .await;
-        let hints: Vec<Hint> = shown
-            .parts
-            .iter()
-            .filter_map(|part| {
-                if let Part::Text(text) = part {
-                    Hint::parse(text)
-                } else {
-                    None
-                }
-            })
-            .collect();
-        assert!(
-            hints[0].location.is_none(),
-            "{way:?}: what was lost is said to be"
-        );
-        let location = hints[1].location.as_ref().expect("a location");
-        let original = reduction.read_original(location).await.unwrap().unwrap();
-        assert_eq!(original, second, "{way:?}");
-    }
+    let store = Rigged::new();
+    store.store.fault_on_chunk(2, Fault::Fail(ErrorKind::Full));
+    let link = || {
+        Chunk::Part(Part::Link {
+            mime: None,
+            url: "https://example.org".into(),
+        })
+    };
+    let all = chunks(&first, SIZE)
+        .into_iter()
+        .chain([link()])
+        .chain(chunks(&second, SIZE));
+    let reduction = reduction(&store, OnStoreFailure::PreviewOnly);
+    let shown = go(&reduction, &call("a", "f"), output(all.collect())).await;
+    let hints: Vec<Hint> = shown
+        .parts
+        .iter()
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Hint::parse(text)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert!(hints[0].location.is_none(), "what was lost is said to be");
+    let location = hints[1].location.as_ref().expect("a location");
+    let original = reduction.read_original(location).await.unwrap().unwrap();
+    assert_eq!(original, second);
 }
 
 #[tokio::test]
@@ -533,27 +422,23 @@ async fn l1_a_character_split_across_chunks_after_many_texts_is_kept() {
                 .map(|b| Chunk::Bytes(b.to_vec().into())),
         )
         .collect();
-    for way in Way::BOTH {
-        for (at, fault, store) in places(200) {
-            let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
-            let shown = way
-                .go(&reduction, &call("a", "f"), output(made.clone()))
-                .await;
-            if shown.outcome() != Outcome::Kept(Reason::StoreFailed) {
-                continue;
-            }
-            let texts = shown.parts.iter().map(|part| {
-                if let Part::Text(text) = part {
-                    text.as_str()
-                } else {
-                    ""
-                }
-            });
-            let all = texts.collect::<String>();
-            assert!(
-                all.contains("part 299") && all.ends_with("€€"),
-                "{way:?} {at:?} {fault:?}: {all:?}"
-            );
+    for (at, fault, store) in places(200) {
+        let reduction = reduction(&store, OnStoreFailure::KeepOriginal);
+        let shown = go(&reduction, &call("a", "f"), output(made.clone())).await;
+        if shown.outcome() != Outcome::Kept(Reason::StoreFailed) {
+            continue;
         }
+        let texts = shown.parts.iter().map(|part| {
+            if let Part::Text(text) = part {
+                text.as_str()
+            } else {
+                ""
+            }
+        });
+        let all = texts.collect::<String>();
+        assert!(
+            all.contains("part 299") && all.ends_with("€€"),
+            "{at:?} {fault:?}: {all:?}"
+        );
     }
 }

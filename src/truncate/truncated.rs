@@ -1,0 +1,78 @@
+//! The shown form of a result.
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::job::report;
+use crate::content::{Body, Chunk, Part, ToolError, ToolOutput};
+use crate::report::Report;
+
+/// The result as the model should see it, and a report.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Truncated {
+    /// Parts to show.
+    pub parts: Vec<Part>,
+    /// True if the tool reported a failure.
+    pub is_error: bool,
+    /// Error that ended the tool's stream early.
+    pub interrupted: Option<ToolError>,
+    /// The report on this result.
+    pub report: Report,
+}
+
+impl Truncated {
+    /// The unchanged result of a tool whose results are never truncated.
+    pub(super) async fn unchanged(output: ToolOutput) -> Self {
+        let is_error = output.is_error;
+        let (parts, interrupted) = output.into_parts().await;
+        Self {
+            parts,
+            is_error,
+            interrupted,
+            report: report(None),
+        }
+    }
+
+    /// The texts shown, concatenated.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut all = String::new();
+        for part in &self.parts {
+            if let Part::Text(text) = part {
+                all.push_str(text);
+            }
+        }
+        all
+    }
+}
+
+/// The parts to show. An error that ended the stream early becomes the last part, as text.
+impl From<Truncated> for Vec<Part> {
+    fn from(truncated: Truncated) -> Self {
+        let error = truncated
+            .interrupted
+            .map(|error| Part::Text(error.to_string()));
+        truncated.parts.into_iter().chain(error).collect()
+    }
+}
+
+/// The parts to show. An error that ended the tool's stream early ends this one too.
+impl From<Truncated> for ToolOutput {
+    fn from(truncated: Truncated) -> Self {
+        let Truncated {
+            parts,
+            is_error,
+            interrupted,
+            report: _,
+        } = truncated;
+        let body = match interrupted {
+            None => Body::Parts(parts),
+            Some(error) => {
+                let parts = stream::iter(parts).map(|part| Ok(Chunk::Part(part)));
+                Body::Stream(parts.chain(stream::iter([Err(error)])).boxed())
+            }
+        };
+        Self { body, is_error }
+    }
+}

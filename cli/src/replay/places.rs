@@ -69,7 +69,28 @@ fn numbered(row: &str, lines: &[&str]) -> Option<bool> {
         let line = lines.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
         line.get(byte.parse().ok()?..)
     };
-    Some(there().is_some_and(|there| there.starts_with(body)))
+    Some(there().is_some_and(|there| shows(there, body)))
+}
+
+/// Tells whether the text at a place begins with `body`, as it is or as a person sees it.
+pub(super) fn shows(there: &str, body: &str) -> bool {
+    // Encoded data is named by its length.
+    let seen = ["[base64, ", "[hex, "]
+        .into_iter()
+        .filter_map(|data| body.find(data))
+        .min();
+    let seen = &body[..seen.unwrap_or(body.len())];
+    there.starts_with(body) || plain(there).starts_with(seen)
+}
+
+/// A line without escape sequences and NUL, as it was last drawn.
+fn plain(line: &str) -> String {
+    let plain = anstream::adapter::strip_str(line)
+        .to_string()
+        .replace('\0', "");
+    let end = plain.trim_end_matches('\r').len();
+    let start = plain[..end].rfind('\r').map_or(0, |at| at + 1);
+    plain[start..].to_owned()
 }
 
 /// Checks names, each after the number of its line.
@@ -78,7 +99,8 @@ fn listed(list: &str, lines: &[&str], places: &mut Places) {
     for word in list.split(' ') {
         match word.parse::<usize>() {
             Ok(number) => line = number.checked_sub(1).and_then(|at| lines.get(at)),
-            Err(_) => places.note(line.is_some_and(|line| line.contains(word))),
+            Err(_) => places
+                .note(line.is_some_and(|line| line.contains(word) || plain(line).contains(word))),
         }
     }
 }

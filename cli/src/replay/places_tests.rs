@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::agent::replay;
 use super::naive::{arrive, real_transcripts, text_of};
-use super::places::Places;
+use super::places::{Places, shows};
 use super::{Read, Ruler, Script, scratch};
 use crate::transcript::Source;
 use crate::{settings, stores};
@@ -83,7 +83,7 @@ async fn count(hint: &Hint, reduction: &ToolReduction, places: &mut Places) {
         if let Some(found) = numbered.captures(row) {
             let page = read(reduction, location, &format!("{}{}", &found[1], &found[2])).await;
             let body = found[3].trim_matches('…');
-            let is_right = page.starts_with(body);
+            let is_right = shows(page.lines().next().unwrap_or_default(), body);
             if is_right || !stored.contains(row.trim_end_matches('…')) {
                 places.quoted += 1;
                 places.wrong += u64::from(!is_right);

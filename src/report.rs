@@ -128,7 +128,7 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Bytes of content.
     pub bytes: Change,
-    /// Tokens of content. A truncation counts them only if the limit is in tokens.
+    /// Tokens of content; `None` for a truncation, which counts none.
     pub tokens: Option<Change>,
     /// Locations of the original, one for each stored part.
     pub locations: Vec<Location>,

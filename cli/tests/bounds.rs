@@ -13,16 +13,7 @@ mod support;
 use std::fs;
 
 use serde_json::{Value, json};
-use support::succeed;
-
-/// Lines in which nothing is odd.
-fn words(kind: &str) -> String {
-    let line = |n: u8| {
-        let letter = |n: u8| char::from(b'a' + n).to_string().repeat(4);
-        format!("{kind} words {}{}\n", letter(n % 20), letter(n / 20))
-    };
-    (0..250).map(line).collect()
-}
+use support::{succeed, words};
 
 /// A file of which one line is edited: in its middle, which the policy cuts out, or in its first line.
 fn session(tool: &str, edited: &str) -> String {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use support::{fail, run, succeed, text};
+use support::{fail, run, succeed, text, words};
 use tempfile::tempdir;
 
 const FIELDS: [&str; 15] = [
@@ -41,12 +41,6 @@ fn without_times(json: &str) -> String {
 }
 
 fn result(round: usize) -> String {
-    // Lines in which nothing is odd.
-    let words = |kind: &str| -> String {
-        let letters = |n: u8| char::from(b'a' + n).to_string().repeat(4);
-        let line = |n: u8| format!("{kind} words {}{}\n", letters(n % 20), letters(n / 20));
-        (0..250).map(line).collect()
-    };
     format!(
         "{}entry_{round} = value of round {round}\n{}",
         words("some"),

@@ -2,8 +2,9 @@
 //!
 //! The lines that tell how the text ended come first, in a part of the budget, and then, in another
 //! part, those that report failures. Any other line is worth the names and values that it shows, most
-//! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the index is worth its name. Items with the highest
-//! worth per token are taken first, until the budget is used up or nothing of worth is left.
+//! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the
+//! index is worth its name. Items with the highest worth per token are taken first, until the budget is
+//! used up or nothing of worth is left.
 //!
 //! Worths only fall as more is taken, so a heap whose entries are checked again when popped gives
 //! the exact order. They fall at most as often as there are names in the text, which bounds the
@@ -138,13 +139,9 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes the lines that tell how the text ended, in a part of the budget.
     fn take_ending(&mut self) {
-        let most = self.left / ENDING;
-        let rest = self.left - most;
+        let rest = self.left - self.left / ENDING;
         for unit in ending(self.units) {
-            let bytes = self.bytes(Item::Line(unit));
-            if rest + bytes <= self.left && self.take(Item::Line(unit)) {
-                self.left -= bytes;
-            }
+            self.take_line(unit, rest);
         }
     }
 
@@ -153,14 +150,19 @@ impl<'u, 't> Chooser<'u, 't> {
     fn take_failing(&mut self, templates: &Templates) {
         let (all, share) = (self.left, self.left / FAILING);
         for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
-            let most = if nth == 0 { 2 * share } else { share };
+            let rest = all - if nth == 0 { 2 * share } else { share };
             let last = last_piece(self.units, unit);
             for unit in [Some(unit), last].into_iter().flatten() {
-                let bytes = self.bytes(Item::Line(unit));
-                if all - self.left + bytes <= most && self.take(Item::Line(unit)) {
-                    self.left -= bytes;
-                }
+                self.take_line(unit, rest);
             }
+        }
+    }
+
+    /// Takes a line if that leaves `rest` bytes of the budget.
+    fn take_line(&mut self, unit: usize, rest: usize) {
+        let bytes = self.bytes(Item::Line(unit));
+        if rest + bytes <= self.left && self.take(Item::Line(unit)) {
+            self.left -= bytes;
         }
     }
 

@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
 use regex::Regex;
 
-use crate::outcomes::is_ruler;
 use crate::units::{Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
@@ -154,11 +153,9 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Counts a line.
+    /// Counts a line that is no ruler.
     pub(crate) fn add(&mut self, line: Unit<'_>) {
-        if !is_ruler(line.text) {
-            self.count(template(line.text), line);
-        }
+        self.count(template(line.text), line);
     }
 
     fn count(&mut self, template: u64, line: Unit<'_>) {

@@ -98,7 +98,7 @@ impl Gathered {
         self.ends.append(&other.ends);
         let before = self.cutter.line() - 1;
         self.kept.append(&other.kept, before);
-        self.cutter.skip_to((before + other.cutter.line(), 0));
+        self.cutter.skip_to(before + other.cutter.line());
     }
 
     /// Returns true if all text so far has been looked at.
@@ -109,20 +109,22 @@ impl Gathered {
     /// Returns a preview of at most `budget` bytes of this text, which has ended and stands for `bytes`
     /// bytes. If there is too little to choose from, shows head and tail.
     pub(crate) fn show(&self, bytes: u64, budget: usize) -> String {
-        let kept = &self.kept;
+        if self.ends.bytes() <= budget as u64 {
+            return self.ends.show(budget, std::iter::empty());
+        }
+        let (kept, all) = (&self.kept, self.kept.all());
         let is_chosen = kept.wanted != Wanted::Ends
             && (kept.named >= bytes / SURE || kept.templates.is_repetitive());
-        let length = Length {
-            bytes,
-            feeds: self.ends.feeds(),
-        };
-        if self.ends.bytes() > budget as u64 && is_chosen {
-            let chosen = choose(&kept.all(), &kept.templates, kept.wanted, length, budget);
+        if is_chosen {
+            let length = Length {
+                bytes,
+                feeds: self.ends.feeds(),
+            };
+            let chosen = choose(&all, &kept.templates, kept.wanted, length, budget);
             if !chosen.units.is_empty() || !chosen.names.is_empty() {
                 return chosen.render(length);
             }
         }
-        let all = kept.all();
         let failing = failing(&all, &kept.templates).into_iter();
         self.ends.show(budget, failing.map(|at| all[at]))
     }
@@ -145,17 +147,22 @@ impl Kept {
     }
 
     fn add(&mut self, unit: Unit<'_>) {
-        let begins_line = unit.place.byte == 0;
-        if begins_line {
+        let is_ruler = is_ruler(unit.text);
+        if unit.place.byte == 0 && !is_ruler {
             self.templates.add(unit);
         }
+        self.keep(unit, is_ruler);
+    }
+
+    /// Keeps a unit if it is worth that.
+    fn keep(&mut self, unit: Unit<'_>, is_ruler: bool) {
         let may_fail = may_be_failure(unit.text);
         if may_fail {
             self.failing = unit.place.line;
         }
         let is_failing = may_fail || self.failing == unit.place.line && unit.place.ends_line;
         // A piece of a long line is data.
-        let is_telling = begins_line && (may_fail || told(unit.text).any());
+        let is_telling = unit.place.byte == 0 && (may_fail || told(unit.text).any());
         let mut news = if is_telling { TELLING } else { 0.0 };
         let mut is_kept = is_failing;
         if self.wanted != Wanted::Ends {
@@ -169,7 +176,6 @@ impl Kept {
             if is_named {
                 self.named += unit.place.bytes + u64::from(unit.place.ends_line);
             }
-            let is_ruler = is_ruler(unit.text);
             let is_first = self.first < FIRST && !is_ruler;
             self.first += usize::from(is_first);
             is_kept |= is_named || is_first || is_telling || is_worth_keeping(&unit);
@@ -193,12 +199,10 @@ impl Kept {
 
     /// Appends those of another text, which comes after `lines` lines.
     fn append(&mut self, other: &Self, lines: u64) {
-        let mut templates = self.templates.clone();
-        templates.append(&other.templates, lines);
+        self.templates.append(&other.templates, lines);
         for unit in other.all() {
-            self.add(unit.moved(lines));
+            self.keep(unit.moved(lines), is_ruler(unit.text));
         }
-        self.templates = templates;
     }
 
     /// Keeps a line for as long as it is one of the last.

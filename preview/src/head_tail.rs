@@ -118,7 +118,8 @@ impl Sketch {
         };
         let first = count_feeds(head.as_bytes()) + 1;
         let mut between = between(failing, first, left / FAILING);
-        let tail = tail(&self.tail, left - length(&between));
+        let lengths = between.iter().map(|(line, text)| length(*line, text));
+        let tail = tail(&self.tail, left - lengths.sum::<usize>());
         let before = &self.tail[..self.tail.len() - tail.len()];
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
@@ -152,7 +153,7 @@ fn between<'f>(
     let mut left = most.saturating_sub(":\n".len());
     for unit in failing.filter(|unit| unit.place.line >= first) {
         let line = unit.place.line;
-        let room = left.checked_sub(length(&[(line, String::new())]));
+        let room = left.checked_sub(length(line, ""));
         let Some(room) = room.filter(|room| *room >= unit.text.len().min(MIN_CUT)) else {
             break;
         };
@@ -161,8 +162,8 @@ fn between<'f>(
         } else {
             cut(unit.text, room, unit.place.ends_line)
         };
+        left = left.saturating_sub(length(line, &text));
         between.push((line, text));
-        left = most.saturating_sub(":\n".len() + length(&between));
     }
     between
 }
@@ -176,10 +177,9 @@ fn cut(line: &str, most: usize, ends: bool) -> String {
     format!("{begins}{CUT}{ends}")
 }
 
-/// Length in bytes of lines with their numbers.
-fn length(lines: &[(u64, String)]) -> usize {
-    let length = |(line, text): &(u64, String)| line.to_string().len() + "|\n".len() + text.len();
-    lines.iter().map(length).sum()
+/// Length in bytes of a line with its number.
+fn length(line: u64, text: &str) -> usize {
+    line.to_string().len() + "|\n".len() + text.len()
 }
 
 /// Upper bound in bytes for the mark in a text of `bytes` bytes and `lines` lines, with the line

@@ -93,9 +93,9 @@ impl Cutter {
         self.open.is_empty()
     }
 
-    /// Continues at a position after units that were seen elsewhere.
-    pub(crate) fn skip_to(&mut self, (line, byte): (u64, u64)) {
-        (self.line, self.byte) = (line, byte);
+    /// Continues in a line after units that were seen elsewhere.
+    pub(crate) fn skip_to(&mut self, line: u64) {
+        (self.line, self.byte) = (line, 0);
     }
 
     fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {

@@ -64,7 +64,7 @@ impl Settings {
     /// TOML has no null: `read_file_tool_name = false` names no reader.
     ///
     /// ```
-    /// # use offcut::{Settings};
+    /// # use offcut::Settings;
     /// let settings = Settings::from_toml("max_length_for_trunc = 20_000\n[tool_config.grep]\nbackend = \"memory:grep\"")?;
     /// assert_eq!(settings.max_length_for_trunc, 20_000);
     /// # Ok::<(), offcut::SettingsError>(())

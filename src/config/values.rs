@@ -118,56 +118,41 @@ impl<'de> Deserialize<'de> for PreviewLength {
             #[serde(deserialize_with = "size::bytes")]
             at_most: usize,
         }
-        let expected =
-            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }";
-        bytes_or_table(from, expected, |table: Table| {
-            Self::curve(table.scale, table.exponent, table.at_most)
-        })
-    }
-}
+        /// A number or the table. An error of an untagged enum would not name the table's wrong field.
+        struct BytesOrTable(SizeVisitor);
 
-/// Reads a number of bytes or a table. An error of an untagged enum would not name the table's
-/// wrong field.
-fn bytes_or_table<'de, D, T, V>(
-    from: D,
-    expected: &'static str,
-    of_table: fn(T) -> V,
-) -> Result<V, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-    V: From<usize>,
-{
-    let bytes = SizeVisitor(expected);
-    from.deserialize_any(BytesOrTable { bytes, of_table })
-}
+        impl<'de> Visitor<'de> for BytesOrTable {
+            type Value = PreviewLength;
 
-struct BytesOrTable<T, V> {
-    bytes: SizeVisitor,
-    of_table: fn(T) -> V,
-}
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.expecting(f)
+            }
 
-impl<'de, T: Deserialize<'de>, V: From<usize>> Visitor<'de> for BytesOrTable<T, V> {
-    type Value = V;
+            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<PreviewLength, E> {
+                self.0.visit_u64(bytes).map(Into::into)
+            }
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.bytes.expecting(f)
-    }
+            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<PreviewLength, E> {
+                self.0.visit_i64(bytes).map(Into::into)
+            }
 
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<V, E> {
-        self.bytes.visit_u64(bytes).map(Into::into)
-    }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PreviewLength, E> {
+                self.0.visit_str(text).map(Into::into)
+            }
 
-    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<V, E> {
-        self.bytes.visit_i64(bytes).map(Into::into)
-    }
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<PreviewLength, M::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(PreviewLength::curve(
+                    table.scale,
+                    table.exponent,
+                    table.at_most,
+                ))
+            }
+        }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<V, E> {
-        self.bytes.visit_str(text).map(Into::into)
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V, M::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(self.of_table)
+        from.deserialize_any(BytesOrTable(SizeVisitor(
+            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }",
+        )))
     }
 }
 

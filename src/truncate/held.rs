@@ -1,8 +1,6 @@
 //! The part of a result that has arrived. Decides what is held, and what must leave memory. Does no
 //! I/O.
 
-mod rest;
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -295,5 +293,54 @@ impl Held {
             append(&mut sources, manifest.as_bytes());
         }
         Some(sources)
+    }
+}
+
+/// The end: texts are taken back or replaced, and the rest is shown.
+impl Held {
+    /// Takes a spilled text back into memory; without its bytes it is lost.
+    pub(super) fn take_back(&mut self, slot: usize, bytes: Option<Vec<u8>>) {
+        if let Slot::Text(text) = &mut self.slots[slot] {
+            text.content = bytes.map_or(Content::Lost, Content::Memory);
+        }
+    }
+
+    /// Takes back everything that was spilled, which is `bytes`, and spills nothing any more. Without
+    /// them it is lost, and later texts are spilled again, since the store may have recovered.
+    pub(super) fn take_back_all(&mut self, bytes: Option<&[u8]>) {
+        self.spilled = 0;
+        self.spill_above = self.spill_above.filter(|_| bytes.is_none());
+        for slot in 0..self.slots.len() {
+            if let Some(Range { start, end }) = self.spilled(slot) {
+                // Both are within the spilled bytes, so they fit a usize.
+                let bytes = bytes.map(|bytes| bytes[start as usize..end as usize].to_vec());
+                self.take_back(slot, bytes);
+            }
+        }
+    }
+
+    /// Replaces the first of `slots` by a hint. The others leave the result.
+    pub(super) fn replace(&mut self, slots: &[usize], hint: String) {
+        for slot in slots {
+            self.slots[*slot] = Slot::Replaced;
+        }
+        if let Some(first) = slots.first() {
+            self.slots[*first] = Slot::Part(Part::Text(hint));
+        }
+    }
+
+    /// Replaces the whole result by `parts`.
+    pub(super) fn replace_all(&mut self, parts: Vec<Part>) {
+        self.slots = parts.into_iter().map(Slot::Part).collect();
+    }
+
+    /// Returns the parts to show.
+    pub(super) fn show(self) -> Vec<Part> {
+        let shown = |slot| match slot {
+            Slot::Text(text) => Some(text.into_part()),
+            Slot::Part(part) => Some(part),
+            Slot::Replaced => None,
+        };
+        self.slots.into_iter().filter_map(shown).collect()
     }
 }

@@ -112,3 +112,11 @@ pub fn shell_event(call: &str, stdout: &str) -> String {
     })
     .to_string()
 }
+
+#[allow(dead_code, reason = "not every test cuts texts")]
+/// Lines in which nothing is odd, so that a preview may leave out any of them.
+pub fn words(kind: &str) -> String {
+    let letters = |n: u8| char::from(b'a' + n).to_string().repeat(4);
+    let line = |n: u8| format!("{kind} words {}{}\n", letters(n % 20), letters(n / 20));
+    (0..250).map(line).collect()
+}

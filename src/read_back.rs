@@ -9,11 +9,15 @@ mod stretch;
 mod tool;
 mod words;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use offcut_hint::{Facts, Prose};
 use offcut_preview::holds_only;
 use offcut_preview::text::lines::{count_lines, first_line, last_line};
+use offcut_preview::text::utf8::{is_utf16, text_of};
 
-use crate::backend::{BackendError, Location};
+use crate::backend::{Backend, BackendError, Location, Memory};
 use crate::hint::{Hint, Kind, Position};
 use crate::session::{PageEnd, Place, Session};
 use offcut_store::content::{BLOCK, Stored};
@@ -33,11 +37,43 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: HintContext<'_>) ->
         Kind::Truncated => {
             has_known_sentence(shown, content, said) && previews(shown, content, said.own)
         }
-        Kind::Page { from } => page::is_genuine(shown, from, content, said.prose),
-        Kind::Matches => matches::is_genuine(shown, content, said.prose),
+        Kind::Page { from } => page::is_genuine(shown, from, &readable(content), said.prose),
+        Kind::Matches => matches::is_genuine(shown, &readable(content), said.prose),
         // `Cleared` and `Link` show nothing.
         _ => false,
     }
+}
+
+/// The bytes that pages of `content` are made of: UTF-8 in place of UTF-16.
+fn readable(content: &[u8]) -> Cow<'_, [u8]> {
+    if is_utf16(content) {
+        Cow::Owned(text_of(content).into_owned().into_bytes())
+    } else {
+        Cow::Borrowed(content)
+    }
+}
+
+/// Number of bytes that tell whether content is UTF-16, and the most that are decoded: pages of longer content
+/// show it as it is.
+const FIRST: u64 = 64;
+const MAX_DECODED: u64 = 64 << 20;
+
+/// The content that pages of `stored` are made of. What is UTF-16 is read as a whole, and kept in memory for
+/// this page.
+pub(crate) async fn decoded(stored: Stored) -> Result<Stored, BackendError> {
+    let first = stored.read(0..FIRST).await?;
+    if first.total > MAX_DECODED || !is_utf16(&first.bytes) {
+        return Ok(stored);
+    }
+    let content = stored.read(0..first.total).await?.bytes;
+    let memory = Memory::new();
+    memory
+        .put(&stored.key, readable(&content).into_owned().into())
+        .await?;
+    Ok(Stored {
+        backend: Arc::new(memory),
+        ..stored
+    })
 }
 
 /// The parts that the sentences of a hint may be made of.
@@ -60,9 +96,9 @@ pub(crate) fn previews(shown: &Hint, content: &[u8], own: impl Fn(&str) -> Optio
     shown.bytes == content.len() as u64
         && shown
             .lines
-            .is_none_or(|lines| lines == count_lines(content))
+            .is_none_or(|lines| lines == count_lines(text_of(content).as_bytes()))
         && {
-            let text = String::from_utf8_lossy(text);
+            let text = text_of(text);
             holds_only(&shown.preview, &text)
                 || own(&text).as_deref() == Some(shown.preview.as_str())
         }

@@ -4,14 +4,14 @@
 mod page_ends;
 mod prepared;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use offcut_hint::{Draft, Prose};
 use offcut_store::layout::Phase;
 
-use crate::backend::{Backend, Location};
+use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::guard;
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) prose: Prose,
     pub(crate) default: Policy,
-    pub(crate) policies: HashMap<String, Policy>,
+    pub(crate) policies: BTreeMap<String, Policy>,
     /// Callbacks that give ids to stored content, by phase.
     pub(crate) gen_ids: [Option<GenId>; 2],
     pub(crate) post_process: Option<PostProcess>,
@@ -108,6 +108,21 @@ impl Session {
         };
         let mut backends = policies.filter_map(|policy| policy.backend());
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
+    }
+
+    /// What this session may have stored as `name` in `folder`, in each of its stores.
+    pub(crate) fn named(&self, folder: &str, name: &str) -> Vec<Stored> {
+        let key = format!("{}{folder}/{name}", self.roots.prefix());
+        let Some(key) = Key::new(key).ok().filter(|key| self.roots.owns(key)) else {
+            return Vec::new();
+        };
+        let stores = self.stores().into_iter();
+        let stored = stores.map(|backend| Stored {
+            location: backend.locate(&key),
+            key: key.clone(),
+            backend,
+        });
+        stored.collect()
     }
 
     /// All stores and their spools, each once.

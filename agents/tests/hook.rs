@@ -317,6 +317,24 @@ async fn content_of_the_store_is_never_truncated_again() {
         json!({"mode": "content", "content": long}),
     );
     assert_eq!(user.answer(&grep).await, None);
+    let tilde = json!({"file_path": format!("file://{path}")});
+    assert_eq!(user.answer(&event("Read", tilde, file.clone())).await, None);
+    // Other spellings, relative to the directory of the event or of a `cd`.
+    let link = user.home().join("link");
+    std::os::unix::fs::symlink(user.home().join("store/s1"), &link).unwrap();
+    for (directory, command) in [
+        ("", "cat store/s1/trunc/toolu_1".to_owned()),
+        ("store/s1/trunc", "cat toolu_1".to_owned()),
+        ("store/s1", "cat 'trunc/toolu_1'".to_owned()),
+        ("agent", "cat <../link/trunc/toolu_1 | head -900".to_owned()),
+        ("agent", "cd ../link/trunc; cat toolu_1".to_owned()),
+        ("/", format!("curl -s file://{path}")),
+    ] {
+        std::fs::create_dir_all(user.home().join("agent")).unwrap();
+        let mut cat = event("Bash", json!({"command": command}), bash(&long));
+        cat["cwd"] = user.home().join(directory).to_str().unwrap().into();
+        assert_eq!(user.answer(&cat).await, None, "{command}");
+    }
     // A file that only has such a name is not stored content.
     for path in [
         "/src/store/s1/trunc/toolu_1",

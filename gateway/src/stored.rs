@@ -1,7 +1,6 @@
 //! Pages of stored content that agents on this machine read with tools of their own.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,7 +18,7 @@ const LONGEST: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
     stores: Arc<[Surroundings]>,
-    /// Their paths, as JSON has them inside of a string.
+    /// The ends of their paths, as JSON has them inside of a string.
     spelled: Arc<[Finder<'static>]>,
 }
 
@@ -29,20 +28,19 @@ impl Pages {
         let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
         let urls = of_tools.chain([&settings.backend_url]).flatten();
         let directories = urls.filter_map(|url| std::path::absolute(url.directory()?).ok());
-        let directories: Vec<PathBuf> = directories.collect();
-        let resolved = directories.iter().filter_map(|at| at.canonicalize().ok());
-        let paths: BTreeSet<PathBuf> = directories.iter().cloned().chain(resolved).collect();
-        let spelled = paths.iter().filter_map(|path| {
-            let path = serde_json::to_string(path.to_str()?).ok()?;
-            Some(Finder::new(path.trim_matches('"')).into_owned())
-        });
-        let stores = directories.into_iter().map(|directory| Surroundings {
+        let stores = directories.map(|directory| Surroundings {
             store: Some(directory),
             ..Surroundings::default()
         });
+        let stores: Arc<[Surroundings]> = stores.collect();
+        let names: BTreeSet<String> = stores.iter().flat_map(Surroundings::names).collect();
+        let spelled = names.iter().filter_map(|name| {
+            let name = serde_json::to_string(name).ok()?;
+            Some(Finder::new(name.trim_matches('"')).into_owned())
+        });
         Self {
             spelled: spelled.collect(),
-            stores: stores.collect(),
+            stores,
         }
     }
 

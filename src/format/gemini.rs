@@ -14,8 +14,8 @@ use crate::content::{Part, ToolCall};
 /// case.
 ///
 /// Each `functionResponse` is a slot. Its `response` must be an object. If its only field is
-/// `output`, `result`, `content` or `error`, that field's value is shown, otherwise the whole
-/// object as JSON. A response with an `error` and no `output` is an error, and stays one. A value
+/// `output`, `result`, `content` or `error`, that field's value is shown; so is the one text of a field
+/// of any other name, otherwise the whole object as JSON. A response with an `error` and no `output` is an error, and stays one. A value
 /// that is a list of only `{"type": "text", "text": …}`, as MCP servers return it, is shown as that
 /// many texts. Media are in the response's own `parts`, after the texts. Calls next to a
 /// `thoughtSignature` are signed. For the order of keys, see the crate's documentation on
@@ -247,7 +247,10 @@ mod tests {
                 r#"Json(Object {"name": String("grep"), "result": String("x")})"#,
             ),
             (json!({"output": 7}), "Json(Number(7))"),
-            (json!({"a": "x"}), r#"Json(Object {"a": String("x")})"#),
+            (json!({"return_value": "x"}), r#"Text("x")"#),
+            (json!({"a": texts}), "Text(\"one\")\nText(\"two\")"),
+            (json!({"a": {"b": "x"}}), r#"Json(Object {"a": Object"#),
+            (json!({"a": "x", "b": "y"}), "Json(Object"),
             (
                 json!({"output": "x", "b": 1}),
                 r#"Json(Object {"output": String("x"), "b": Number(1)})"#,
@@ -266,6 +269,10 @@ mod tests {
     fn l5_a_replacement_keeps_its_place_and_the_error_flag() {
         for (before, after) in [
             (json!({"result": "long"}), json!({"result": "hint"})),
+            (
+                json!({"return_value": "long"}),
+                json!({"return_value": "hint"}),
+            ),
             (
                 json!({"name": "grep", "content": "long"}),
                 json!({"name": "grep", "content": "hint"}),

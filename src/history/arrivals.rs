@@ -160,6 +160,11 @@ async fn treat(
             let is_final = decision.error.is_none() && reason != Reason::StoreFailed;
             Ok(kept(decision, is_final.then_some(print)))
         }
+        // One of several texts could not be stored. Written down, that half would be repeated for ever.
+        Outcome::Truncated if is_half(policy, &decision) => {
+            decision.keep(Reason::StoreFailed);
+            Ok(kept(decision, None))
+        }
         _ => {
             let put = Substitute::Parts(truncated.parts);
             let decided = Decided {
@@ -176,6 +181,12 @@ async fn treat(
             })
         }
     }
+}
+
+/// Returns true if a result is still over the limit because the store failed.
+fn is_half(policy: &Policy, decision: &Decision) -> bool {
+    decision.error_source == Some(ErrorSource::Store)
+        && decision.bytes.after > policy.max_length_for_trunc as u64
 }
 
 /// Returns true if a result is over the limit, and within it but for hints that show only what is

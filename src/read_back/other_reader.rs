@@ -7,7 +7,7 @@ use super::page::room;
 use super::starts::{WINDOW, starts};
 use super::stretch::{Found, MAX_READER_TEXT, Stretch};
 use super::{overhead, page_hint};
-use crate::backend::{BackendError, Location};
+use crate::backend::{BackendError, Key, Location};
 use crate::content::{Part, ToolCall};
 use crate::session::{Place, Session};
 use offcut_store::content::Stored;
@@ -16,6 +16,8 @@ use offcut_store::content::Stored;
 const MIN_ROOM: usize = 16;
 /// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
+/// The separators of segments in paths of any system.
+const SEPARATORS: [char; 2] = ['/', '\\'];
 /// The longest arguments of a call that are looked at.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 
@@ -151,32 +153,59 @@ impl OtherReader {
 }
 
 /// Stored content of this session that the call's arguments name, as a value or as a word of a
-/// command: the first, if there are several.
-pub(crate) fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
+/// command: the first location, or else the first path that ends as a location does. Relative paths,
+/// links and home directories have many spellings, but the folder and the name at the end stay; the name
+/// alone counts if the folder stands elsewhere, as after `cd`. The result is compared with the content, so a
+/// wrong guess does no harm.
+pub(crate) async fn named_in(session: &Session, call: &ToolCall) -> Option<Stored> {
     if call.arguments.len() > MAX_ARGUMENTS {
         return None;
     }
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let (mut values, mut words) = (vec![&arguments], MAX_WORDS);
+    let words = words_of(&arguments);
+    if let Some(stored) = words.iter().find_map(|word| session.resolve(word)) {
+        return Some(stored);
+    }
+    let is_folder = |segment: &&str| Key::FOLDERS.contains(segment);
+    let elsewhere = words.iter().map(|word| split(word).0).find(is_folder);
+    for word in &words {
+        let (name, folder) = split(word);
+        let folder = match folder {
+            None | Some(".") => elsewhere,
+            Some(_) => folder.filter(is_folder),
+        };
+        for stored in folder.map_or_else(Vec::new, |folder| session.named(folder, name)) {
+            if stored.read(0..0).await.is_ok() {
+                return Some(stored);
+            }
+        }
+    }
+    None
+}
+
+/// The last segment of a path, and the one before it.
+fn split(path: &str) -> (&str, Option<&str>) {
+    let mut segments = path.trim_end_matches(SEPARATORS).rsplit(SEPARATORS);
+    (segments.next().unwrap_or_default(), segments.next())
+}
+
+/// The strings in a call's arguments in order, each word by word and then whole.
+fn words_of(arguments: &Value) -> Vec<&str> {
+    let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
+    let (mut values, mut words, mut left) = (vec![arguments], Vec::new(), MAX_WORDS);
     while let Some(value) = values.pop() {
         match value {
             Value::String(text) => {
-                let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
-                let mut parts = text.split(is_between).filter(|word| !word.is_empty());
-                let in_words = || {
-                    parts.find_map(|word| {
-                        words = words.checked_sub(1)?;
-                        session.resolve(word)
-                    })
-                };
-                if let Some(stored) = session.resolve(text).or_else(in_words) {
-                    return Some(stored);
-                }
+                let parts = text.split(is_between).filter(|word| !word.is_empty());
+                let before = words.len();
+                words.extend(parts.take(left));
+                left -= words.len() - before;
+                words.push(text);
             }
             Value::Array(all) => values.extend(all.iter().rev()),
             Value::Object(fields) => values.extend(fields.values().rev()),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    None
+    words
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::page::room;
 use super::words::{Description, Refusal};
-use super::{MIN_PAGE, matches, overhead, page};
+use super::{MIN_PAGE, decoded, matches, overhead, page};
 use crate::backend::BackendError;
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::Position;
@@ -218,9 +218,12 @@ async fn read(
     let Some(stored) = session.resolve(&request.path) else {
         return Err(Refusal::UnknownPath);
     };
+    if request.pattern.is_none() && media_type(&stored.key).is_some() {
+        return media(&stored).await;
+    }
+    let stored = decoded(stored).await.map_err(Refusal::Store)?;
     match &request.pattern {
         Some(pattern) => find(session, &stored, pattern, request, room).await,
-        None if media_type(&stored.key).is_some() => media(&stored).await,
         None => show(session, &stored, request, room).await,
     }
 }

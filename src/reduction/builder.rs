@@ -2,7 +2,7 @@
 
 mod setters;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -355,7 +355,7 @@ impl Builder {
             .keys()
             .chain(listed)
             .map(|name| Ok((name.clone(), checks.policy(Some(name))?)))
-            .collect::<Result<HashMap<_, _>, BuildError>>()?;
+            .collect::<Result<BTreeMap<_, _>, BuildError>>()?;
         let all = || std::iter::once(&default).chain(policies.values());
         check_locations(all(), &roots)?;
         if all().any(Policy::clears) {

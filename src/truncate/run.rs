@@ -277,7 +277,7 @@ impl Run {
             }
         } else if text.bytes == bytes.len() as u64 {
             let Job { session, call, .. } = &*self.job;
-            let stored = named_in(session, call);
+            let stored = named_in(session, call).await;
             self.reader = stored.map(|stored| OtherReader::new(stored, bytes.clone()));
         }
     }
@@ -296,7 +296,7 @@ impl Run {
         let reader = match (self.reader.take(), &text.content) {
             (Some(reader), _) => reader,
             (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
-                let stored = named_in(session, call)?;
+                let stored = named_in(session, call).await?;
                 OtherReader::new(stored, Bytes::copy_from_slice(bytes))
             }
             _ => return None,

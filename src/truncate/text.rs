@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use offcut_preview::Sketch;
-use offcut_preview::text::utf8::Decoder;
+use offcut_preview::text::utf8::{Decoder, text_of};
 use serde_json::Value;
 
 use crate::content::Part;
@@ -80,10 +80,7 @@ impl Text {
     /// Its text, if its bytes are in memory.
     pub(super) fn shown(&self) -> Option<Cow<'_, str>> {
         match &self.content {
-            // The beginning of a character is not counted before its end has come.
-            Content::Memory(bytes) => Some(String::from_utf8_lossy(
-                &bytes[..bytes.len() - self.decoder.pending()],
-            )),
+            Content::Memory(bytes) => Some(text_of(bytes)),
             Content::Spilled(_) | Content::Lost => None,
         }
     }

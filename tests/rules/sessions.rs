@@ -2,12 +2,12 @@
 
 use crate::common::{builder, call, clear, content, lines, memory, round, text};
 use offcut::agent::Tool;
-use offcut::backend::{Backend, Fs, Key, Location, Memory};
-use offcut::format::Message;
+use offcut::backend::{Backend, ErrorKind, Fs, Key, Location, Memory};
+use offcut::format::{Message, WireFormat};
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{Builder, Part, ToolCall, ToolReduction};
-use offcut_testkit::Faulty;
+use offcut::{Builder, Part, ToolCall, ToolPolicy, ToolReduction};
+use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
 const REFUSED: &str =
@@ -371,5 +371,77 @@ fn o2_no_root_holds_a_reserved_name() {
             error.contains("`trunc`, `clear` or `swept`"),
             "{root}: {error}"
         );
+    }
+}
+
+fn anthropic(tools: &[&str], content: &serde_json::Value) -> Vec<serde_json::Value> {
+    let round = |tool: &&str| {
+        [
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": tool, "name": tool, "input": {}}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": tool, "content": content}]}),
+        ]
+    };
+    let begin = json!({"role": "user", "content": "go"});
+    std::iter::once(begin)
+        .chain(tools.iter().flat_map(round))
+        .collect()
+}
+
+#[tokio::test]
+async fn l4_decisions_have_one_place_where_tools_have_stores_of_their_own() {
+    for _ in 0..20 {
+        let stores = ["b", "a", "c"].map(|name| Memory::named(name).unwrap());
+        let builder = ToolReduction::builder()
+            .max_length_for_trunc(1_500)
+            .preview_length(200)
+            .skip_truncation(true)
+            .skip_clear(true);
+        let with = |builder: Builder, (tool, store): (&str, &Memory)| {
+            builder.tool(
+                tool,
+                ToolPolicy::new()
+                    .backend(store.clone())
+                    .skip_truncation(false),
+            )
+        };
+        let named = ["b", "a", "c"].into_iter().zip(&stores);
+        let reduction = named.fold(builder, with).build().unwrap();
+        let mut messages = anthropic(&["c"], &json!(lines(400)));
+        let session = reduction.session("s");
+        session
+            .reduce(&WireFormat::Anthropic, &mut messages)
+            .await
+            .unwrap();
+        let written = stores.each_ref().map(Memory::len);
+        assert_eq!(written, [0, 1, 1], "the record is in the store of `a`");
+    }
+}
+
+#[tokio::test]
+async fn l4_a_result_is_not_half_truncated_for_ever_after_a_store_failed() {
+    let texts: Vec<_> = ["one", "two"]
+        .map(|name| json!({"type": "text", "text": format!("{name}\n{}", lines(400))}))
+        .into();
+    let original = anthropic(&["f"], &json!(texts));
+    for failing in 1..=3 {
+        let store = Faulty::new(Memory::new());
+        let reduction = eager(store.clone()).max_tokens_for_clear(1_000_000);
+        let session = reduction.build().unwrap().session("s");
+        store.fault_on_write(failing, Fault::Fail(ErrorKind::Unavailable));
+        let mut first = original.clone();
+        session
+            .reduce(&WireFormat::Anthropic, &mut first)
+            .await
+            .unwrap();
+        let stays = first == original;
+        store.heal();
+        let mut second = original.clone();
+        session
+            .reduce(&WireFormat::Anthropic, &mut second)
+            .await
+            .unwrap();
+        assert!(stays || first == second);
+        let result = second[2].to_string();
+        assert!(result.len() < 2_000, "{failing}: {result}");
     }
 }

@@ -18,11 +18,13 @@ use std::task::Poll;
 use crate::common::{builder, call, lines, memory, stored, text};
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt, stream};
+use offcut::agent::Tool;
 use offcut::backend::{Fs, Memory};
 use offcut::hint::Hint;
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{Chunk, Part, Report, ToolCall, ToolError, ToolOutput, ToolReduction};
+use serde_json::{Value, json};
 
 const LIMIT: usize = 1_000;
 const PREVIEW: usize = 200;
@@ -255,6 +257,58 @@ fn in_turns(chunks: Vec<Chunk>) -> ToolOutput {
         tokio::task::yield_now().await;
         Ok(chunk)
     }))
+}
+
+#[tokio::test]
+async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
+    let mut all: Vec<String> = (0..1_500)
+        .map(|n| format!("[{n}] built part {} 好", n * 7))
+        .collect();
+    all[700] = "ERROR service 700 failed to start: port 8443 already in use".to_owned();
+    let text_of = format!("\u{feff}{}", all.join("\r\n"));
+    let encoded =
+        |unit: fn(u16) -> [u8; 2]| -> Vec<u8> { text_of.encode_utf16().flat_map(unit).collect() };
+    let (little, big) = (encoded(u16::to_le_bytes), encoded(u16::to_be_bytes));
+    for bytes in [&little, &little[2..].to_vec(), &big, &big[2..].to_vec()] {
+        for size in [3, 1_000, bytes.len()] {
+            let store = memory();
+            let reduction = small(&store).preview_length(500).build().unwrap();
+            let shown = go(&reduction, &call("a", "f"), output(chunks(bytes, size))).await;
+            let hint = Hint::parse(text(&shown.parts)).unwrap();
+            assert!(
+                hint.flags.not_utf8 && hint.preview.contains("port 8443"),
+                "{size} {hint:?}"
+            );
+            assert_eq!(hint.lines, Some(1_500));
+            assert!(hint.preview.starts_with("[0] built part 0 好"));
+            assert_eq!(
+                stored(&store).await,
+                [("memory://t/trunc/a".into(), bytes.clone())]
+            );
+            let read = async |arguments: Value| {
+                let reader = reduction.read_file_tool();
+                let call = ToolCall::new("r", "read_file", arguments.to_string());
+                let (parts, _) = reader.call(&call).await.unwrap().into_parts().await;
+                text(&parts).to_owned()
+            };
+            let path = hint.location.unwrap();
+            let found = read(json!({"path": path, "pattern": "ERROR"})).await;
+            assert!(
+                found.contains("701:ERROR service 700 failed to start"),
+                "{found}"
+            );
+            let page = read(json!({"path": path, "offset": 1_400})).await;
+            assert!(
+                page.contains("\n[1399] built part 9793 好\r\n[1400]"),
+                "{page}"
+            );
+            // A page and matches are ours, and never stored again.
+            for own in [found, page] {
+                let again = reduction.truncate(&call("b", "f"), own).await.unwrap();
+                assert_eq!(store.len(), 1, "{:?}", again.report.decisions);
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -341,3 +341,37 @@ async fn c6_a_pass_whose_rewriter_saves_too_little_changes_nothing() {
         .unwrap();
     assert!(rewritten(&reduction, &mut messages, long).await.is_change());
 }
+
+#[tokio::test]
+async fn c6_the_minimum_is_exact_in_tokens_of_a_model() {
+    let make = |at_least: u64| {
+        ToolReduction::builder()
+            .backend(memory())
+            .max_length_for_trunc(800)
+            .preview_length(100)
+            .max_tokens_for_clear(100)
+            .clear_at_least_tokens(at_least)
+            .build()
+            .unwrap()
+    };
+    for is_truncated in [false, true] {
+        let run = async |at_least| {
+            let reduction = make(at_least);
+            let mut messages = rounds(51);
+            if is_truncated {
+                for at in (1..102).step_by(2) {
+                    let call = offcut::ToolCall::new(format!("call_{}", at / 2), "grep", "{}");
+                    let result = lines(120 + at);
+                    let shown = reduction.truncate(&call, result).await.unwrap();
+                    messages[at] = round(&call.id, "grep", shown.parts[0].clone())[1].clone();
+                }
+            }
+            pass(&reduction, &mut messages).await.0
+        };
+        let frees = run(0).await.cleared_input_tokens();
+        for (at_least, cleared) in [(frees, 50), (frees + 1, 0)] {
+            let report = run(at_least).await;
+            assert_eq!(report.cleared_tool_uses(), cleared, "{at_least} of {frees}");
+        }
+    }
+}

@@ -23,7 +23,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Returns true if a call with this `input` has read content of the store: an argument called as one
     /// of `paths` is a path inside it, relative to `directory`, or one called as one of `commands` is a
-    /// line of a shell that names it. Symbolic links are followed.
+    /// line of a shell that names it or has a word that is such a path. Symbolic links are followed.
     pub(super) fn reads_store(
         &self,
         directory: &Path,
@@ -32,12 +32,25 @@ impl Surroundings {
         commands: &[&str],
     ) -> bool {
         let argument = |name: &&str| input.get(*name).and_then(Value::as_str);
-        let is_stored = |path: &str| inside(self.store.as_deref(), &directory.join(path)).is_some();
-        paths.iter().filter_map(argument).any(is_stored)
-            || commands
-                .iter()
-                .filter_map(argument)
-                .any(|line| self.names_store(line))
+        let store = self
+            .store
+            .as_deref()
+            .and_then(|store| store.canonicalize().ok());
+        let is_stored = |path: &str| {
+            let path = directory.join(path).canonicalize();
+            store
+                .as_ref()
+                .is_some_and(|store| path.is_ok_and(|path| path.starts_with(store)))
+        };
+        let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
+        let mut paths = paths.iter().filter_map(argument);
+        let mut lines = commands.iter().filter_map(argument);
+        let is_expanded = |path: &str| path.starts_with('~') || path.contains("://");
+        paths.any(|path| is_stored(path) || is_expanded(path) && self.names_store(path))
+            || lines.any(|line| {
+                let mut words = line.split(is_between).filter(|word| !word.is_empty());
+                self.names_store(line) || words.any(is_stored) || is_stored("")
+            })
     }
 
     /// Returns true if `text` is a hint of ours with its preview, of any conversation of this user: an agent that
@@ -54,8 +67,8 @@ impl Surroundings {
         })
     }
 
-    /// Returns true if a string in the JSON `arguments` of a call names the store by its absolute path, as
-    /// it is written or with symbolic links resolved. Arguments that are not JSON are one string.
+    /// Returns true if a string in the JSON `arguments` of a call names the store by one of its
+    /// [names](Self::names). Arguments that are not JSON are one string.
     ///
     /// Such a call reads stored content, as far as its arguments tell. A model that names the store in a
     /// call of another kind only keeps that call's result whole.
@@ -78,10 +91,21 @@ impl Surroundings {
 
     /// Returns true if `text`, such as the command of a shell, names the store.
     fn names_store(&self, text: &str) -> bool {
-        let names = |path: &Path| path.to_str().is_some_and(|path| has_path(text, path));
-        self.store.as_deref().is_some_and(|store| {
-            names(store) || store.canonicalize().is_ok_and(|resolved| names(&resolved))
-        })
+        self.names().iter().any(|name| has_path(text, name))
+    }
+
+    /// The end that paths of the store have in common, however they begin (`~`, `$HOME`, `..`, `file://`, a
+    /// link): its last two segments, as written and with symbolic links resolved.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let Some(store) = &self.store else {
+            return Vec::new();
+        };
+        let resolved = store.canonicalize().ok();
+        let paths = [Some(store), resolved.as_ref()].into_iter().flatten();
+        let mut names: Vec<String> = paths.filter_map(|path| end_of(path)).collect();
+        names.dedup();
+        names
     }
 
     /// Resolves `path`. `None` unless it is a file inside `folder` of the agent's own folder,
@@ -114,11 +138,20 @@ fn inside(folder: Option<&Path>, path: &Path) -> Option<PathBuf> {
     (path != folder && path.starts_with(&folder)).then_some(path)
 }
 
-/// Returns true if `text` has `path`, and not as the beginning of a longer name.
+/// The last two segments of `path`.
+fn end_of(path: &Path) -> Option<String> {
+    let folder = path.parent().and_then(Path::file_name).map(PathBuf::from);
+    let end = folder.unwrap_or_default().join(path.file_name()?);
+    end.into_os_string().into_string().ok()
+}
+
+/// Returns true if `text` has `path`, and not as a part of longer names.
 fn has_path(text: &str, path: &str) -> bool {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     let mut found = text.match_indices(path);
-    found.any(|(at, path)| !text[at + path.len()..].starts_with(is_of_name))
+    found.any(|(at, path)| {
+        !text[..at].ends_with(is_of_name) && !text[at + path.len()..].starts_with(is_of_name)
+    })
 }
 
 /// The hint that a text is, or that a string of its JSON carries.
@@ -176,6 +209,10 @@ mod tests {
             json!({"command": ["bash", "-lc", format!("cat {page}")]}),
             json!({"code": format!("await tools.exec({{cmd: \"cat \\\"{page}\\\"\"}})")}),
             json!({"command": "ls /home/me/.local/share/offcut/store"}),
+            json!({"command": "cd ~/.local/share/offcut/store/local/c-1/trunc && cat call_1"}),
+            json!({"command": "cat \"$XDG_DATA_HOME/offcut/store/local/c-1/trunc/call_1\""}),
+            json!({"file_path": "../.local/share/offcut/store/local/c-1/trunc/call_1"}),
+            json!({"url": format!("file://{page}")}),
         ] {
             assert!(
                 surroundings.is_named_in(&arguments.to_string()),
@@ -185,6 +222,7 @@ mod tests {
         assert!(surroundings.is_named_in(&format!("text(await cat('{page}'))")));
         for arguments in [
             json!({"file_path": "/home/me/.local/share/offcut/store-2/x"}),
+            json!({"file_path": "/home/me/my-offcut/store"}),
             json!({"file_path": "/home/me/.local/share/offcut"}),
             json!({"command": "make", "count": 3, "all": null}),
         ] {

@@ -1,18 +1,124 @@
 //! Decoding of bytes that arrive in chunks and may not be UTF-8.
 
-/// Decodes chunks of bytes into text. Their boundaries make no difference: the result equals
-/// [`String::from_utf8_lossy`] of all bytes.
+use std::borrow::Cow;
+
+/// Number of bytes that tell what the others are.
+const FIRST: usize = 64;
+/// Minimum number of bytes that do without a byte-order mark.
+const MIN_FIRST: usize = 16;
+
+/// Decodes chunks of bytes into text: UTF-16, told by its byte-order mark or by the NUL in most of its
+/// first characters, or else UTF-8. The chunks' boundaries make no difference: the result equals
+/// [`text_of`] all bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
+    /// `None` until enough has come to tell.
+    utf16: Option<Option<Utf16>>,
+    /// The bytes before that.
+    first: Vec<u8>,
     /// The first `length` bytes of a character that is not complete yet.
     begun: [u8; char::MAX_LEN_UTF8],
     length: usize,
     has_invalid: bool,
 }
 
+/// The order of bytes in UTF-16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Utf16 {
+    LittleEndian,
+    BigEndian,
+}
+
+impl Utf16 {
+    /// `None` if a text that begins with `bytes` is something else.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            // This one is UTF-32.
+            [0xff, 0xfe, 0, 0, ..] => return None,
+            [0xff, 0xfe, rest @ ..] if !is_plain(rest) => return Some(Self::LittleEndian),
+            [0xfe, 0xff, rest @ ..] if !is_plain(rest) => return Some(Self::BigEndian),
+            _ => {}
+        }
+        let first = &bytes[..bytes.len().min(FIRST)];
+        let nul = |from: usize| {
+            first
+                .iter()
+                .skip(from)
+                .step_by(2)
+                .filter(|byte| **byte == 0)
+                .count()
+        };
+        let is_most = |count: usize| count * 4 >= first.len() / 2 * 3;
+        let is_rare = |count: usize| count * 8 <= first.len() / 2;
+        match (nul(0), nul(1)) {
+            _ if first.len() < MIN_FIRST => None,
+            (even, odd) if is_rare(even) && is_most(odd) => Some(Self::LittleEndian),
+            (even, odd) if is_most(even) && is_rare(odd) => Some(Self::BigEndian),
+            _ => None,
+        }
+    }
+
+    fn unit(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::LittleEndian => u16::from_le_bytes(bytes),
+            Self::BigEndian => u16::from_be_bytes(bytes),
+        }
+    }
+}
+
+/// Returns true if `bytes` begin a text in UTF-8, whatever stands before them.
+fn is_plain(bytes: &[u8]) -> bool {
+    let first = &bytes[..bytes.len().min(FIRST - 2)];
+    let is_text =
+        std::str::from_utf8(first).map_or_else(|error| error.error_len().is_none(), |_| true);
+    first.len() >= MIN_FIRST && is_text && !first.contains(&0)
+}
+
+/// The text of `bytes`, as a [`Decoder`] gives it.
+#[must_use]
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if Utf16::of(bytes).is_none() {
+        return String::from_utf8_lossy(bytes);
+    }
+    let (mut decoder, mut text) = (Decoder::default(), String::new());
+    decoder.feed(bytes, &mut |piece| text.push_str(piece));
+    decoder.end(&mut |piece| text.push_str(piece));
+    Cow::Owned(text)
+}
+
+/// Returns true if a text that begins with `bytes` is UTF-16.
+#[must_use]
+pub fn is_utf16(bytes: &[u8]) -> bool {
+    Utf16::of(bytes).is_some()
+}
+
 impl Decoder {
     /// Decodes `bytes`, which follow the earlier ones, and calls `see` with each piece of their text.
-    pub fn feed(&mut self, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
+    pub fn feed(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        match self.utf16 {
+            Some(utf16) => self.go_on(utf16, bytes, see),
+            None if self.first.len() + bytes.len() < FIRST => self.first.extend_from_slice(bytes),
+            None => self.begin(bytes, see),
+        }
+    }
+
+    /// Decodes the first bytes, which `bytes` follow.
+    fn begin(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        let mut first = std::mem::take(&mut self.first);
+        let (more, rest) = bytes.split_at(bytes.len().min(FIRST - first.len()));
+        first.extend_from_slice(more);
+        let utf16 = Utf16::of(&first);
+        self.utf16 = Some(utf16);
+        self.has_invalid = utf16.is_some();
+        let has_mark = matches!(&first[..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) && utf16.is_some();
+        self.go_on(utf16, &first[if has_mark { 2 } else { 0 }..], see);
+        self.go_on(utf16, rest, see);
+    }
+
+    fn go_on(&mut self, utf16: Option<Utf16>, mut bytes: &[u8], see: &mut impl FnMut(&str)) {
+        if bytes.is_empty() {
+            return;
+        }
         // Byte by byte up to the end of the character, so that a long chunk is not copied.
         while self.length > 0
             && let Some((byte, rest)) = bytes.split_first()
@@ -20,13 +126,38 @@ impl Decoder {
             // The character was not complete, so there is room for one more byte.
             self.begun[self.length] = *byte;
             let (begun, length) = (self.begun, std::mem::take(&mut self.length) + 1);
-            self.decode(&begun[..length], see);
+            self.decode(utf16, &begun[..length], see);
             bytes = rest;
         }
-        self.decode(bytes, see);
+        self.decode(utf16, bytes, see);
     }
 
-    fn decode(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
+    fn decode(&mut self, utf16: Option<Utf16>, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        match utf16 {
+            Some(order) => self.decode_utf16(order, bytes, see),
+            None => self.decode_utf8(bytes, see),
+        }
+    }
+
+    fn decode_utf16(&mut self, order: Utf16, bytes: &[u8], see: &mut impl FnMut(&str)) {
+        let (pairs, odd) = bytes.as_chunks::<2>();
+        let mut left = odd.len();
+        // The first half of a character of two waits for the second.
+        let is_half = |pair: &[u8; 2]| (0xd800..0xdc00).contains(&order.unit(*pair));
+        if pairs.last().is_some_and(is_half) {
+            left += 2;
+        }
+        let whole = &pairs[..(bytes.len() - left) / 2];
+        let text: String = char::decode_utf16(whole.iter().map(|pair| order.unit(*pair)))
+            .map(|sign| sign.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect();
+        if !text.is_empty() {
+            see(&text);
+        }
+        self.hold(&bytes[bytes.len() - left..]);
+    }
+
+    fn decode_utf8(&mut self, bytes: &[u8], see: &mut impl FnMut(&str)) {
         let mut left = bytes.len();
         for chunk in bytes.utf8_chunks() {
             let (valid, invalid) = (chunk.valid(), chunk.invalid());
@@ -35,12 +166,16 @@ impl Decoder {
                 see(valid);
             }
             if left == 0 && is_begun(invalid) {
-                self.length = invalid.len();
-                self.begun[..self.length].copy_from_slice(invalid);
+                self.hold(invalid);
             } else if !invalid.is_empty() {
                 self.invalid(see);
             }
         }
+    }
+
+    fn hold(&mut self, begun: &[u8]) {
+        self.length = begun.len();
+        self.begun[..self.length].copy_from_slice(begun);
     }
 
     fn invalid(&mut self, see: &mut impl FnMut(&str)) {
@@ -50,14 +185,12 @@ impl Decoder {
 
     /// Ends the text. An incomplete character becomes a replacement character.
     pub fn end(&mut self, see: &mut impl FnMut(&str)) {
+        if self.utf16.is_none() {
+            self.begin(&[], see);
+        }
         if std::mem::take(&mut self.length) > 0 {
             self.invalid(see);
         }
-    }
-
-    /// Number of bytes at the end that begin a character and were not passed on yet.
-    pub fn pending(&self) -> usize {
-        self.length
     }
 
     /// Returns true if everything decoded so far is UTF-8.
@@ -134,6 +267,38 @@ mod tests {
                     (should.to_string(), std::str::from_utf8(text).is_ok())
                 );
             }
+        }
+    }
+
+    #[test]
+    fn utf16_becomes_text_whatever_the_chunks() {
+        let text = "Zeile 1\r\n€ 😀 and plain words\n";
+        let units = || text.encode_utf16();
+        let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+        let marked = |mark: [u8; 2], bytes: &[u8]| [&mark, bytes].concat();
+        for bytes in [
+            marked([0xff, 0xfe], &little),
+            marked([0xfe, 0xff], &big),
+            little.clone(),
+            big,
+        ] {
+            for size in 1..9 {
+                assert_eq!(decode(bytes.chunks(size)), (text.to_owned(), false));
+            }
+            assert_eq!(text_of(&bytes), text);
+        }
+        // Half a character at the end, and a lone half inside.
+        let cut = marked([0xff, 0xfe], &little[..little.len() - 1]);
+        assert!(text_of(&cut).ends_with("words\u{fffd}"));
+        assert_eq!(text_of(b"\xff\xfe\x3d\xd8a\0"), "\u{fffd}a");
+        for other in [
+            &b"\xff\xfe\0\0a\0\0\0"[..],
+            b"a\0b\0",
+            b"one\0two\0three\0four\0five\0six",
+            b"\xff\xfeline 1\nline 2\nline 3\n",
+        ] {
+            assert_eq!(text_of(other), String::from_utf8_lossy(other));
         }
     }
 

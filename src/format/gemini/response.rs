@@ -10,16 +10,16 @@ use crate::content::Part;
 use crate::format::{PartRef, Piece};
 
 /// The content of a tool's result in a response.
-pub(super) struct ResponseContent<V> {
+pub(super) struct ResponseContent<'m, V> {
     /// The field that a replacement goes to.
-    key: &'static str,
+    key: &'m str,
     pub(super) is_error: bool,
-    /// True if `value` is the only field of the response, under `key`.
+    /// True if `value` is the content of the response, under `key`.
     is_only: bool,
     value: Option<V>,
 }
 
-impl<'m, V: View<'m>> ResponseContent<V> {
+impl<'m, V: View<'m>> ResponseContent<'m, V> {
     pub(super) fn of(response: Option<V>) -> Self {
         let found = response.map_or([None; 4], |response| {
             response.pick(["output", "result", "content", "error"])
@@ -41,7 +41,14 @@ impl<'m, V: View<'m>> ResponseContent<V> {
                 Some("content").zip(content),
             ]
         };
-        let only = keys.into_iter().flatten().next().filter(|_| is_alone);
+        // Frameworks have names of their own for the one text of a result, such as `return_value`.
+        let text = || {
+            let mut fields = response.into_iter().flat_map(V::fields);
+            let is_text = |value: V| value.as_str().is_some() || texts_of(value).is_some();
+            fields.next().filter(|(_, value)| is_text(*value))
+        };
+        let known = keys.into_iter().flatten().next();
+        let only = known.or_else(text).filter(|_| is_alone);
         let value = only.map(|(_, value)| value).or(response);
         // An empty object means that the result is media alone.
         let is_empty = |value: &V| value.is_object() && value.fields().next().is_none();
@@ -69,13 +76,15 @@ impl<'m, V: View<'m>> ResponseContent<V> {
         let (value, media) = write(self.key, parts);
         let value = match value {
             // Everything around the value stays.
-            Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
-                Some(value) => {
-                    let place = [&path[..], &[Step::Field("response")]].concat();
-                    Edit::set(place, self.key, New::Value(value))
+            Value::Object(mut fields) if self.is_only && self.key == "content" => {
+                match fields.remove(self.key) {
+                    Some(value) => {
+                        let place = [&path[..], &[Step::Field("response")]].concat();
+                        Edit::set(place, "content", New::Value(value))
+                    }
+                    None => Edit::set(path.clone(), "response", New::Value(fields.into())),
                 }
-                None => Edit::set(path.clone(), "response", New::Value(fields.into())),
-            },
+            }
             value => Edit::set(path.clone(), "response", New::Value(value)),
         };
         let media = if media.is_empty() {

@@ -86,6 +86,68 @@ async fn r3_another_readers_output_is_cut_to_a_page() {
 }
 
 #[tokio::test]
+async fn r3_stored_content_is_known_by_other_spellings_of_its_path() {
+    let original = lines(400);
+    for session in [None, Some("s1")] {
+        let store = memory();
+        let reduction = small(&store).build().unwrap();
+        let reduction = session.map_or(reduction.clone(), |id| reduction.session(id));
+        let stored = store_result(&reduction, "call_1", original.clone()).await;
+        let folder = stored.strip_prefix("memory://").unwrap();
+        let folder = folder.strip_suffix("/call_1").unwrap();
+        for (known, arguments) in [
+            (true, json!({"command": format!("cat {folder}/call_1")})),
+            (
+                true,
+                json!({"command": format!("tail -n +1 ./../{folder}/call_1 | cat")}),
+            ),
+            (true, json!({"command": format!("cat ~/x/{folder}/call_1")})),
+            (
+                true,
+                json!({"command": format!("cat \"$HOME/{folder}/call_1\"")}),
+            ),
+            (
+                true,
+                json!({"command": format!("cd {folder} && cat call_1")}),
+            ),
+            (
+                true,
+                json!({"command": format!("cd {folder}/; cat ./call_1")}),
+            ),
+            (
+                true,
+                json!({"command": ["cat", "call_1"], "workdir": format!("/w/{folder}")}),
+            ),
+            (
+                true,
+                json!({"path": format!("file:///my%20home/{folder}/call_1")}),
+            ),
+            (
+                true,
+                json!({"path": format!(r"C:\x\{}\call_1", folder.replace('/', r"\"))}),
+            ),
+            (
+                true,
+                json!({"command": format!("cat other/trunc/none {folder}/call_1")}),
+            ),
+            (false, json!({"command": "cat call_1"})),
+            (false, json!({"command": format!("cat {folder}/call_2")})),
+            (false, json!({"command": format!("cat {folder}/../call_1")})),
+            (
+                false,
+                json!({"command": format!("cat {folder}/call_1/../../x")}),
+            ),
+        ] {
+            let cat = ToolCall::new("b", "cat", arguments.to_string());
+            let shown = reduction.truncate(&cat, original.clone()).await.unwrap();
+            let decision = &shown.report.decisions[0];
+            assert_eq!(decision.outcome == Outcome::Paged, known, "{arguments}");
+            assert!(!known || decision.locations[0].as_str() == stored);
+        }
+    }
+}
+
+#[tokio::test]
 async fn r3_a_tools_name_alone_exempts_nothing() {
     let store = memory();
     let reduction = small(&store).build().unwrap();

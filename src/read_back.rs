@@ -22,7 +22,7 @@ use crate::hint::{Hint, Kind, Position};
 use crate::session::{PageEnd, Place, Session};
 use offcut_store::content::{BLOCK, Stored};
 
-pub(crate) use other_reader::{OtherReader, named_in};
+pub(crate) use other_reader::{OtherReader, named_in, names_a_store};
 pub use tool::ReadFileTool;
 
 /// Minimum room for a page's content, in bytes.

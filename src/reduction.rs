@@ -21,7 +21,7 @@ use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
 use crate::history::Memory;
 use crate::middleware::{Middleware, Next, Turn};
-use crate::read_back::ReadFileTool;
+use crate::read_back::{ReadFileTool, names_a_store};
 use crate::report::Report;
 use crate::session::Session;
 use crate::tool::Tool;
@@ -185,7 +185,7 @@ impl ToolReduction {
     }
 
     /// Answers a call of the reader; `None` if `call` is for another tool, which is then yours to
-    /// run.
+    /// run. A tool of yours may have the reader's name: the calls that name nothing in a store are its own.
     ///
     /// A mistake of the model is reported in the answer, marked as an error. If hints name no
     /// reader, the answer is always `None`.
@@ -211,7 +211,8 @@ impl ToolReduction {
     /// The same as for [`truncate`](Self::truncate). The reader's pages are always within the
     /// limit.
     pub async fn answer(&self, call: &ToolCall) -> Result<Option<Truncated>, OffloadError> {
-        if self.session.reader() != Some(&*call.name) {
+        let is_reader = self.session.reader() == Some(&*call.name);
+        if !is_reader || !names_a_store(&self.session, call).await {
             return Ok(None);
         }
         let page = self.read_file_tool().call(call).await;

@@ -34,6 +34,10 @@ pub struct Report {
     /// is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_error: Option<String>,
+    /// Says, once for a conversation, that clear passes can't bring it below the threshold: what they
+    /// can't clear, now or later, is over it. In JSON only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// The moment that a report is about.
@@ -292,6 +296,36 @@ impl Report {
         Some(left.try_into().unwrap_or(u64::MAX))
     }
 
+    /// The notice for a conversation that no clear pass can bring below the threshold.
+    pub(crate) fn beyond_help(&self) -> Option<String> {
+        let TokenCount {
+            count_kind,
+            threshold,
+            ..
+        } = self.tokens?;
+        let may_go = |reason| {
+            use Reason::{
+                ChangedMeanwhile, Recent, StoreFailed, TargetReached, TooLittle, Unanswered,
+            };
+            matches!(
+                reason,
+                Recent | Unanswered | TargetReached | TooLittle | StoreFailed | ChangedMeanwhile
+            )
+        };
+        let decisions = self.decisions.iter();
+        let later =
+            decisions.filter(|d| matches!(d.outcome, Outcome::Kept(reason) if may_go(reason)));
+        let later: u64 = later.filter_map(|d| Some(d.tokens?.after)).sum();
+        let stays = self.tokens_after()?.saturating_sub(later);
+        (stays > threshold && count_kind == CountKind::Counted).then(|| {
+            format!(
+                "clear passes can't bring this conversation below `max_tokens_for_clear`, {threshold} tokens: {stays} tokens are \
+                 no results that a hint could shorten (tools' schemas, messages, short or excluded results): raise the \
+                 threshold, send fewer tools, or begin a new conversation"
+            )
+        })
+    }
+
     /// Number of bytes of content by which the conversation is shorter; 0 if handlers made it
     /// longer.
     #[must_use]
@@ -318,6 +352,9 @@ impl Report {
         }
         if let Some(error) = &self.records_error {
             tracing::warn!(error, "records of decisions not handled as configured");
+        }
+        if let Some(notice) = &self.notice {
+            tracing::warn!("{notice}");
         }
     }
 }

@@ -110,7 +110,7 @@ impl Session {
         backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
     }
 
-    /// What this session may have stored as `name` in `folder`, in each of its stores.
+    /// The content that this session may have stored as `name` in `folder`, in each of its stores.
     pub(crate) fn named(&self, folder: &str, name: &str) -> Vec<Stored> {
         let key = format!("{}{folder}/{name}", self.roots.prefix());
         let Some(key) = Key::new(key).ok().filter(|key| self.roots.owns(key)) else {

@@ -153,7 +153,7 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Counts a line that is no ruler.
+    /// Counts a line, which must not be a ruler.
     pub(crate) fn add(&mut self, line: Unit<'_>) {
         self.count(template(line.text), line);
     }

@@ -30,8 +30,6 @@ impl Api {
     ///
     /// The HTTP client can't be built, for instance without any certificates on this machine.
     pub fn from_env_or(name: &str, default: &str) -> Result<Self, Box<dyn Error>> {
-        // An error means that one is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let base = env::var(name).unwrap_or_else(|_| default.to_owned());
         Ok(Self {
             client: Client::builder()

@@ -126,9 +126,10 @@ impl Committed {
             conversation.len(),
             counted.map(|tokens| tokens.counted.saturating_sub(saved)),
         );
-        drop(ledger);
         let mut decisions: Vec<Decision> = edits.into_iter().map(|edit| edit.decision).collect();
         decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        Report { decisions, ..head }
+        let mut report = Report { decisions, ..head };
+        report.notice = ledger.tell_once(report.beyond_help());
+        report
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     sent: Option<(usize, u64)>,
     /// True if the last pass had to read the results one by one.
     reads_items: bool,
+    /// True if a report has said that passes can't help.
+    has_told: bool,
 }
 
 /// A provider's token count for a request, and the index of the message that begins the assistant
@@ -41,6 +43,13 @@ pub(super) struct Anchor {
 }
 
 impl Ledger {
+    /// Passes on the first notice of the conversation.
+    pub(super) fn tell_once(&mut self, notice: Option<String>) -> Option<String> {
+        let notice = notice.filter(|_| !self.has_told);
+        self.has_told |= notice.is_some();
+        notice
+    }
+
     pub(super) fn has_replacements(&self) -> bool {
         !self.replacements.is_empty()
     }
@@ -86,6 +95,7 @@ impl Ledger {
             settled: std::mem::take(&mut self.settled),
             gains: std::mem::take(&mut self.gains),
             reads_items: self.reads_items,
+            has_told: self.has_told,
             ..Self::default()
         }
     }
@@ -96,6 +106,7 @@ impl Ledger {
         self.settled.extend(other.settled);
         self.gains.extend(other.gains);
         self.reads_items |= other.reads_items;
+        self.has_told |= other.has_told;
     }
 
     pub(super) fn record_final(&mut self, decided: Vec<(Fingerprint, Reason)>) {

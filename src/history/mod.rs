@@ -255,6 +255,7 @@ impl History<'_> {
         report.decisions.sort_by_key(|decision| decision.message);
         report.tokens = cleared.tokens;
         report.cost_estimate = cleared.cost_estimate;
+        report.notice = cleared.notice;
         Ok(decided)
     }
 

@@ -183,6 +183,15 @@ pub(crate) async fn named_in(session: &Session, call: &ToolCall) -> Option<Store
     None
 }
 
+/// Returns true if the call's arguments name stored content, or any place in one of the stores.
+pub(crate) async fn names_a_store(session: &Session, call: &ToolCall) -> bool {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let stores = session.stores();
+    let mut words = words_of(&arguments).into_iter();
+    words.any(|word| stores.iter().any(|store| store.resolve(word).is_some()))
+        || named_in(session, call).await.is_some()
+}
+
 /// The last segment of a path, and the one before it.
 fn split(path: &str) -> (&str, Option<&str>) {
     let mut segments = path.trim_end_matches(SEPARATORS).rsplit(SEPARATORS);

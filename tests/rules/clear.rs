@@ -985,3 +985,46 @@ async fn h3_a_cleared_joined_result_still_gives_its_number_of_texts() {
         text(content(&messages[1]))
     );
 }
+
+#[tokio::test]
+async fn c1_a_conversation_that_no_pass_can_help_is_told_so_once() {
+    let tiny = || (0..300).flat_map(|n| round(&format!("c{n}"), "grep", "ok"));
+    let schema = json!({"name": "grep", "parameters": {"description": lines(400)}});
+    for (helpless, messages, tools) in [
+        (true, tiny().collect::<Vec<_>>(), &[][..]),
+        (true, round("a", "grep", "ok").to_vec(), &[schema][..]),
+        (false, three_rounds(), &[]),
+        (false, tiny().take(20).collect(), &[]),
+    ] {
+        let reduction = builder(&memory())
+            .max_tokens_for_clear(300)
+            .build()
+            .unwrap();
+        for is_first in [true, false] {
+            let mut messages = messages.clone();
+            let mut conversation = Messages::new(&Plain, &mut messages);
+            let turn = Turn {
+                tools,
+                ..Turn::new(&mut conversation)
+            };
+            let plan = reduction.plan(&turn).commit().await.unwrap();
+            let report = plan.apply(&mut conversation);
+            assert_eq!(report.notice.is_some(), helpless && is_first);
+            if let Some(notice) = report.notice {
+                assert!(notice.contains("300 tokens") && notice.contains("send fewer tools"));
+            }
+        }
+    }
+    // It comes once, also from `reduce`.
+    let reduction = builder(&memory())
+        .max_tokens_for_clear(300)
+        .build()
+        .unwrap();
+    let session = reduction.session("s");
+    let notices = [(); 2].map(|()| async {
+        let mut messages: Vec<Message> = tiny().collect();
+        session.reduce(&Plain, &mut messages).await.unwrap().notice
+    });
+    let [first, second] = notices;
+    assert!(first.await.is_some() && second.await.is_none());
+}

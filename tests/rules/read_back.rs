@@ -970,3 +970,34 @@ async fn r2_reading_on_in_long_content_reads_nothing_before_the_page() {
         }
     }
 }
+
+#[tokio::test]
+async fn r1_a_tool_of_the_readers_name_gets_the_calls_that_name_nothing_stored() {
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", lines(400)).await;
+    for (ours, arguments) in [
+        (true, json!({"path": location})),
+        (true, json!({"path": location, "limit": "x"})),
+        (true, json!({"file_path": location})),
+        (true, json!({"path": format!("{location}2")})),
+        (
+            true,
+            json!({"path": "other/session/trunc/a".replace("other", "memory://t")}),
+        ),
+        (
+            true,
+            json!({"path": location.strip_prefix("memory://").unwrap()}),
+        ),
+        (false, json!({"path": "src/main.rs"})),
+        (false, json!({"path": "src/clear/mod.rs"})),
+        (false, json!({"path": "/etc/passwd", "pattern": "root"})),
+        (false, json!({})),
+        (false, json!("a")),
+    ] {
+        let call = ToolCall::new("b", "read_file", arguments.to_string());
+        let answer = reduction.answer(&call).await.unwrap();
+        assert_eq!(answer.is_some(), ours, "{arguments}");
+    }
+    let call = ToolCall::new("b", "grep", json!({"path": location}).to_string());
+    assert!(reduction.answer(&call).await.unwrap().is_none());
+}

@@ -1,13 +1,9 @@
 //! HTTP and TLS for all stores reached over a network.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::client::{ClientConfigKey, HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, Error, Result, RetryConfig};
-use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::common::Common;
 use crate::retry::{LONGEST_PAUSE, Retry};
@@ -16,10 +12,7 @@ use crate::retry::{LONGEST_PAUSE, Retry};
 /// from a slow answer.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Creates clients with their own cryptography provider.
-///
-/// `object_store` would use the process's default provider and sets none. Setting one here would
-/// conflict with a program that sets its own.
+/// Creates clients with the library's time limits.
 #[derive(Debug)]
 pub(super) struct Connector {
     /// Time limit for a request, its answer included.
@@ -48,41 +41,29 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let option = |key| options.get_config_value(&key);
         let allow_http = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(allow_http).map_err(refused)?)
-            .https_only(!allow_http)
-            .connect_timeout(CONNECT.min(self.timeout))
-            .timeout(self.timeout)
-            .user_agent(concat!(
-                env!("CARGO_PKG_NAME"),
-                "/",
-                env!("CARGO_PKG_VERSION")
-            ))
-            .http1_only()
-            // A compressed answer differs from the object in length, and its ranges in position.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-            .build()
-            .map_err(refused)?;
-        Ok(HttpClient::new(client))
-    }
-}
-
-fn tls(allow_http: bool) -> Result<ClientConfig, rustls::Error> {
-    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
-    let config = || {
-        ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-    };
-    match config()?.with_platform_verifier() {
-        Ok(config) => Ok(config.with_no_client_auth()),
+        let client = || {
+            reqwest::Client::builder()
+                .https_only(!allow_http)
+                .connect_timeout(CONNECT.min(self.timeout))
+                .timeout(self.timeout)
+                .user_agent(concat!(
+                    env!("CARGO_PKG_NAME"),
+                    "/",
+                    env!("CARGO_PKG_VERSION")
+                ))
+                .http1_only()
+                // A compressed answer differs from the object in length, and its ranges in position.
+                .no_gzip()
+                .no_brotli()
+                .no_zstd()
+                .no_deflate()
+        };
         // A container without certificates can still reach a store next to it that has none either.
-        Err(_) if allow_http => Ok(config()?
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth()),
-        Err(error) => Err(error),
+        let built = client().build().or_else(|error| match allow_http {
+            true => client().tls_certs_only([]).build(),
+            false => Err(error),
+        });
+        Ok(HttpClient::new(built.map_err(refused)?))
     }
 }
 
@@ -103,5 +84,14 @@ pub(super) fn retries(common: &Common) -> RetryConfig {
         },
         max_retries: common.retries as usize,
         retry_timeout: common.timeout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_program_makes_clients_of_its_own_beside_this_crate() {
+        // It panics where features turn TLS on without a provider.
+        let _ = reqwest::Client::new();
     }
 }

@@ -148,7 +148,7 @@ fn many_texts_are_stored_as_one_and_their_resources_stay_as_links() {
 }
 
 fn rows(count: usize) -> Value {
-    let row = |nth| json!({"row": nth, "name": format!("Nº {nth}"), "weight": 1.5});
+    let row = |nth| json!({"row": nth, "name": format!("Nº {nth}"), "note": "weighed again, on Monday", "weight": 1.5});
     json!({"rows": (0..count).map(row).collect::<Vec<_>>(), "next": null})
 }
 
@@ -158,7 +158,7 @@ fn rows_schema(closed: bool) -> Value {
         "properties": {
             "rows": {"type": "array", "items": {
                 "type": "object",
-                "properties": {"row": {"type": "integer"}, "name": {"type": "string"}, "weight": {"type": "number"}},
+                "properties": {"row": {"type": "integer"}, "name": {"type": "string"}, "note": {"type": "string"}, "weight": {"type": "number"}},
                 "required": ["row", "name", "weight"],
                 "additionalProperties": !closed,
             }},
@@ -182,6 +182,7 @@ fn a_list_is_shortened_by_items_and_a_string_carries_the_hint() {
         assert!(jsonschema::is_valid(&schema, document), "{document}");
         assert!(document.to_string().len() < LIMIT, "{document}");
         let kept = document["rows"].as_array().unwrap();
+        assert_eq!(kept[0]["name"], "Nº 0", "what tells rows apart stays");
         assert!(
             kept.len() > 1 && kept[1] == rows(400)["rows"][1],
             "{document}"
@@ -198,6 +199,17 @@ fn a_list_is_shortened_by_items_and_a_string_carries_the_hint() {
         let text = Hint::parse(shown["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(hint.location, text.location);
     }
+}
+
+#[test]
+fn names_carry_no_hint() {
+    let mut document = rows(400);
+    for row in document["rows"].as_array_mut().unwrap() {
+        row.as_object_mut().unwrap().remove("note");
+    }
+    let schema = rows_schema(true);
+    let shown = shortened(&structured(&document), &OutputSchema::new(&schema));
+    assert_eq!(shown["structuredContent"], document);
 }
 
 #[test]

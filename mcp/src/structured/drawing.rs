@@ -54,7 +54,7 @@ pub(super) struct Drawing<'m> {
     path: String,
     /// Cut strings, with the lengths that they had.
     cut: Vec<(usize, Carrier)>,
-    /// The first strings that are not cut.
+    /// The longest texts that are not cut, longest first.
     whole: Vec<Carrier>,
     /// Path, items shown and items.
     lists: Vec<(String, usize, usize)>,
@@ -104,8 +104,8 @@ impl Drawing<'_> {
         &self.lists
     }
 
-    /// The strings that may carry the hint, best first: cut strings by length, a new field, and the
-    /// first of the others.
+    /// The strings that may carry the hint, best first: cut strings by length, a new field, and other
+    /// texts by length.
     pub(super) fn carriers(&self) -> impl Iterator<Item = Carrier> {
         let mut cut: Vec<&(usize, Carrier)> = self.cut.iter().collect();
         cut.sort_by_key(|(length, _)| Reverse(*length));
@@ -153,7 +153,12 @@ impl Drawing<'_> {
             Some(shown) => self.text += &Value::from(&**shown).to_string(),
             None => self.copy(node),
         }
-        if is_cut || self.whole.len() < MAX_CARRIERS {
+        let is_longest = self.whole.len() < MAX_CARRIERS
+            || self
+                .whole
+                .iter()
+                .any(|other| other.value.len() < value.len());
+        if is_cut || is_longest && is_prose(&self.path, value) {
             let carrier = Carrier {
                 path: self.path.clone(),
                 range: Some(start..self.text.len()),
@@ -162,7 +167,10 @@ impl Drawing<'_> {
             if is_cut {
                 self.cut.push((value.len(), carrier));
             } else {
-                self.whole.push(carrier);
+                let longer = |other: &Carrier| other.value.len() >= carrier.value.len();
+                let at = self.whole.partition_point(longer);
+                self.whole.insert(at, carrier);
+                self.whole.truncate(MAX_CARRIERS);
             }
         }
     }
@@ -209,6 +217,22 @@ impl Drawing<'_> {
         self.path.truncate(length);
         Some(())
     }
+}
+
+/// Fields by which a program tells one thing from another.
+const IDENTITIES: [&str; 14] = [
+    "id", "name", "key", "type", "kind", "title", "label", "path", "uri", "url", "from", "to",
+    "email", "ref",
+];
+
+/// Returns true if the string at `path` is a text for a reader, not a name that a program goes by: it has
+/// several words, and no field with a name's name holds it.
+fn is_prose(path: &str, value: &str) -> bool {
+    let is_index = |step: &&str| step.bytes().all(|byte| byte.is_ascii_digit());
+    let field = path.rsplit('/').find(|step| !is_index(step));
+    let field = field.unwrap_or_default().to_ascii_lowercase();
+    let is_identity = IDENTITIES.iter().any(|name| field.ends_with(name));
+    !is_identity && value.split_whitespace().nth(1).is_some()
 }
 
 /// A key as a step of a JSON pointer.

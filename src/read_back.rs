@@ -4,8 +4,6 @@
 mod matches;
 mod other_reader;
 mod page;
-mod starts;
-mod stretch;
 mod tool;
 mod words;
 
@@ -19,10 +17,10 @@ use offcut_preview::text::utf8::{is_utf16, text_of};
 
 use crate::backend::{Backend, BackendError, Location, Memory};
 use crate::hint::{Hint, Kind, Position};
-use crate::session::{PageEnd, Place, Session};
-use offcut_store::content::{BLOCK, Stored};
+use crate::session::Session;
+use offcut_store::content::Stored;
 
-pub(crate) use other_reader::{OtherReader, named_in, names_a_store};
+pub(crate) use other_reader::{named_in, names_a_store, page_of_other};
 pub use tool::ReadFileTool;
 
 /// Minimum room for a page's content, in bytes.
@@ -148,44 +146,15 @@ pub(crate) async fn page(
     max_lines: Option<u64>,
     room: usize,
 ) -> Result<String, BackendError> {
-    let (prose, ends) = (session.prose(), session.page_ends());
+    let prose = session.prose();
     let room = room
         .saturating_sub(overhead(&stored.location, prose))
         .max(MIN_PAGE);
-    let known = match ends.before(&stored.location, from) {
-        Some((place, total)) if stored.read(0..0).await?.total == total => place,
-        _ => Place::START,
-    };
-    let (hint, next) = page_hint(stored, from, known, max_lines, room, prose).await?;
-    if let Some(place) = next.filter(|_| hint.bytes > MAX_COUNTED) {
-        ends.note(PageEnd {
-            location: stored.location.clone(),
-            place,
-            total: hint.bytes,
-        });
-    }
-    Ok(hint.render())
-}
-
-/// The hint for a page whose content takes at most `room` bytes, and the beginning of the next
-/// page. `known` is a place at or before `from`: nothing before it is read, unless all lines are
-/// counted.
-async fn page_hint(
-    stored: &Stored,
-    from: Position,
-    known: Place,
-    max_lines: Option<u64>,
-    room: usize,
-    prose: &Prose,
-) -> Result<(Hint, Option<Place>), BackendError> {
-    let is_counted = known == Place::START || stored.read(0..0).await?.total <= MAX_COUNTED;
-    let known = if is_counted { Place::START } else { known };
-    let mut cutter = page::Cutter::new(known, from, max_lines, room);
+    let mut cutter = page::Cutter::new(from, max_lines, room);
     let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
-    let total = stored.scan_from(known.at, BLOCK, see).await?;
-    let page = cutter.finish(total);
-    let next = page.next;
-    Ok((page.hint(stored.location.clone(), prose), next))
+    let total = stored.scan(see).await?;
+    let page = cutter.finish(total).hint(stored.location.clone(), prose);
+    Ok(page.render())
 }
 
 /// An upper bound on the bytes of a page's text, not counting its content.

@@ -315,7 +315,8 @@ impl Report {
         let decisions = self.decisions.iter();
         let later =
             decisions.filter(|d| matches!(d.outcome, Outcome::Kept(reason) if may_go(reason)));
-        let later: u64 = later.filter_map(|d| Some(d.tokens?.after)).sum();
+        let later = later.filter_map(|d| Some(d.tokens?.after));
+        let later = later.fold(0, u64::saturating_add);
         let stays = self.tokens_after()?.saturating_sub(later);
         (stays > threshold && count_kind == CountKind::Counted).then(|| {
             format!(

@@ -1,9 +1,6 @@
 //! State that every part works with: the resolved configuration, and the prefix of one
 //! conversation.
 
-mod page_ends;
-mod prepared;
-
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -21,10 +18,6 @@ use crate::report::{ErrorSource, Failure, Report};
 use crate::tokens::Meter;
 use offcut_store::content::{Id, Roots, Stored, longest_key};
 
-pub(crate) use page_ends::{PageEnd, PageEnds, Place};
-use prepared::Prepared;
-pub(crate) use prepared::{PreparedHint, PreparedResult};
-
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 
 /// One conversation's view of a reduction. Clones are cheap and share their state.
@@ -33,7 +26,6 @@ pub(crate) struct Session {
     shared: Arc<Shared>,
     roots: Roots,
     meter: Meter,
-    prepared: Prepared,
     /// Maximum length in bytes of previews of new results, whatever the configuration.
     pub(crate) longest_preview: usize,
 }
@@ -48,7 +40,6 @@ pub(crate) struct Shared {
     pub(crate) gen_ids: [Option<GenId>; 2],
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
-    pub(crate) page_ends: PageEnds,
 }
 
 impl fmt::Debug for Session {
@@ -67,7 +58,6 @@ impl Session {
             shared: Arc::new(shared),
             roots,
             meter,
-            prepared: Prepared::default(),
             longest_preview: usize::MAX,
         }
     }
@@ -87,7 +77,6 @@ impl Session {
             shared: self.shared.clone(),
             roots,
             meter: self.meter.sibling(),
-            prepared: Prepared::default(),
             longest_preview: self.longest_preview,
         }
     }
@@ -198,11 +187,6 @@ impl Session {
         &self.meter
     }
 
-    /// The previews that were made for the next clear pass.
-    pub(crate) fn prepared(&self) -> &Prepared {
-        &self.prepared
-    }
-
     pub(crate) fn roots(&self) -> &Roots {
         &self.roots
     }
@@ -235,10 +219,6 @@ impl Session {
     }
 
     /// The ends of pages that were read.
-    pub(crate) fn page_ends(&self) -> &PageEnds {
-        &self.shared.page_ends
-    }
-
     /// The callback that runs after a pass that changed something.
     pub(crate) fn post_process(&self) -> Option<&PostProcess> {
         self.shared.post_process.as_ref()

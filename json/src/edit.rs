@@ -1,5 +1,7 @@
 //! Changes of single fields, made once for values and for text.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::json_ref::JsonRef;
@@ -22,7 +24,7 @@ pub struct Edit<'m> {
     /// Path from the message to the object.
     pub path: Vec<Step>,
     /// Name of the field.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// Its new value.
     pub value: Option<New<'m>>,
 }
@@ -41,20 +43,20 @@ pub enum New<'m> {
 impl<'m> Edit<'m> {
     /// Sets `field` of the object at `path` to `value`.
     #[must_use]
-    pub fn set(path: Vec<Step>, field: &'static str, value: New<'m>) -> Self {
+    pub fn set(path: Vec<Step>, field: impl Into<Cow<'static, str>>, value: New<'m>) -> Self {
         Self {
             path,
-            field,
+            field: field.into(),
             value: Some(value),
         }
     }
 
     /// Removes `field` of the object at `path`.
     #[must_use]
-    pub fn remove(path: Vec<Step>, field: &'static str) -> Self {
+    pub fn remove(path: Vec<Step>, field: impl Into<Cow<'static, str>>) -> Self {
         Self {
             path,
-            field,
+            field: field.into(),
             value: None,
         }
     }
@@ -116,7 +118,7 @@ fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> Opt
 }
 
 /// Edits that no longer borrow from the message; `None` if one of them can't be made.
-type Made<T> = Option<Vec<(Vec<Step>, &'static str, Option<T>)>>;
+type Made<T> = Option<Vec<(Vec<Step>, Cow<'static, str>, Option<T>)>>;
 
 fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
     let make = |Edit { path, field, value }| {
@@ -148,9 +150,9 @@ pub fn put_into_value(
             continue;
         };
         match value {
-            Some(value) => drop(fields.insert(field.to_owned(), value)),
+            Some(value) => drop(fields.insert(field.into_owned(), value)),
             // `remove` would change the order of the other fields where order is kept.
-            None => fields.retain(|name, _| name != field),
+            None => fields.retain(|name, _| *name != field),
         }
     }
 }
@@ -185,8 +187,8 @@ pub fn put_into_text(
             continue;
         };
         match value {
-            Some(value) => message.set(object, field, &value),
-            None => message.remove(object, field),
+            Some(value) => message.set(object, &field, &value),
+            None => message.remove(object, &field),
         };
     }
 }

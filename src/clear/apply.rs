@@ -114,10 +114,6 @@ impl Committed {
                 ledger.record(&edit.origin, *print, put.clone());
             }
         }
-        if edits.iter().any(|edit| is_new(&edit)) {
-            // Most of it is used up.
-            pass.session.prepared().clear();
-        }
         ledger.record_final(settled);
         if let Some(anchor) = anchor {
             ledger.record_saved(anchor, saved);

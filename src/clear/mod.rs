@@ -15,8 +15,7 @@
 //!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
 //!    otherwise (`handler.rs`).
 //!
-//! The result is a [`Plan`], made without I/O. It says what is expected. Previews that were made
-//! before the pass (`prepare.rs`) are not made again.
+//! The result is a [`Plan`], made without I/O. It says what is expected.
 //!
 //! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all proposals, or the oldest until a target
 //!    is reached. Apparent hints of ours are compared with the store (`shorten.rs`); everything
@@ -50,7 +49,6 @@ mod part;
 mod pass;
 mod plan;
 mod planner;
-mod prepare;
 mod previews;
 mod print;
 mod propose;
@@ -72,7 +70,6 @@ pub use apply::Committed;
 pub(crate) use ledger::{Ledger, Substitute};
 pub(crate) use part::{decode, owned, part_bytes, text_of, transcribed};
 pub use plan::Plan;
-pub(crate) use prepare::prepare;
 pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and

@@ -109,7 +109,6 @@ impl<'a> Planner<'a> {
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
-            prepared: None,
         };
         (source, failure)
     }

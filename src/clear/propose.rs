@@ -110,9 +110,7 @@ impl<'a> Planner<'a> {
                 Err(error) => failure = error.map(|error| ErrorSource::Handler.said(&error)),
             }
         }
-        let (mut of, wrong_id) = self.source(slot, item.tool);
-        let key = item.settles_as(self.session.meter());
-        of.prepared = self.session.prepared().get(key);
+        let (of, wrong_id) = self.source(slot, item.tool);
         let parts = slot.parts.iter().zip(1..);
         let lines: Vec<Line> = parts
             .map(|(part, number)| self.stubs.part(&of, *part, number))

@@ -63,11 +63,8 @@ async fn compare(
     decision: &mut Decision,
 ) -> Result<Option<Line>, Reason> {
     let (mut texts, mut locations) = (Vec::with_capacity(hints.len()), Vec::new());
-    for mut shown in hints {
-        let found = match shown.of_content.take() {
-            Some(prepared) => Some(prepared),
-            None => preview_of_content(pass, &shown, decision).await?,
-        };
+    for shown in hints {
+        let found = preview_of_content(pass, &shown, decision).await?;
         let Some(stored) = shown.own.stored else {
             texts.push(shown.expected);
             continue;

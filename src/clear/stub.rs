@@ -17,7 +17,7 @@ use crate::format::PartRef;
 use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
-use crate::session::{PreparedResult, Session};
+use crate::session::Session;
 use offcut_store::content::{Id, Name, Target};
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -55,9 +55,6 @@ pub(super) struct Shown {
     pub(super) was_previewed_in: usize,
     /// The new hint as it is expected to be.
     pub(super) expected: String,
-    /// The preview of the stored content and the number of texts joined in that, if the hint was
-    /// compared with it before.
-    pub(super) of_content: Option<(String, usize)>,
 }
 
 /// The result or call that a line is about.
@@ -66,20 +63,13 @@ pub(super) struct Source<'s> {
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
     pub(super) previewer: Previewer,
-    /// Set if it is a result that was prepared.
-    pub(super) prepared: Option<PreparedResult>,
 }
 
 impl Source<'_> {
-    /// The preview of a text that is cleared. If the result was prepared, that is its only text.
+    /// The preview of a text that is cleared.
     pub(super) fn preview(&self, text: &str) -> String {
-        match &self.prepared {
-            Some(prepared) => prepared.of_text.clone(),
-            None => {
-                let budget = self.policy.stub_length.bytes_for(text.len() as u64);
-                self.previewer.show(text, budget).0
-            }
-        }
+        let budget = self.policy.stub_length.bytes_for(text.len() as u64);
+        self.previewer.show(text, budget).0
     }
 }
 
@@ -286,11 +276,7 @@ impl<'a> Stubs<'a> {
             .min(hint.preview.len());
         // The final preview is made from the stored content. Until that has been read, the shown
         // preview is used instead, because it gives a preview of the same length.
-        let prepared = of.prepared.as_ref().and_then(|result| result.hint.clone());
-        let (preview, of_content) = match prepared {
-            Some(prepared) => (prepared.of_shown, Some(prepared.of_content)),
-            None => (of.previewer.show(&hint.preview, budget).0, None),
-        };
+        let preview = of.previewer.show(&hint.preview, budget).0;
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
         draft.hint.lines = hint.lines;
         draft.hint.flags = hint.flags;
@@ -306,7 +292,6 @@ impl<'a> Stubs<'a> {
             budget,
             was_previewed_in: of.policy.preview_length.bytes_for(hint.bytes),
             expected,
-            of_content,
             own,
         }
     }

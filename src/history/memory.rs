@@ -115,11 +115,6 @@ impl Memory {
         Ok(records.is_some())
     }
 
-    /// Returns true if a clear pass has decided for good about a result, by its key.
-    pub(crate) fn is_settled(&self, key: Fingerprint) -> bool {
-        self.known().facts.final_reason(key).is_some()
-    }
-
     pub(super) fn is_kept(&self, print: Fingerprint) -> bool {
         self.known().kept.contains(&print)
     }

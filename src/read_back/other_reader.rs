@@ -1,19 +1,32 @@
 //! Results of other readers that return our stored content.
 
-use bytes::Bytes;
+use memchr::memmem;
+use offcut_preview::text::lines::{begins, first_line};
+use offcut_preview::text::utf8::is_utf16;
 use serde_json::Value;
 
-use super::page::room;
-use super::starts::{WINDOW, starts};
-use super::stretch::{Found, MAX_READER_TEXT, Stretch};
-use super::{overhead, page_hint};
-use crate::backend::{BackendError, Key, Location};
+use super::page::{Cutter, room};
+use super::{overhead, readable};
+use crate::backend::Key;
 use crate::content::{Part, ToolCall};
-use crate::session::{Place, Session};
+use crate::hint::Position;
+use crate::session::Session;
 use offcut_store::content::Stored;
 
 /// Minimum room, in bytes, for a page's content beside what its reader says.
 const MIN_ROOM: usize = 16;
+/// Maximum number of bytes that a reader may add to the content: a header and a footer together.
+const MAX_READER_TEXT: usize = 256;
+/// Maximum number of bytes that a reader may put before each line: a number and a separator.
+const MAX_NUMBER: usize = 16;
+/// Bytes of a line that are compared to tell its number from its text; the whole line if it is
+/// shorter.
+const MAX_LOOK: usize = 1024;
+/// Number of places of each kind that are compared, at most. If a text repeats, its first places
+/// have the longest continuations.
+const MAX_PLACES: usize = 8;
+/// The shortest and the longest text that is searched for, in bytes. A shorter one would match everywhere.
+const NEEDLE: [usize; 2] = [16, 16 << 10];
 /// Maximum number of words in a call's arguments that are checked for a location.
 const MAX_WORDS: usize = 64;
 /// The separators of segments in paths of any system.
@@ -21,135 +34,210 @@ const SEPARATORS: [char; 2] = ['/', '\\'];
 /// The longest arguments of a call that are looked at.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 
-/// A result over its limit that another reader may have read from the store: one of the call's
-/// arguments names the location of stored content. The result is compared as it arrives, and little
-/// of it is held.
+/// The page that replaces the `result` of a call that [names](named_in) `stored` content, if the result is one
+/// unbroken stretch of that. If the reader said something else, that comes before it in a separate text.
+/// `limit` is the room for all of it, in bytes.
 ///
 /// Without this, if a model reads stored content with a tool other than our reader, the result
 /// would be stored again, the model would read that, and so on. A page only ever replaces one
 /// unbroken stretch of the stored content, so nothing is lost.
-pub(crate) struct OtherReader {
-    stored: Stored,
-    /// Bytes of the result that have not been compared.
-    waiting: Bytes,
-    /// The first bytes of the result, as many as a header may have.
-    first: Vec<u8>,
-    stretches: Option<Vec<Stretch>>,
-    length: u64,
+pub(crate) async fn page_of_other(
+    session: &Session,
+    tool: &str,
+    stored: &Stored,
+    result: &[u8],
+    limit: usize,
+) -> Option<Vec<Part>> {
+    // Content that can't be read can't be compared.
+    let content = stored.whole().await.ok()??;
+    let content = if is_utf16(result) {
+        content.as_ref().into()
+    } else {
+        readable(&content)
+    };
+    let found = find(result, &content)?;
+    let (header, footer) = (&result[..found.header], &result[found.end..]);
+    let mut beside = String::from_utf8_lossy(header).into_owned();
+    beside.push_str(&String::from_utf8_lossy(footer));
+    let room = room(session, tool)
+        .min(limit.checked_sub(beside.len())?)
+        .checked_sub(overhead(&stored.location, session.prose()))?;
+    if room < MIN_ROOM {
+        return None;
+    }
+    let from = Position::START.after(&content[..found.at]);
+    let mut cutter = Cutter::new(from, None, room);
+    cutter.push(&content);
+    let page = cutter.finish(content.len() as u64);
+    let page = page.hint(stored.location.clone(), session.prose());
+    let beside = (!beside.is_empty()).then_some(Part::Text(beside));
+    Some(
+        beside
+            .into_iter()
+            .chain([Part::Text(page.render())])
+            .collect(),
+    )
 }
 
-impl OtherReader {
-    /// Starts with the `first` bytes of a result, more than its limit. `stored` is the content that the
-    /// call [names](named_in).
-    pub(crate) fn new(stored: Stored, first: Bytes) -> Self {
-        let length = first.len() as u64;
-        let kept = first[..MAX_READER_TEXT.min(first.len())].to_vec();
-        Self {
-            stored,
-            waiting: first,
-            first: kept,
-            stretches: None,
-            length,
-        }
-    }
+/// A stretch of stored content in a result.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// Number of bytes before it in the result.
+    header: usize,
+    /// Its end in the result.
+    end: usize,
+    /// Its beginning in the content.
+    at: usize,
+}
 
-    /// Adds the next `bytes` of the result. Those before must have been [compared](Self::compare).
-    pub(crate) fn push(&mut self, bytes: Bytes) {
-        self.length += bytes.len() as u64;
-        self.waiting = bytes;
-    }
+/// A possible beginning of a stretch.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Number of bytes before it in the result.
+    header: usize,
+    /// Its place in the content.
+    at: usize,
+    /// The number of its line, if the reader puts that before each line.
+    line: Option<u64>,
+}
 
-    /// Compares the bytes added last. Returns false if this is a result like any other.
-    pub(crate) async fn compare(&mut self) -> bool {
-        // Content that can't be read can't be compared.
-        self.try_compare().await.unwrap_or(false)
-    }
+/// The stretch of `content` that is all of `result` but for a short header and footer, as short as
+/// possible.
+fn find(result: &[u8], content: &[u8]) -> Option<Stretch> {
+    let found = places(result, content).into_iter();
+    let found = found.filter_map(|place| stretch(result, content, place));
+    found.min_by_key(|found| found.header + result.len() - found.end)
+}
 
-    async fn try_compare(&mut self) -> Result<bool, BackendError> {
-        let bytes = std::mem::take(&mut self.waiting);
-        let (stretches, is_first) = match self.stretches.take() {
-            Some(stretches) => (stretches, false),
-            None => {
-                let starts = starts(&self.stored, &bytes).await?;
-                (starts.into_iter().map(Stretch::new).collect(), true)
-            }
+/// The places in `content` at which `result` may begin.
+fn places(result: &[u8], content: &[u8]) -> Vec<Place> {
+    // Assumes that most of a short result is neither header nor footer.
+    let most = MAX_READER_TEXT.min(result.len() / 4);
+    let needle = &result[most..result.len() - most];
+    let needle = &needle[..needle.len().min(NEEDLE[1])];
+    if needle.len() < NEEDLE[0] {
+        return Vec::new();
+    }
+    let headers = || {
+        std::iter::once(0)
+            .chain(begins(&result[..most]))
+            .take(MAX_PLACES)
+    };
+    // Content that is read from its beginning is recognized whatever it begins with, so that it
+    // is never stored again.
+    let mut places: Vec<Place> = headers()
+        .map(|header| Place {
+            header,
+            at: 0,
+            line: None,
+        })
+        .collect();
+    places.extend(headers().filter_map(|header| {
+        let line = number_at(&result[header..])?;
+        let before = usize::try_from(line.checked_sub(1)?).ok()?;
+        let at = std::iter::once(0).chain(begins(content)).nth(before)?;
+        let line = Some(line);
+        Some(Place { header, at, line })
+    }));
+    let (finder, mut from) = (memmem::Finder::new(needle), 0);
+    for _ in 0..MAX_PLACES {
+        let Some(at) = finder.find(&content[from..]).map(|at| from + at) else {
+            break;
         };
-        let window = WINDOW / stretches.len().max(1) as u64;
-        let mut left = Vec::with_capacity(stretches.len());
-        for mut stretch in stretches {
-            let header = if is_first { stretch.start.header } else { 0 };
-            if stretch.push(&self.stored, &bytes[header..], window).await? {
-                left.push(stretch);
-            }
-        }
-        Ok(!self.stretches.insert(left).is_empty())
+        let same = common(result[..most].iter().rev(), content[..at].iter().rev());
+        let header = most - same;
+        // A header ends at the end of a line, if possible.
+        let feed = header
+            .checked_sub(1)
+            .and_then(|last| memchr::memchr(b'\n', &result[last..most]));
+        let header = header + feed.unwrap_or_default();
+        places.push(Place {
+            header,
+            at: at - (most - header),
+            line: None,
+        });
+        from = at + 1;
     }
+    places
+}
 
-    /// Ends the result, after `length` bytes, and returns its replacement: the page of stored
-    /// content that begins with this stretch. If the reader said something else, that comes before it
-    /// in a separate text. `limit` is the room for all of it, in bytes.
-    pub(crate) async fn finish(
-        mut self,
-        session: &Session,
-        tool: &str,
-        length: u64,
-        limit: usize,
-    ) -> Option<(Location, Vec<Part>)> {
-        if length != self.length || !self.compare().await {
-            return None;
+/// The stretch at `place`; `None` if the rest of the result is too long for a footer.
+fn stretch(result: &[u8], content: &[u8], place: Place) -> Option<Stretch> {
+    let Place { header, at, .. } = place;
+    let (mut end, mut there, mut line) = (header, at, place.line);
+    loop {
+        let mut text = &result[end..];
+        if let Some(line) = line {
+            text = first_line(text);
+            let Some(number) =
+                number_before(&text[..text.len().min(MAX_LOOK)], line, &content[there..])
+            else {
+                break;
+            };
+            (end, text) = (end + number, &text[number..]);
         }
-        let mut best: Option<Found> = None;
-        for stretch in self.stretches.take()? {
-            let found = stretch.finish(&self.stored, WINDOW).await.ok()?;
-            let says = |found: &Found| found.start.header + found.footer.len();
-            if let Some(found) =
-                found.filter(|found| best.as_ref().is_none_or(|best| says(found) < says(best)))
-            {
-                best = Some(found);
-            }
+        let same = common(text.iter(), content[there..].iter());
+        (end, there) = (end + same, there + same);
+        match &mut line {
+            Some(line) if same == text.len() && text.ends_with(b"\n") => *line += 1,
+            _ => break,
         }
-        let parts = self
-            .show(session, room(session, tool), limit, &best?)
-            .await?;
-        Some((self.stored.location, parts))
     }
+    if content[at..there].iter().all(|byte| *byte == b'\n') {
+        return None;
+    }
+    let has_room = |end: usize| header + result.len() - end <= MAX_READER_TEXT;
+    match &result[end..] {
+        // A line feed that a reader adds at the end means nothing.
+        b"\n" => end = result.len(),
+        [] | [b'\n', ..] => {}
+        // The line that a footer stands in belongs to it, in case it happens to begin like the stored one.
+        _ => {
+            let feed = memchr::memrchr(b'\n', &result[header..end]);
+            let line = feed.map_or(header, |feed| header + feed + 1);
+            end = if has_room(line) { line } else { end };
+        }
+    }
+    (end > header && has_room(end)).then_some(Stretch { header, end, at })
+}
 
-    async fn show(
-        &self,
-        session: &Session,
-        room: usize,
-        limit: usize,
-        found: &Found,
-    ) -> Option<Vec<Part>> {
-        let (prose, overhead) = (
-            session.prose(),
-            overhead(&self.stored.location, session.prose()),
-        );
-        let start = Place {
-            position: found.start.position,
-            at: found.start.at,
-        };
-        let header = self.first.get(..found.start.header)?;
-        let mut beside = String::from_utf8_lossy(header).into_owned();
-        beside.push_str(&String::from_utf8_lossy(&found.footer));
-        let room = room
-            .min(limit.checked_sub(beside.len())?)
-            .checked_sub(overhead)?;
-        if room < MIN_ROOM {
-            return None;
-        }
-        let from = found.start.position;
-        let (page, _) = page_hint(&self.stored, from, start, None, room, prose)
-            .await
-            .ok()?;
-        let beside = (!beside.is_empty()).then_some(Part::Text(beside));
-        Some(
-            beside
-                .into_iter()
-                .chain([Part::Text(page.render())])
-                .collect(),
-        )
-    }
+/// Number of equal items that both begin with.
+fn common<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {
+    one.zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
+}
+
+/// Length of the number at the beginning of a result's line, such as `  12→`, `12: ` or `L12|`,
+/// where the rest of the line is the beginning of `stored`. Any other number than `number` does not
+/// count: it is not the reader's, but content that is nowhere else.
+fn number_before(line: &[u8], number: u64, stored: &[u8]) -> Option<usize> {
+    let is_right = |length: &usize| {
+        let rest = &line[*length..];
+        // Readers add a line feed after the last line too.
+        let is_last = || rest.strip_suffix(b"\n").is_some_and(|rest| rest == stored);
+        number_in(&line[..*length]) == Some(number) && (stored.starts_with(rest) || is_last())
+    };
+    (1..=line.len().min(MAX_NUMBER)).find(is_right)
+}
+
+/// Parses the number in a reader's mark before a line.
+fn number_in(mark: &[u8]) -> Option<u64> {
+    let mark = std::str::from_utf8(mark).ok()?;
+    let is_mark =
+        |c: char| c.is_ascii_digit() || c.is_whitespace() && c != '\n' || "L→:|#.[]()-".contains(c);
+    let digits: String = mark.chars().filter(char::is_ascii_digit).collect();
+    mark.chars().all(is_mark).then(|| digits.parse().ok())?
+}
+
+/// The line number that `text` begins with, if it has one.
+fn number_at(text: &[u8]) -> Option<u64> {
+    let text = &text[..text.len().min(MAX_NUMBER)];
+    let start = text.iter().position(u8::is_ascii_digit)?;
+    let length = text[start..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    number_in(&text[..start + length.count()])
 }
 
 /// Stored content of this session that the call's arguments name, as a value or as a word of a

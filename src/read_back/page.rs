@@ -6,7 +6,7 @@ use offcut_preview::text::utf8::{bytes_shown_as, char_end};
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position};
-use crate::session::{Place, Session};
+use crate::session::Session;
 
 /// The longest page, in bytes, including its hint. The truncation limit also bounds it.
 const MAX_PAGE: usize = 16 * 1024;
@@ -32,10 +32,9 @@ pub(super) struct Cutter {
     at: Position,
     /// The page's bytes, and at most one more, which shows that the content continues.
     bytes: Vec<u8>,
-    /// The end of the bytes pushed so far.
-    end: Place,
-    /// Offset of the page's first byte in the content.
-    begin: u64,
+    /// The position after the bytes pushed so far, and their number.
+    end: Position,
+    pushed: u64,
 }
 
 /// A page that was cut.
@@ -45,34 +44,29 @@ pub(super) struct Page {
     text: String,
     /// The position after its last byte.
     end: Position,
-    /// The beginning of the next page; `None` on the last page.
-    pub(super) next: Option<Place>,
+    has_next: bool,
     total: u64,
     lines: Option<u64>,
 }
 
 impl Cutter {
-    /// Starts a page at `from`. The content is pushed from `known` on, which must not be after
-    /// `from`.
-    pub(super) fn new(known: Place, from: Position, max_lines: Option<u64>, room: usize) -> Self {
-        let Place { position, at } = known;
+    /// Starts a page at `from`.
+    pub(super) fn new(from: Position, max_lines: Option<u64>, room: usize) -> Self {
         Self {
             from,
             max_lines,
             room,
-            at: position,
+            at: Position::START,
             bytes: Vec::new(),
-            end: known,
-            begin: at,
+            end: Position::START,
+            pushed: 0,
         }
     }
 
     /// Takes the next block. Returns true if the page itself needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
-        self.end = Place {
-            position: self.end.position.after(block),
-            at: self.end.at + block.len() as u64,
-        };
+        self.end = self.end.after(block);
+        self.pushed += block.len() as u64;
         let mut rest = block;
         // Skips line by line up to the beginning of the page.
         while self.at < self.from && !rest.is_empty() && self.bytes.is_empty() {
@@ -83,9 +77,6 @@ impl Cutter {
             }
             self.at = self.at.after(&rest[..step]);
             rest = &rest[step..];
-        }
-        if self.bytes.is_empty() {
-            self.begin = self.end.at - rest.len() as u64;
         }
         let wanted = (self.room + 1)
             .saturating_sub(self.bytes.len())
@@ -111,18 +102,12 @@ impl Cutter {
                 String::from_utf8_lossy(&self.bytes[..stop]).into_owned()
             }
         };
-        let end = from.after(&self.bytes[..stop]);
-        let next = Place {
-            position: end,
-            at: self.begin + stop as u64,
-        };
-        let is_all = stop == self.bytes.len();
-        let lines = (self.end.at == total).then(|| self.end.position.lines());
+        let lines = (self.pushed == total).then(|| self.end.lines());
         Page {
             from,
             text,
-            end,
-            next: (!is_all).then_some(next),
+            end: from.after(&self.bytes[..stop]),
+            has_next: stop < self.bytes.len(),
             total,
             lines,
         }
@@ -155,7 +140,7 @@ impl Page {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;
         hint.location = Some(location);
-        hint.prose = said(prose, self.from, self.end, self.next.is_some());
+        hint.prose = said(prose, self.from, self.end, self.has_next);
         hint.preview = self.text;
         hint
     }
@@ -169,7 +154,7 @@ fn said(prose: &Prose, from: Position, end: Position, has_next: bool) -> String 
 }
 
 pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Prose) -> bool {
-    let mut cutter = Cutter::new(Place::START, from, None, content.len());
+    let mut cutter = Cutter::new(from, None, content.len());
     cutter.push(content);
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
     // Pages of invalid bytes show replacement characters.
@@ -197,7 +182,7 @@ mod tests {
     }
 
     fn cut(content: &[u8], from: Position, lines: Option<u64>, room: usize) -> Page {
-        let mut cutter = Cutter::new(Place::START, from, lines, room);
+        let mut cutter = Cutter::new(from, lines, room);
         for block in content.chunks(7) {
             cutter.push(block);
         }
@@ -238,7 +223,7 @@ mod tests {
                 prop_assert!(page.text.len() <= room);
                 prop_assert_eq!(page.lines, Some(count_lines(content.as_bytes())));
                 read.push_str(&page.text);
-                let next = page.next.map(|next| next.position);
+                let next = page.has_next.then_some(page.end);
                 let hint = page.hint(Location::new("x"), &Prose::of(Language::English));
                 prop_assert!(is_genuine(&hint, from, content.as_bytes(), &english()), "{hint:?}");
                 let Some(next) = next else { break };
@@ -255,7 +240,7 @@ mod tests {
             let from = Position { line, byte };
             let page = cut(&content, from, None, room);
             prop_assert!(page.text.len() <= room);
-            prop_assert!(page.next.is_none_or(|next| next.position > from));
+            prop_assert!(!page.has_next || page.end > from);
             let real = page.from;
             let mut hint = page.hint(Location::new("x"), &Prose::of(Language::English));
             prop_assert!(is_genuine(&hint, real, &content, &english()), "{hint:?}");

@@ -21,7 +21,7 @@ use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandle
 use crate::hint::{Language, Sentence};
 use crate::preview::{Custom, PreviewOf};
 use crate::report::Report;
-use crate::session::{OnReport, PageEnds, Session, Shared};
+use crate::session::{OnReport, Session, Shared};
 use crate::tokens::{CountTokens, Meter};
 
 /// Sets up a [`ToolReduction`]. Every setter overrides earlier ones; [`build`](Self::build) checks
@@ -371,7 +371,6 @@ impl Builder {
             gen_ids,
             post_process,
             on_report,
-            page_ends: PageEnds::default(),
         };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }

@@ -1,9 +1,6 @@
 //! Whole histories in one call.
 
-use std::sync::PoisonError;
-
 use super::{Report, ToolReduction};
-use crate::clear;
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages, RequestBody, Spelled};
 use crate::history;
@@ -100,37 +97,6 @@ impl ToolReduction {
     pub async fn reduce_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
         let report = history::reduce(&self.session, &self.memory, turn).await?;
         Ok(self.after_pass(turn, report).await)
-    }
-
-    /// Prepares the next clear pass: makes the previews of results that it may clear, and compares
-    /// hints with the store. Nothing is decided, stored or changed: a pass that was not prepared
-    /// does the same in more time. Only messages that were added since the last call are looked at.
-    ///
-    /// Call it with what was sent, while the model answers:
-    ///
-    /// ```
-    /// # use offcut::{ToolReduction, backend::Memory, format::{Message, Messages, Plain}};
-    /// # async fn answer(_: &[Message]) -> Message { Message::assistant("done") }
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
-    /// # let mut messages = vec![Message::user("hello")];
-    /// reduction.clear(&Plain, &mut messages).await?;
-    /// let mut sent = messages.clone();
-    /// let sent = Messages::new(&Plain, &mut sent);
-    /// let (answer, ()) = tokio::join!(answer(&messages), reduction.prepare(&sent));
-    /// messages.push(answer);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// A hint that is compared long before a pass is compared again. Results whose tools have a
-    /// handler or a preview of your own are left to the pass.
-    pub async fn prepare(&self, conversation: &dyn Conversation) {
-        let is_known = |print, key| {
-            let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_settled = ledger.final_reason(key).is_some() || self.memory.is_settled(key);
-            is_settled || ledger.has_replaced(print)
-        };
-        clear::prepare(&self.session, conversation, is_known).await;
     }
 
     /// Like [`reduce`](Self::reduce), over a request's body as text, in the format that its messages

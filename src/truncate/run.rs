@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::StreamExt;
 use offcut_store::layout::Phase;
 
@@ -16,7 +15,7 @@ use super::truncated::Truncated;
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolOutput};
 use crate::error::OffloadError;
-use crate::read_back::{OtherReader, named_in};
+use crate::read_back::{named_in, page_of_other};
 use crate::report::{Change, Decision, ErrorSource, Failure, Outcome, Reason, Report};
 use offcut_store::content::{Id, MAX_WHOLE};
 
@@ -71,9 +70,6 @@ pub(super) struct Run {
     id: Id,
     held: Held,
     spill: Spill,
-    /// Checks whether the result is a page of stored content that another reader returned (R3). Set
-    /// once the result is over the limit.
-    reader: Option<OtherReader>,
     /// True if the result stays whole: the store failed, and everything that arrived is in memory.
     stays: bool,
     decision: Decision,
@@ -98,7 +94,6 @@ impl Run {
         Self {
             held: Held::new(job.clone(), is_stream.then_some(spill_above)),
             spill: Spill::new(job.clone(), id.clone()),
-            reader: None,
             stays: false,
             decision,
             id,
@@ -111,7 +106,6 @@ impl Run {
         let Some(bytes) = self.held.push(chunk) else {
             return Ok(());
         };
-        self.feed_reader(&bytes).await;
         if let Err(error) = self.spill.write(bytes.clone()).await {
             let spilled = if self.failed(error)? {
                 self.all_spilled(&bytes).await
@@ -263,45 +257,34 @@ impl Run {
         Ok(self.held.is_in_memory(slots))
     }
 
-    /// Passes on bytes that leave memory, so that they are compared. The first bytes leave it once
-    /// the result is over the limit.
-    async fn feed_reader(&mut self, bytes: &Bytes) {
-        let Some(text) = self.held.only_text() else {
-            self.reader = None;
-            return;
-        };
-        if let Some(mut reader) = self.reader.take() {
-            if reader.compare().await {
-                reader.push(bytes.clone());
-                self.reader = Some(reader);
-            }
-        } else if text.bytes == bytes.len() as u64 {
-            let Job { session, call, .. } = &*self.job;
-            let stored = named_in(session, call).await;
-            self.reader = stored.map(|stored| OtherReader::new(stored, bytes.clone()));
-        }
-    }
-
     /// The location of the stored content and a page of it, if another reader returned this result
     /// from there.
     async fn page(&mut self) -> Option<(Location, Vec<Part>)> {
-        let text = self.held.only_text()?;
-        let length = text.bytes;
         let Job {
             session,
             call,
             policy,
             ..
         } = &*self.job;
-        let reader = match (self.reader.take(), &text.content) {
-            (Some(reader), _) => reader,
-            (None, Content::Memory(bytes)) if self.held.is_over_limit() => {
-                let stored = named_in(session, call).await?;
-                OtherReader::new(stored, Bytes::copy_from_slice(bytes))
+        let text = self
+            .held
+            .only_text()
+            .filter(|_| self.held.is_over_limit())?;
+        if text.bytes > MAX_WHOLE {
+            return None;
+        }
+        let stored = named_in(session, call).await?;
+        let read;
+        let result = match (&text.content, text.spilled()) {
+            (Content::Memory(bytes), _) => bytes,
+            (_, Some(range)) => {
+                read = self.spill.read(range).await.ok()?;
+                &read
             }
             _ => return None,
         };
         let limit = policy.max_length_for_trunc;
-        reader.finish(session, &call.name, length, limit).await
+        let parts = page_of_other(session, &call.name, &stored, result, limit).await?;
+        Some((stored.location, parts))
     }
 }

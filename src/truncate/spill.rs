@@ -64,7 +64,8 @@ impl Spill {
     }
 
     pub(super) async fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
-        let mut bytes = Vec::new();
+        let length = range.end.saturating_sub(range.start);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         if !range.is_empty() {
             let mut blocks = blocks(opened(&mut self.writer)?, range);
             while let Some(block) = blocks.next().await? {

@@ -293,6 +293,8 @@ impl Stored {
         let total = self
             .scan(|bytes, total| {
                 if total <= MAX_WHOLE {
+                    // As much as is missing; it fits, as it is at most that.
+                    content.reserve_exact(total as usize - content.len());
                     content.extend_from_slice(bytes);
                 }
                 total <= MAX_WHOLE

@@ -26,7 +26,6 @@ mod naive;
 mod names;
 mod output;
 mod pass;
-mod prepared;
 mod shadow;
 mod subject;
 mod text;

@@ -1,13 +1,13 @@
 //! The reducers under test: this crate, and some that are broken on purpose.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use offcut::agent::Tool;
 use offcut::backend::{ErrorKind, Location};
 use offcut::format::Messages;
-use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction, Turn};
+use offcut::{Part, Report, ToolCall, ToolOutput, ToolReduction};
 use offcut_testkit::Fault;
 
 use super::wire::Wire;
@@ -74,11 +74,6 @@ pub(crate) trait Subject<F: Wire>: Sized {
 pub(crate) struct OffcutSubject {
     pub(crate) world: Arc<World>,
     pub(crate) reduction: ToolReduction,
-    /// Set if passes are compared with prepared ones, and true if these are prepared: those with an
-    /// odd number of messages right before, all others by what the last one left.
-    pub(crate) prepares: Option<bool>,
-    /// The reports of all plans and passes that are compared.
-    pub(crate) reports: Arc<Mutex<Vec<Report>>>,
 }
 
 impl OffcutSubject {
@@ -86,8 +81,6 @@ impl OffcutSubject {
         Self {
             reduction: world.reduction(),
             world: Arc::new(world),
-            prepares: None,
-            reports: Arc::default(),
         }
     }
 }
@@ -109,29 +102,8 @@ impl<F: Wire> Subject<F> for OffcutSubject {
 
     async fn clear(&self, messages: &mut Vec<F::Message>) -> Result<Option<Report>, String> {
         let format = F::default();
-        let prepare = async |messages: &mut Vec<F::Message>| {
-            let messages = Messages::new(&format, messages);
-            self.reduction.prepare(&messages).await;
-        };
-        let is_prepared = self.prepares == Some(true);
-        if is_prepared && messages.len() % 2 == 1 {
-            prepare(messages).await;
-        }
-        let mut reports = Vec::new();
-        if self.prepares.is_some() {
-            let mut messages = Messages::new(&format, messages);
-            let plan = self.reduction.plan(&Turn::new(&mut messages));
-            reports.push(plan.report());
-        }
         let report = self.reduction.clear(&format, messages).await;
         let report = report.map_err(|error| error.to_string())?;
-        if self.prepares.is_some() {
-            reports.push(report.clone());
-            self.reports.lock().unwrap().append(&mut reports);
-        }
-        if is_prepared {
-            prepare(messages).await;
-        }
         Ok(Some(report))
     }
 
@@ -163,8 +135,6 @@ impl<F: Wire> Subject<F> for OffcutSubject {
         Self {
             reduction: self.world.reduction(),
             world: self.world.clone(),
-            prepares: self.prepares,
-            reports: self.reports.clone(),
         }
     }
 

@@ -4,20 +4,10 @@
 mod other_readers;
 
 use std::collections::HashSet;
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use async_trait::async_trait;
-use bytes::Bytes;
 
 use crate::common::{builder, call, clear, content, lines, memory, text};
-use futures_util::stream::BoxStream;
 use offcut::agent::Tool;
-use offcut::backend::{
-    Backend, BackendError, Entry, ErrorKind, Fs, Key, Location, Memory, PutOutcome, ReadRange,
-    Writer,
-};
+use offcut::backend::{Backend, ErrorKind, Fs, Key, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind};
 use offcut::{
@@ -884,91 +874,6 @@ async fn an_error_of_the_reader_is_shown_unchanged() {
         .await
         .unwrap();
     assert!(shown.is_error && !shown.report.is_change());
-}
-
-/// A store that counts the bytes read from it.
-#[derive(Clone, Debug)]
-struct Counting(Memory, Arc<AtomicU64>);
-
-#[async_trait]
-impl Backend for Counting {
-    fn locate(&self, key: &Key) -> Location {
-        self.0.locate(key)
-    }
-
-    fn resolve(&self, location: &str) -> Option<Key> {
-        self.0.resolve(location)
-    }
-
-    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        self.0.put(key, content).await
-    }
-
-    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        self.0.writer().await
-    }
-
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let page = self.0.read(key, range).await?;
-        self.1.fetch_add(page.bytes.len() as u64, Ordering::Relaxed);
-        Ok(page)
-    }
-
-    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        self.0.list()
-    }
-}
-
-#[tokio::test]
-async fn r2_reading_on_in_long_content_reads_nothing_before_the_page() {
-    let store = Counting(memory(), Arc::default());
-    let reduction = ToolReduction::builder()
-        .backend(store.clone())
-        .max_length_for_trunc(1_000)
-        .preview_length(200);
-    let reduction = reduction.build().unwrap();
-    let contents = [
-        format!("head\n{}", "0123456789".repeat(4 << 20)),
-        lines(3 << 20),
-    ];
-    for (id, content) in ["a", "b"].into_iter().zip(contents) {
-        let location = store_result(&reduction, id, content.clone()).await;
-        // Deep inside, the lines before the offset must be counted once.
-        let offset = if id == "a" { "2+30000000" } else { "2000000" };
-        let mut page = read(&reduction, json!({"path": location, "offset": offset}))
-            .await
-            .unwrap();
-        for _ in 0..3 {
-            let before = store.1.load(Ordering::Relaxed);
-            let next = next_offset(&page).unwrap();
-            let on = read(&reduction, json!({"path": location, "offset": next}))
-                .await
-                .unwrap();
-            let read_now = store.1.load(Ordering::Relaxed) - before;
-            // The first 64 bytes tell the encoding.
-            assert!(
-                read_now <= (1 << 20) + 64,
-                "{read_now} bytes were read for one page"
-            );
-            assert!(
-                content.contains(&format!("{}{}", page.preview, on.preview)),
-                "{next}"
-            );
-            // Another process reads from the beginning and shows the same page.
-            let other = ToolReduction::builder()
-                .backend(store.clone())
-                .max_length_for_trunc(1_000)
-                .preview_length(200);
-            let other = other.build().unwrap();
-            assert_eq!(
-                read(&other, json!({"path": location, "offset": next}))
-                    .await
-                    .unwrap(),
-                on
-            );
-            page = on;
-        }
-    }
 }
 
 #[tokio::test]

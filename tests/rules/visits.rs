@@ -1,12 +1,10 @@
 //! The number of visits that a pass makes to a message: counted, not timed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
 use offcut::format::{Anthropic, Format, Messages, Piece};
 use offcut::{Builder, CostAware, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
-use offcut_testkit::Faulty;
 use serde_json::{Value, json};
 
 /// Anthropic's format, counting visits and the pieces seen.
@@ -100,65 +98,6 @@ async fn l8_a_pass_visits_each_message_twice_and_each_changed_one_once_more() {
     let (report, visits, _) = pass(&reduction, &mut originals.clone(), None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
     assert_eq!(visits, messages.len());
-}
-
-#[tokio::test]
-async fn l8_a_prepared_pass_reads_nothing_and_does_the_same() {
-    let mut done = Vec::new();
-    for prepares in [false, true] {
-        let store = Arc::new(Faulty::new(Memory::named("prepared").unwrap()));
-        let builder = eager().backend(Arc::clone(&store)).stub_length(100);
-        let builder = builder.max_length_for_trunc(1_000).preview_length(400);
-        let reduction = builder
-            .build()
-            .unwrap()
-            .session(if prepares { "a" } else { "b" });
-        let mut messages = rounds(20, 1);
-        for (round, message) in messages.iter_mut().skip(2).step_by(2).enumerate() {
-            let call = ToolCall::new(format!("toolu_{round}_0"), "grep", "{}");
-            let text = format!("{round}: a line that was found\n").repeat(90);
-            // Each other result has been truncated when it arrived.
-            let parts = if round % 2 == 0 {
-                reduction.truncate(&call, text).await.unwrap().into()
-            } else {
-                vec![text[..900].into()]
-            };
-            *message = Anthropic::tool_message([Anthropic::tool_result(&call, parts, false)]);
-        }
-        if prepares {
-            reduction
-                .prepare(&Messages::new(&Anthropic, &mut messages))
-                .await;
-        }
-        let before = store.reads();
-        let (report, ..) = pass(&reduction, &mut messages, None).await;
-        assert_eq!(report.cleared_tool_uses(), 20);
-        // Without preparation, the ten truncated ones are read and compared.
-        let reads = store.reads() - before;
-        let saves = store.writes() as usize - 10;
-        assert_eq!(reads as usize, saves + if prepares { 0 } else { 20 });
-        let messages = serde_json::to_string(&messages).unwrap();
-        done.push(messages.replace("prepared/a", "prepared/b"));
-    }
-    assert_eq!(done[0], done[1]);
-}
-
-#[tokio::test]
-async fn only_new_messages_are_prepared_until_a_pass_uses_them() {
-    let reduction = eager().max_tokens_for_clear(2_000).build().unwrap();
-    let mut messages = rounds(9, 1);
-    let prepare = async |messages: &mut [Value]| {
-        let watched = Watched::default();
-        reduction.prepare(&Messages::new(&watched, messages)).await;
-        watched.visits.into_inner()
-    };
-    assert_eq!(prepare(&mut messages[..9]).await, 9);
-    assert_eq!(prepare(&mut messages[..9]).await, 0);
-    assert_eq!(prepare(&mut messages).await, messages.len() - 9);
-    assert_eq!(prepare(&mut messages[..3]).await, 3, "another history");
-    let (report, ..) = pass(&reduction, &mut messages, None).await;
-    assert!(report.is_change());
-    assert_eq!(prepare(&mut messages).await, messages.len());
 }
 
 #[tokio::test]

@@ -11,8 +11,6 @@
 
 mod server;
 
-use std::sync::Arc;
-
 use async_openai::Client;
 use async_openai::config::OpenAIConfig;
 use async_openai::middleware::ReqwestService;
@@ -29,15 +27,8 @@ use tower::Layer;
 use server::{Reply, Server, chunks, completion};
 
 fn client(server: &Server, reduction: ToolReduction) -> Client<OpenAIConfig> {
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
-        rustls::crypto::ring::default_provider(),
-    ));
-    let tls = tls.with_safe_default_protocol_versions().unwrap();
-    let tls = tls
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
     let http = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_certs_only([])
         .no_proxy()
         .build()
         .unwrap();

@@ -32,15 +32,8 @@ fn at(url: &str) -> OpenAiChatModel {
     let config = OpenAIConfig::new()
         .with_api_base(url)
         .with_api_key("sk-secret");
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
-        rustls::crypto::ring::default_provider(),
-    ));
-    let tls = tls.with_safe_default_protocol_versions().unwrap();
-    let tls = tls
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
     let http = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_certs_only([])
         .no_proxy()
         .build()
         .unwrap();

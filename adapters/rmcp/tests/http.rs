@@ -23,12 +23,6 @@ use rmcp::{ServerHandler, ServiceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// Installs a TLS provider. Nothing here uses TLS, but a client can't be created without one.
-fn tell_tls() {
-    // Another test may have installed it already.
-    _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// Serves the service that `service` creates for each session, and returns the URL.
 async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static) -> String {
     let config = StreamableHttpServerConfig::default();
@@ -47,7 +41,6 @@ async fn serve<S: ServerHandler>(service: impl Fn() -> S + Send + Sync + 'static
 
 async fn connect(url: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
     let (watcher, events) = Watcher::new();
-    tell_tls();
     (
         watcher
             .serve(StreamableHttpClientTransport::from_uri(url))
@@ -59,7 +52,6 @@ async fn connect(url: &str) -> (Client, mpsc::UnboundedReceiver<String>) {
 
 /// Connects a client without a session: each of its requests stands alone.
 async fn connect_as(url: &str, token: &str) -> Client {
-    tell_tls();
     let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
     let lifecycle = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

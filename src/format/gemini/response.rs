@@ -76,15 +76,13 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         let (value, media) = write(self.key, parts);
         let value = match value {
             // Everything around the value stays.
-            Value::Object(mut fields) if self.is_only && self.key == "content" => {
-                match fields.remove(self.key) {
-                    Some(value) => {
-                        let place = [&path[..], &[Step::Field("response")]].concat();
-                        Edit::set(place, "content", New::Value(value))
-                    }
-                    None => Edit::set(path.clone(), "response", New::Value(fields.into())),
+            Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
+                Some(value) => {
+                    let place = [&path[..], &[Step::Field("response")]].concat();
+                    Edit::set(place, self.key.to_owned(), New::Value(value))
                 }
-            }
+                None => Edit::set(path.clone(), "response", New::Value(fields.into())),
+            },
             value => Edit::set(path.clone(), "response", New::Value(value)),
         };
         let media = if media.is_empty() {

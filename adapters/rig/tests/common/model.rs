@@ -29,8 +29,6 @@ pub(crate) struct ModelServer {
 
 impl ModelServer {
     pub(crate) async fn start(script: impl Fn(&[Value]) -> Reply + Send + Sync + 'static) -> Self {
-        // Another server may have installed it already.
-        _ = rustls::crypto::ring::default_provider().install_default();
         let requests = Arc::<Mutex<Vec<Value>>>::default();
         let (seen, script) = (Arc::clone(&requests), Arc::new(script));
         let answer = move |body: Bytes| {

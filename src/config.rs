@@ -1,7 +1,6 @@
 //! Settings, their defaults, and each tool's policy that overrides them.
 
 mod advice;
-mod cost_aware;
 mod distinct;
 mod error;
 mod file;
@@ -20,7 +19,6 @@ use crate::backend::StoreUrl;
 use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
-pub use cost_aware::{CostAware, ExpectedCalls, Prices};
 pub use error::BuildError;
 pub use file::SettingsError;
 pub(crate) use policy::Policy;
@@ -103,8 +101,7 @@ pub struct Settings {
     /// and 1 are equivalent in a loop that runs the pass before each call, where the newest round
     /// is still unanswered.
     pub clear_retention_suffix_limit: usize,
-    /// The pass clears nothing if it would free fewer tokens. Repeated decisions and previews made
-    /// by `cost_aware` do not count. A `max_tokens_for_clear` that is set below a preset's lowers
+    /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
     /// this in proportion, unless this is set too.
     pub clear_at_least_tokens: u64,
     /// The pass clears oldest first until at most this many tokens are left. `None` clears every
@@ -117,10 +114,6 @@ pub struct Settings {
     /// are left besides hints.
     #[serde(deserialize_with = "size::bytes")]
     pub clear_tool_inputs_above: usize,
-    /// Turns whole results of earlier rounds into previews as soon as that is expected to pay, even
-    /// if the pass is not triggered. `None` waits for the trigger. Can't be combined with
-    /// `clear_target_tokens`.
-    pub cost_aware: Option<CostAware>,
     /// If true, results marked as errors are not cleared, each up to the maximum of
     /// `preview_length`.
     pub keep_errors: bool,
@@ -163,7 +156,6 @@ impl Default for Settings {
             clear_target_tokens: None,
             clear_tool_inputs: false,
             clear_tool_inputs_above: 0,
-            cost_aware: None,
             keep_errors: true,
             on_offload_error: OnStoreFailure::KeepOriginal,
             language: Language::English,

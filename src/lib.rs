@@ -69,8 +69,8 @@ mod tool;
 mod truncate;
 
 pub use config::{
-    BuildError, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices, Settings,
-    SettingsError, StoredNames, TokenCounter, ToolPolicy,
+    BuildError, OnStoreFailure, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
+    ToolPolicy,
 };
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;

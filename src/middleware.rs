@@ -100,10 +100,6 @@ pub struct Turn<'a> {
     pub tools: &'a [Value],
     /// Input tokens that the provider counted for the last request, including cached ones.
     pub last_usage: Option<u64>,
-    /// True if the provider no longer caches any of the last request, because the cache expired or
-    /// the model changed. A rewrite then costs nothing, so the [cost-aware
-    /// pass](crate::Settings::cost_aware) makes it.
-    pub cache_is_cold: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -113,7 +109,6 @@ impl<'a> Turn<'a> {
             conversation,
             tools: &[],
             last_usage: None,
-            cache_is_cold: false,
         }
     }
 }
@@ -124,7 +119,6 @@ impl fmt::Debug for Turn<'_> {
             .field("messages", &self.conversation.len())
             .field("tools", &self.tools.len())
             .field("last_usage", &self.last_usage)
-            .field("cache_is_cold", &self.cache_is_cold)
             .finish()
     }
 }

@@ -16,7 +16,7 @@ use offcut_preview::text::lines::{count_lines, first_line, last_line};
 use offcut_preview::text::utf8::{is_utf16, text_of};
 
 use crate::backend::{Backend, BackendError, Location, Memory};
-use crate::hint::{Hint, Kind, Position};
+use crate::hint::{Flags, Hint, Kind, Position};
 use crate::session::Session;
 use offcut_store::content::Stored;
 
@@ -35,6 +35,8 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: HintContext<'_>) ->
         Kind::Truncated => {
             has_known_sentence(shown, content, said) && previews(shown, content, said.own)
         }
+        // Pages and matches have no flags.
+        _ if shown.flags != Flags::default() => false,
         Kind::Page { from } => page::is_genuine(shown, from, &readable(content), said.prose),
         Kind::Matches => matches::is_genuine(shown, &readable(content), said.prose),
         // `Cleared` and `Link` show nothing.

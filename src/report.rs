@@ -24,9 +24,6 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// The clear pass's token count; `None` for a truncation.
     pub tokens: Option<TokenCount>,
-    /// The estimate of the cost-aware pass; `None` if no rewrite would save as much as its settings
-    /// ask for.
-    pub cost_estimate: Option<CostEstimate>,
     /// The error of `clear_post_process`, if it failed. The changes of the pass remain.
     pub post_process_error: Option<String>,
     /// The problem with the records that [`reduce`](crate::ToolReduction::reduce) keeps, if there was
@@ -84,22 +81,6 @@ pub struct TokenCount {
     /// The provider's count of the last request minus that of the pass before it. `None` if either
     /// of them did not count that request.
     pub drift: Option<i64>,
-}
-
-/// Estimate for the rewrite that pays most or, if none pays, costs least. The rewrite is made if
-/// `net_gain` is above 0.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct CostEstimate {
-    /// Number of model calls expected after the coming one.
-    pub expected_calls: f64,
-    /// A lower bound on the tokens saved in the coming call and in each call after it.
-    pub tokens_saved: u64,
-    /// The added cost of the coming call, in units of the price of an uncached input token;
-    /// negative if that call gets cheaper at once.
-    pub extra_cost: f64,
-    /// The expected total gain: `expected_calls · cached · tokens_saved - extra_cost`.
-    pub net_gain: f64,
 }
 
 /// The precision of a token count.
@@ -200,9 +181,6 @@ pub enum Outcome {
     Cleared,
     /// Old, and already stored: replaced by a hint that names where it is.
     Shortened,
-    /// Whole, with a preview that is expected to pay: stored, and replaced by a hint with a
-    /// preview.
-    Previewed,
     /// Replaced by an earlier pass, and passed in again by the loop: replaced by the same bytes.
     Repeated,
     /// Replaced by the rewriter, and stored as a whole.
@@ -237,8 +215,6 @@ pub enum Reason {
     Handler,
     /// A hint would not be shorter.
     NoGain,
-    /// A preview of it is not expected to pay yet.
-    DoesNotPay,
     /// The pass reached its target before its turn came.
     TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.

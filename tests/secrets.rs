@@ -134,8 +134,6 @@ fn o4_no_error_of_a_settings_file_quotes_a_url() {
             json!({"token_counter": url}),
             json!({"on_offload_error": url}),
             json!({"language": url}),
-            json!({"cost_aware": {"expected_calls": url}}),
-            json!({"cost_aware": url}),
             json!({"trunc_exclude_tools": url}),
             json!({"tool_config": url}),
             json!({"tool_config": {"grep": url}}),

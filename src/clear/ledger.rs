@@ -21,9 +21,6 @@ pub(crate) struct Ledger {
     originals: HashMap<Fingerprint, Fingerprint, PassThroughHash>,
     /// Final decisions: looking them up is cheaper than deciding again.
     settled: HashMap<Fingerprint, Reason, PassThroughHash>,
-    /// Tokens gained by previews of whole results: looking them up is cheaper than making them
-    /// again.
-    gains: HashMap<Fingerprint, u64, PassThroughHash>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// Number of messages and of tokens that the last pass left.
@@ -93,7 +90,6 @@ impl Ledger {
     pub(crate) fn take_facts(&mut self) -> Self {
         Self {
             settled: std::mem::take(&mut self.settled),
-            gains: std::mem::take(&mut self.gains),
             reads_items: self.reads_items,
             has_told: self.has_told,
             ..Self::default()
@@ -104,7 +100,6 @@ impl Ledger {
     pub(crate) fn add_facts(&mut self, other: &mut Self) {
         let other = other.take_facts();
         self.settled.extend(other.settled);
-        self.gains.extend(other.gains);
         self.reads_items |= other.reads_items;
         self.has_told |= other.has_told;
     }
@@ -116,15 +111,6 @@ impl Ledger {
     /// Reason why an item is never replaced.
     pub(crate) fn final_reason(&self, key: Fingerprint) -> Option<Reason> {
         self.settled.get(&key).copied()
-    }
-
-    pub(super) fn record_gains(&mut self, gains: Vec<(Fingerprint, u64)>) {
-        self.gains.extend(gains);
-    }
-
-    /// Tokens that a preview gains, 0 if it gains none; `None` if not known yet.
-    pub(super) fn gain(&self, key: Fingerprint) -> Option<u64> {
-        self.gains.get(&key).copied()
     }
 
     /// Returns true if the last pass read results and calls one by one: the next one likely will

@@ -2,15 +2,14 @@
 //! replaced by hints.
 //!
 //! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if
-//!    its bytes alone prove that it is under the threshold, unless costs are considered. If the
+//!    its bytes alone prove that it is under the threshold. If the
 //!    loop knows the provider's last count, only the messages after it are counted.
 //! 2. **Repeat** (`planner.rs`), whatever the count: if the loop passed originals in again, the
 //!    replacements of earlier passes (`ledger.rs`) are put back. Their savings are subtracted from
 //!    the count.
-//! 3. **Compare with the threshold** (`plan.rs`). With `cost_aware`, whole results become previews
-//!    where that pays (`previews.rs`, `cost.rs`). If the count, less these savings, is at or below
-//!    the threshold, nothing is cleared. If it is above, there are no previews: each old result is
-//!    proposed for clearing instead (`propose.rs`), along with its call's arguments if those are
+//! 3. **Compare with the threshold** (`plan.rs`). If the count is at or below
+//!    the threshold, nothing is cleared. If it is above, each old result is
+//!    proposed for clearing (`propose.rs`), along with its call's arguments if those are
 //!    cleared too. A result is left alone if the model has not answered it, if it is in the newest
 //!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
 //!    otherwise (`handler.rs`).
@@ -39,7 +38,6 @@
 mod apply;
 mod choice;
 mod commit;
-mod cost;
 mod edit;
 mod handler;
 mod items;
@@ -49,7 +47,6 @@ mod part;
 mod pass;
 mod plan;
 mod planner;
-mod previews;
 mod print;
 mod propose;
 mod rewrite;

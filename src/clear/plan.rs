@@ -8,7 +8,6 @@ use super::edit::Edit;
 use super::ledger::Anchor;
 use super::pass::Pass;
 use super::planner::Planner;
-use super::previews::Previews;
 use super::scan::Scan;
 use crate::middleware::Turn;
 use crate::report::{CountKind, Report, TokenCount, saved};
@@ -65,18 +64,15 @@ impl Plan {
         plan
     }
 
-    /// Repeats earlier decisions. Then chooses what to clear if the count is over the threshold,
-    /// and otherwise what becomes a preview.
+    /// Repeats earlier decisions. Then chooses what to clear if the count is over the threshold.
     fn decide<'c>(&mut self, turn: &'c Turn<'_>, mut scan: Scan<'c>, freed: u64) {
         let pass = self.pass.clone();
         let (session, meter, settings) =
             (&pass.session, pass.session.meter(), pass.session.settings());
         let (anchor, count_kind) = (scan.anchor, scan.count_kind);
         let mut ledger = pass.ledger();
-        // Read the items only if something is replaced again, costs are considered, or the pass is
-        // triggered.
-        let reads = scan.has_replaced || settings.cost_aware.is_some();
-        let mut planner = reads.then(|| {
+        // Read the items only if something is replaced again, or the pass is triggered.
+        let mut planner = scan.has_replaced.then(|| {
             let items = scan.items(meter, &ledger, &*turn.conversation);
             Planner::new(session, &ledger, items)
         });
@@ -103,21 +99,13 @@ impl Plan {
             usage: anchor.map(|anchor| anchor.usage),
             drift: anchor.and_then(|anchor| ledger.drift(anchor)),
         });
-        let previews = match (settings.cost_aware, &planner) {
-            (Some(rule), Some(planner)) => Previews::of(planner, rule, turn),
-            _ => Previews::default(),
-        };
-        if counted.saturating_sub(previews.saved()) > threshold && count_kind == CountKind::Counted
-        {
+        if counted > threshold && count_kind == CountKind::Counted {
             self.choice = Choice::new(settings, counted, freed);
             let planner = planner.get_or_insert_with(|| {
                 let items = scan.items(meter, &ledger, &*turn.conversation);
                 Planner::new(session, &ledger, items)
             });
             planner.choose(self.choice.clone());
-        } else if let Some(planner) = &mut planner {
-            self.head.cost_estimate = previews.estimate();
-            previews.put(planner);
         }
         let reads = planner.is_some();
         let mut settled = Vec::new();
@@ -125,7 +113,6 @@ impl Plan {
             (self.edits, settled) = (planner.edits, planner.settled);
         }
         ledger.record_final(settled);
-        ledger.record_gains(previews.into_gains());
         ledger.record_read(reads);
         meter.end_pass(scan.seen);
     }

@@ -49,7 +49,6 @@ pub(super) async fn rewrite(plan: Plan, turn: &mut Turn<'_>) -> Result<Report, O
         tools: turn.tools,
         // The provider's count includes what the rewriter has removed.
         last_usage: turn.last_usage.map(|usage| usage.saturating_sub(rewritten)),
-        cache_is_cold: turn.cache_is_cold,
     };
     let scan = Scan::counted_elsewhere(&pass, &copied).await;
     let again = Plan::new(pass.clone(), &copied, scan, rewritten);
@@ -97,12 +96,10 @@ struct Round {
 
 /// The rounds that hold what the plan clears.
 fn rounds(plan: &Plan, conversation: &dyn Conversation) -> Vec<Round> {
-    // A preview leaves its round in place.
-    let is_done = |outcome: Outcome| outcome.is_change() && outcome != Outcome::Previewed;
     let cleared = plan
         .edits
         .iter()
-        .filter(|edit| edit.expected_reason.is_none() && is_done(edit.decision.outcome))
+        .filter(|edit| edit.expected_reason.is_none() && edit.decision.outcome.is_change())
         .map(|edit| edit.place)
         .collect();
     let rounds = rounds_of(conversation, &cleared);

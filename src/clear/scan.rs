@@ -58,7 +58,7 @@ impl<'c> Scan<'c> {
     }
 
     /// Visits what must be counted. A conversation that is known to be within the threshold is not
-    /// counted, unless costs are considered: those are needed for conversations of any length.
+    /// counted.
     fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
         let (meter, settings) = (pass.session.meter(), pass.session.settings());
         let ledger = pass.ledger();
@@ -73,7 +73,6 @@ impl<'c> Scan<'c> {
         let tools = if anchor.is_some() { &[] } else { turn.tools };
         let threshold = settings.max_tokens_for_clear;
         let limit = match anchor {
-            _ if settings.cost_aware.is_some() => None,
             Some(anchor) => anchor.room(&ledger, threshold),
             None => Some(threshold),
         };
@@ -83,8 +82,7 @@ impl<'c> Scan<'c> {
             meter,
             ledger: Some(&*ledger).filter(|ledger| ledger.has_replacements()),
             counts: false,
-            reader: (settings.cost_aware.is_some() || ledger.items_were_read())
-                .then(Reader::default),
+            reader: ledger.items_were_read().then(Reader::default),
             in_result: false,
             programs: HashSet::new(),
             is_for_program: false,

@@ -147,15 +147,6 @@ impl<'a> Stubs<'a> {
         self.store(of, &name, draft(of.tool, mime, &content, preview), content)
     }
 
-    /// The line for a whole text that becomes a preview, but is not cleared yet.
-    pub(super) fn preview(&mut self, of: &Source<'_>, text: &str) -> Line {
-        let content = Bytes::copy_from_slice(text.as_bytes());
-        let budget = of.policy.preview_length.bytes_for(text.len() as u64);
-        let mut draft = draft(of.tool, None, &content, of.previewer.show(text, budget).0);
-        draft.hint.kind = Kind::Truncated;
-        self.store(of, &of.id.name_of(text.as_bytes()), draft, content)
-    }
-
     /// The line for a call's arguments, or for one string of them. `number` counts such strings
     /// from 1.
     pub(super) fn argument(

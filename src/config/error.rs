@@ -118,17 +118,6 @@ pub enum BuildError {
         /// The threshold in tokens.
         threshold: u64,
     },
-    /// A price or a number of calls is invalid.
-    #[error("`cost_aware.{field}` is invalid: {instead}")]
-    InvalidPrice {
-        /// The field.
-        field: &'static str,
-        /// Advice on what to set.
-        instead: &'static str,
-    },
-    /// The next pass would turn results that a target leaves whole into previews.
-    #[error("`cost_aware` and `clear_target_tokens` are both set: leave one of them out")]
-    CostAwareWithTarget,
     /// The prefix is not a safe path.
     #[error(
         "`root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it \

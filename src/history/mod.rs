@@ -254,7 +254,6 @@ impl History<'_> {
         report.decisions.append(&mut cleared.decisions);
         report.decisions.sort_by_key(|decision| decision.message);
         report.tokens = cleared.tokens;
-        report.cost_estimate = cleared.cost_estimate;
         report.notice = cleared.notice;
         Ok(decided)
     }
@@ -280,7 +279,6 @@ impl History<'_> {
             tools: turn.tools,
             // No request carries the provider's count of the one before it.
             last_usage: None,
-            cache_is_cold: turn.cache_is_cold,
         };
         let cleared = clear::clear(self.session, &ledger, &mut over).await;
         self.memory.return_facts(&ledger);

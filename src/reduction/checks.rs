@@ -96,12 +96,6 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
             tool: None,
         });
     }
-    if let Some(rule) = settings.cost_aware {
-        rule.check()?;
-        if settings.clear_target_tokens.is_some() {
-            return Err(BuildError::CostAwareWithTarget);
-        }
-    }
     match settings.clear_target_tokens {
         Some(target) if target > settings.max_tokens_for_clear => {
             Err(BuildError::TargetAboveThreshold {

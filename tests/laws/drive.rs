@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use offcut::hint::Kind;
 use offcut::report::Outcome;
 use offcut::{Part, Report, ToolCall, ToolOutput};
+use offcut_preview::text::utf8::text_of;
 
 use super::generate::{Body, CallSpec, Output, Step};
 use super::output::{Known, Made, aim, make};
@@ -257,9 +258,9 @@ async fn check_arrival<F: Wire, S: Subject<F>>(
         Ok(true) => "lost although no store failed".to_owned(),
         Err(why) => why,
     };
-    // Invalid UTF-8 that is not stored can only be shown with replacement characters.
+    // Bytes that are not UTF-8 and not stored can only be shown as text.
     let is_lossy = |(old, now): (&PartContent, &PartContent)| match old {
-        PartContent::Raw(bytes) => now.bytes() == String::from_utf8_lossy(bytes).as_bytes(),
+        PartContent::Raw(bytes) => now.bytes() == text_of(bytes).as_bytes(),
         other => other.bytes() == now.bytes(),
     };
     let is_shown_lossy = originals.len() == now.len() && originals.iter().zip(now).all(is_lossy);
@@ -332,11 +333,7 @@ fn check_shorter(originals: &[PartContent], shown: &[Part]) -> Result<(), Violat
     let is_text = |part: &Part| matches!(part, Part::Text(_));
     let compare = |old: &[&PartContent], new: &[&Part]| {
         let bytes = |parts: &mut dyn Iterator<Item = usize>| parts.sum::<usize>();
-        let old_bytes = bytes(
-            &mut old
-                .iter()
-                .map(|part| String::from_utf8_lossy(part.bytes()).len()),
-        );
+        let old_bytes = bytes(&mut old.iter().map(|part| text_of(part.bytes()).len()));
         let new_bytes = bytes(
             &mut new
                 .iter()

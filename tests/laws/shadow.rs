@@ -13,6 +13,7 @@ use bytes::Bytes;
 use offcut::Part;
 use offcut::format::{Data, PartRef, Piece};
 use offcut::hint::{Hint, Kind};
+use offcut_preview::text::utf8::text_of;
 use serde_json::Value;
 
 use super::subject::Subject;
@@ -607,7 +608,7 @@ fn is_harmless(shown: &Hint, content: &[u8]) -> bool {
     } else {
         content
     };
-    let text = &*String::from_utf8_lossy(content);
+    let text = &*text_of(content);
     let preview = shown.preview.as_str();
     let shows = |text: &str| match shown.kind {
         Kind::Page { .. } => text.contains(preview),

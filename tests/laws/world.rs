@@ -13,8 +13,8 @@ use offcut::handler::{Action, HandlerError};
 use offcut::hint::Language;
 use offcut::preview::Preview;
 use offcut::{
-    BuildError, Builder, CostAware, ExpectedCalls, OnStoreFailure, PreviewLength, Prices,
-    StoredNames, TokenCounter, ToolCall, ToolPolicy, ToolReduction,
+    BuildError, Builder, OnStoreFailure, PreviewLength, StoredNames, TokenCounter, ToolCall,
+    ToolPolicy, ToolReduction,
 };
 use offcut_testkit::Faulty;
 use proptest::option;
@@ -38,7 +38,6 @@ pub(crate) struct Setup {
     /// Percentage of the threshold.
     pub(crate) target_percent: Option<u64>,
     /// The expected cost of rewrites; used only without a target.
-    pub(crate) cost_aware: Option<CostAware>,
     pub(crate) names: StoredNames,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
@@ -211,18 +210,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         any::<bool>(),
         prop_oneof![Just(0), 0_usize..600],
     );
-    let cost_aware = (0_usize..2_000, 0_u64..500, 0.0_f64..30.0, 0.0_f64..1.0);
-    let cost_aware = option::weighted(0.4, cost_aware).prop_map(|rule| {
-        rule.map(|(above, at_least_tokens, calls, cached)| CostAware {
-            above,
-            at_least_tokens,
-            prices: Prices { fresh: 1.0, cached },
-            expected_calls: ExpectedCalls {
-                at_least: calls,
-                per_call: 0.5,
-            },
-        })
-    });
     let mode = prop_oneof![
         Just(OnStoreFailure::KeepOriginal),
         Just(OnStoreFailure::PreviewOnly),
@@ -237,7 +224,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         any::<bool>(),
         any::<bool>(),
         names,
-        cost_aware,
     );
     let grep = option::weighted(0.4, (0_usize..2_000, 0_usize..300));
     let tools = (any::<bool>(), any::<bool>(), any::<bool>(), grep).prop_map(
@@ -264,7 +250,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 clear_inputs,
                 inputs_above,
             ) = clear;
-            let (language, has_reader, mode, root, session, names, cost_aware) = others;
+            let (language, has_reader, mode, root, session, names) = others;
             Setup {
                 store,
                 counter,
@@ -276,7 +262,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 keep,
                 at_least,
                 target_percent,
-                cost_aware: cost_aware.filter(|_| target_percent.is_none()),
                 names,
                 keep_errors,
                 clear_inputs,
@@ -370,7 +355,6 @@ impl World {
                     .target_percent
                     .map(|percent| self.setup.threshold * percent / 100),
             )
-            .cost_aware(self.setup.cost_aware)
             .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)

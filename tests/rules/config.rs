@@ -8,8 +8,8 @@ use offcut::hint::{Hint, Kind, Sentence};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason};
 use offcut::{
-    BuildError, Builder, CostAware, Language, OnStoreFailure, PreviewLength, Report, Settings,
-    StoredNames, TokenCounter, ToolPolicy, ToolReduction, Turn,
+    BuildError, Builder, Language, OnStoreFailure, PreviewLength, Report, Settings, StoredNames,
+    TokenCounter, ToolPolicy, ToolReduction, Turn,
 };
 use serde_json::json;
 
@@ -119,7 +119,6 @@ fn l11_the_defaults_are_the_documented_ones() {
         "clear_target_tokens": null,
         "clear_tool_inputs": false,
         "clear_tool_inputs_above": 0,
-        "cost_aware": null,
         "keep_errors": true,
         "on_offload_error": "keep_original",
         "language": "english",
@@ -169,7 +168,7 @@ fn l11_the_defaults_are_the_documented_ones() {
         (default.clear_tool_inputs, default.clear_tool_inputs_above),
         (false, 0)
     );
-    assert!(default.keep_errors && default.cost_aware.is_none());
+    assert!(default.keep_errors);
     assert_eq!(
         (default.on_offload_error, default.language),
         (OnStoreFailure::KeepOriginal, Language::English)
@@ -291,12 +290,6 @@ fn settings_survive_json() {
         "clear_target_tokens": 3,
         "clear_tool_inputs": true,
         "clear_tool_inputs_above": 11,
-        "cost_aware": {
-            "above": 9,
-            "at_least_tokens": 8,
-            "prices": {"fresh": 3.5, "cached": 0.5},
-            "expected_calls": {"at_least": 4.5, "per_call": 0.0},
-        },
         "keep_errors": false,
         "on_offload_error": "preview_only",
         "language": "chinese",
@@ -336,11 +329,6 @@ fn settings_survive_json() {
 #[test]
 fn o2_wrong_configurations_do_not_build() {
     let of = |policy: ToolPolicy| builder(&memory()).tool("grep", policy);
-    let priced = |set: fn(&mut CostAware)| {
-        let mut rule = CostAware::default();
-        set(&mut rule);
-        builder(&memory()).cost_aware(rule)
-    };
     let long = "segment/".repeat(9);
     let cases = [
         ToolReduction::builder(),
@@ -357,13 +345,6 @@ fn o2_wrong_configurations_do_not_build() {
         of(ToolPolicy::new().max_length_for_trunc(5_000)),
         of(ToolPolicy::new().preview_length(50_000)),
         builder(&memory()).clear_target_tokens(30_001),
-        builder(&memory())
-            .clear_target_tokens(10_000)
-            .cost_aware(CostAware::default()),
-        priced(|rule| rule.prices.fresh = 0.0),
-        priced(|rule| rule.prices.cached = 1.3),
-        priced(|rule| rule.expected_calls.at_least = -1.0),
-        priced(|rule| rule.expected_calls.per_call = f64::NAN),
         builder(&memory()).root_dir("../up"),
         builder(&memory()).root_dir(long.trim_end_matches('/')),
         builder(&memory()).root_dir("x".repeat(401)),
@@ -405,11 +386,6 @@ fn o2_wrong_configurations_do_not_build() {
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
     `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
-    `cost_aware` and `clear_target_tokens` are both set: leave one of them out
-    `cost_aware.prices.fresh` is invalid: set a price above 0
-    `cost_aware.prices.cached` is invalid: set a price of at least 0 and at most `fresh`
-    `cost_aware.expected_calls.at_least` is invalid: set at least 0
-    `cost_aware.expected_calls.per_call` is invalid: set at least 0
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
@@ -802,7 +778,7 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 26] = [
+    let setters: [(&str, Set); 25] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("names", |b| b.names(StoredNames::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
@@ -827,7 +803,6 @@ fn every_setter_has_an_effect() {
         ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
         ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
-        ("cost_aware", |b| b.cost_aware(CostAware::default())),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| {
             b.on_offload_error(OnStoreFailure::Fail)

@@ -15,7 +15,6 @@ mod backends;
 mod clear;
 mod config;
 mod context;
-mod cost_aware;
 mod counters;
 mod errors;
 mod formats;

@@ -7,7 +7,7 @@ use offcut::format::Message;
 use offcut::hint::{Hint, Kind, Position};
 use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason, Subject};
-use offcut::{Builder, CostAware, ExpectedCalls, Part, ToolCall, ToolReduction};
+use offcut::{Builder, Part, ToolCall, ToolReduction};
 use serde_json::json;
 
 fn eager(store: &Memory) -> Builder {
@@ -498,42 +498,4 @@ async fn l4_placeholders_stay_without_a_backend() {
     assert!(size(&before) < 6_000, "placeholders are bounded too");
     assert!(!clear(&make(), &mut messages).await.is_change());
     assert_eq!(messages, before);
-}
-
-#[tokio::test]
-async fn c15_imitations_of_hints_become_previews() {
-    let rule = CostAware {
-        at_least_tokens: 0,
-        expected_calls: ExpectedCalls {
-            at_least: 100.0,
-            per_call: 0.0,
-        },
-        ..CostAware::default()
-    };
-    let reduction = builder(&memory())
-        .max_tokens_for_clear(1_000_000)
-        .preview_length(800)
-        .cost_aware(rule)
-        .build()
-        .unwrap();
-    let imitation = format!(
-        "[offcut/1 truncated 9B 0+{} -]\n{}",
-        lines(3_000).len(),
-        lines(3_000)
-    );
-    assert!(Hint::parse(&imitation).is_some());
-    let mut messages = vec![Message::user("go")];
-    messages.extend(
-        [
-            round("a", "f", imitation),
-            round("b", "f", "ok"),
-            round("c", "f", "ok"),
-        ]
-        .concat(),
-    );
-    messages.push(Message::assistant("done"));
-    assert_eq!(
-        clear(&reduction, &mut messages).await.decisions[0].outcome,
-        Outcome::Previewed
-    );
 }

@@ -105,7 +105,6 @@ preview_above = "1.5 kB"
 preview_length = { scale = 8.0, exponent = 0.68, at_most = "7KB" }
 stub_length = "100B"
 clear_tool_inputs_above = "1KB"
-cost_aware = { above = "2KB" }
 tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
 "#;
     let settings = Settings::from_toml(toml).unwrap();
@@ -114,7 +113,6 @@ tool_config.grep = { max_length_for_trunc = "1MB", preview_above = "4KB" }
     assert_eq!(settings.preview_length.at_most(), 7_000);
     assert_eq!(settings.stub_length.at_most(), 100);
     assert_eq!(settings.clear_tool_inputs_above, 1_000);
-    assert_eq!(settings.cost_aware.unwrap().above, 2_000);
     let grep = &settings.tool_config["grep"];
     assert_eq!(grep.max_length_for_trunc, Some(1_000_000));
     assert_eq!(grep.preview_above, Some(4_000));
@@ -173,8 +171,6 @@ fn a_general_option_in_a_table_is_answered_with_its_place() {
             )
         );
     }
-    let error = Settings::from_toml("[cost_aware]\nlanguage = \"zh\"").unwrap_err();
-    assert!(error.problem.starts_with("is for all tools: "), "{error}");
     let error = Settings::from_json(r#"{"tool_config": {"grep": {"language": "zh"}}}"#);
     assert_eq!(
         error.unwrap_err().problem,
@@ -198,7 +194,7 @@ fn the_first_mistake_by_line_is_reported() {
         "[tool_config.grep]",
         "skip_cleer = true",
         "preview = 5",
-        "[cost_aware]",
+        "[templates]",
         "abov = 5",
         "[tool_config.ask]",
         "preview = 5",

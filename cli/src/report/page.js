@@ -156,20 +156,20 @@ function table(head, rows) {
 }
 
 // What is paged has arrived too long, like what is truncated.
-const column = (outcome) => ({ truncated: "truncated", paged: "truncated", previewed: "previewed" })[outcome] || "cleared";
+const column = (outcome) => ({ truncated: "truncated", paged: "truncated" })[outcome] || "cleared";
 
 function byTool(traces) {
   const tools = new Map();
   for (const trace of traces) {
     for (const [, , outcome, before, after, tool] of trace.changes[chosen.policy]) {
-      const sum = tools.get(tool) || { truncated: 0, previewed: 0, cleared: 0, saved: 0 };
+      const sum = tools.get(tool) || { truncated: 0, cleared: 0, saved: 0 };
       sum[column(outcome)] += 1;
       sum.saved += before - after;
       tools.set(tool, sum);
     }
   }
   const rows = [...tools].sort((one, two) => two[1].saved - one[1].saved);
-  return table(["tool", "truncated", "previewed", "cleared", "tokens less"], rows.map(([tool, sum]) => [tool || "(no name)", sum.truncated, sum.previewed, sum.cleared, number(sum.saved)]));
+  return table(["tool", "truncated", "cleared", "tokens less"], rows.map(([tool, sum]) => [tool || "(no name)", sum.truncated, sum.cleared, number(sum.saved)]));
 }
 
 function drawChanges() {

@@ -55,7 +55,6 @@ impl Look {
         for decision in &report.decisions {
             let (is_cut, why) = match decision.outcome {
                 Decided::Truncated => (true, "over the limit"),
-                Decided::Previewed => (true, "a preview saves more than it costs"),
                 Decided::Paged => (true, "a page of stored content, over the limit"),
                 Decided::Cleared => (false, "old, above the threshold"),
                 Decided::Shortened => (false, "an old hint, above the threshold"),

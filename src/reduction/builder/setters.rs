@@ -1,7 +1,7 @@
 //! The setters of options that are plain data.
 
 use super::Builder;
-use crate::config::{CostAware, OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
+use crate::config::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
 use crate::hint::Language;
 use crate::preview::Preview;
 
@@ -37,7 +37,6 @@ setters! {
     clear_target_tokens(impl Into<Option<u64>>);
     clear_tool_inputs(bool);
     clear_tool_inputs_above(usize);
-    cost_aware(impl Into<Option<CostAware>>);
     keep_errors(bool);
     on_offload_error(OnStoreFailure);
     language(Language);

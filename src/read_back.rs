@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use offcut_hint::{Facts, Prose};
 use offcut_preview::holds_only;
-use offcut_preview::text::lines::{count_lines, first_line, last_line};
+use offcut_preview::text::lines::{count_lines, last_line};
 use offcut_preview::text::utf8::{is_utf16, text_of};
 
 use crate::backend::{Backend, BackendError, Location, Memory};
@@ -133,10 +133,7 @@ pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c
         Some(manifest.get("offcut_parts")?.as_array()?.len())
     };
     let (texts, manifest) = content.split_at(content.len() - last_line(content).len());
-    // Formerly it came first.
-    let (former, rest) = content.split_at(first_line(content).len());
-    let mut layouts = [(manifest, texts), (former, rest)].into_iter();
-    layouts.find_map(|(line, texts)| Some((parts(line)?, texts)))
+    Some((parts(manifest)?, texts))
 }
 
 /// A page of `stored` from `from` on, as one text of at most `room` bytes. Its content gets at

@@ -14,24 +14,35 @@ pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
     parts
 }
 
-/// Number of times that a chain of servers may decode a path.
-const DECODED: usize = 4;
+/// The most times that a path may be encoded.
+const ENCODED: usize = 16;
 
-/// The segments of a path as a server may understand them that decodes more than it should; `None` if the
-/// path can't be decoded, so that nobody knows how it will be understood.
-pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
-    let path = path.split('?').next().unwrap_or_default();
-    let mut decoded = decode(path.as_bytes())?;
-    for _ in 1..DECODED {
-        match decode(decoded.as_bytes()) {
-            Some(again) => decoded = again,
-            None => break,
+/// The paths that servers may understand, each decoding once more than the one before it, as segments; `None`
+/// if nobody knows how the path will be understood, because it is encoded wrongly or too often.
+fn readings(path: &str) -> Option<Vec<Vec<String>>> {
+    let mut path = decode(path.split(['?', '#']).next().unwrap_or_default().as_bytes())?;
+    let mut readings = Vec::new();
+    for _ in 0..ENCODED {
+        // What follows one of these is a query or a parameter for some.
+        let name = |segment: &str| {
+            segment
+                .split([';', '?', '#'])
+                .next()
+                .map(|name| name.trim().to_owned())
+        };
+        readings.push(path.split(['/', '\\']).map(name).collect::<Option<_>>()?);
+        let again = percent_encoding::percent_decode_str(&path).decode_utf8_lossy();
+        if again == path {
+            return Some(readings);
         }
+        path = again.into_owned();
     }
-    let segments = decoded.split(['/', '\\']);
-    // Some servers take what follows a `;` as parameters of the segment.
-    let name = |segment: &str| segment.split(';').next().map(|name| name.trim().to_owned());
-    segments.map(name).collect()
+    None
+}
+
+/// The segments of a path as the server understands them that decodes most.
+pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
+    readings(path)?.pop()
 }
 
 /// Decodes what is percent-encoded; `None` if it is not encoded rightly, or is not text.
@@ -55,8 +66,8 @@ fn decode(path: &[u8]) -> Option<String> {
 pub(crate) fn is_plain_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.split('?').next().unwrap_or_default().contains('\\')
-        && segments(path).is_some_and(|segments| {
-            let mut segments = segments.iter();
+        && readings(path).is_some_and(|readings| {
+            let mut segments = readings.iter().flatten();
             segments.all(|segment| segment != "." && segment != "..")
         })
 }
@@ -87,6 +98,10 @@ mod tests {
             "/lab/..%20/admin",
             "/lab/%u002e%u002e/admin",
             "/lab/%",
+            "/lab/%252e%252e%252fadmin/100%25",
+            "/lab/%252e%252e/%25zz/%25ff",
+            &format!("/lab/%{}2e%2e/admin", "25".repeat(9)),
+            &format!("/lab/%{}41", "25".repeat(20)),
         ] {
             assert!(!is_plain_path(path), "{path}");
         }
@@ -99,6 +114,7 @@ mod tests {
             "/v1/files/a%20b%C3%A4",
             "/v1/x/100%25",
             "/v1/x;y=1",
+            "/v1/x/%25ff%2500",
         ] {
             assert!(is_plain_path(path), "{path}");
         }

@@ -31,6 +31,11 @@ impl Token {
         self.0.text()
     }
 
+    /// Returns true if one of `words` is the token.
+    pub(crate) fn is_among(&self, words: &[String]) -> bool {
+        words.iter().any(|word| self.0.is(word))
+    }
+
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
         let value = headers.get(header::AUTHORIZATION);
         let value = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use offcut::Settings;
 use offcut::format::{BodyError, RequestBody, WireFormat};
@@ -73,9 +73,10 @@ impl Plug {
         path == COMPRESS || path.starts_with(RETRIEVE)
     }
 
-    /// Returns true if a request bears one of the plug's keys.
-    pub(crate) fn has_key(&self, headers: &HeaderMap) -> bool {
-        by_credential(&self.tenants, headers).is_some()
+    /// Returns true if one of `words` is one of the plug's keys.
+    pub(crate) fn has_key_among(&self, words: &[String]) -> bool {
+        let mut tenants = self.tenants.iter();
+        tenants.any(|tenant| tenant.has_key_among(words))
     }
 
     /// Answers a request for `path`, which is for the plug.

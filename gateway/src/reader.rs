@@ -106,20 +106,32 @@ impl Tools {
                 .into_iter()
                 .for_each(|one| self.add(one, own, depth + 1));
         }
+        // A shell in a container of the provider's, or a server that it connects to, opens no file here.
+        let kind = definition
+            .pointer("/environment/type")
+            .and_then(Value::as_str);
+        let is_hosted = kind.is_some_and(|kind| kind.starts_with("container"));
+        if is_hosted || definition.get("type").is_some_and(|kind| kind == "mcp") {
+            return;
+        }
         let function = definition.get("function").unwrap_or(definition);
         // Tools that the provider defines have a type alone.
         let name = function.get("name").or_else(|| definition.get("type"));
         let Some(name) = name.and_then(Value::as_str) else {
             return;
         };
+        let schemas = [
+            "parameters",
+            "input_schema",
+            "parametersJsonSchema",
+            "parameters_json_schema",
+        ];
+        let mut schemas = schemas.iter().filter_map(|place| function.get(place));
+        let is_opener = OPENERS.contains(&name);
+        if is_opener && schemas.clone().any(|schema| !takes_path(schema)) {
+            return;
+        }
         if Some(name) == own {
-            let schemas = [
-                "parameters",
-                "input_schema",
-                "parametersJsonSchema",
-                "parameters_json_schema",
-            ];
-            let mut schemas = schemas.iter().filter_map(|place| function.get(place));
             self.has_our_reader |= schemas.any(|schema| {
                 let has = |field| schema.pointer(&format!("/properties/{field}")).is_some();
                 has("path") && has("pattern")
@@ -127,6 +139,16 @@ impl Tools {
         }
         self.names.push(name.to_owned());
     }
+}
+
+/// Returns false if a schema names properties, and none of them can be a path.
+fn takes_path(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_path = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        ["path", "file"].iter().any(|word| name.contains(word))
+    };
+    properties.is_none_or(|properties| properties.is_empty() || properties.keys().any(is_path))
 }
 
 #[cfg(test)]
@@ -158,8 +180,17 @@ mod tests {
         );
         let codex = tools(&json!([{"type": "function", "name": "exec_command"}]));
         assert_eq!(find(&codex, Some("read_file"), true), Some(Reader::Shell));
-        let other = tools(&json!([{"type": "function", "function": {"name": "weather"}}]));
-        assert_eq!(find(&other, Some("read_file"), true), None);
+        for other in [
+            json!([{"type": "function", "function": {"name": "weather"}}]),
+            json!([{"type": "shell", "environment": {"type": "container_auto"}}]),
+            json!([{"type": "mcp", "name": "read", "server_url": "https://example.org"}]),
+            json!([{"name": "read", "input_schema": {"properties": {"message_id": {}}}}]),
+        ] {
+            let other_tools = tools(&other);
+            assert_eq!(find(&other_tools, Some("read_file"), true), None, "{other}");
+        }
+        let local = tools(&json!([{"type": "shell", "environment": {"type": "local"}}]));
+        assert_eq!(find(&local, Some("read_file"), true), Some(Reader::Shell));
         let items = [JsonText::parse(r#"{"type":"additional_tools","tools":[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]}"#).unwrap()];
         let current = Tools::read(&[], &items, WireFormat::Responses, None);
         assert_eq!(find(&current, Some("read_file"), true), Some(Reader::Shell));

@@ -1,6 +1,6 @@
 //! The credentials that may read a conversation on a server of one user: those that it was sent with.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::tenant::credentials;
 
-/// Number of pairs that are held in memory.
-const HELD: usize = 65_536;
+/// Number of credentials that are held in memory, and of conversations of one of them.
+const HELD: usize = 4_096;
+const HELD_BY_ONE: usize = 4_096;
 
 /// A digest of the credentials of a request. It stays in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +34,15 @@ impl Credential {
 
 /// The conversations that were sent since the start, with the credentials that a provider has answered.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<HashSet<(Credential, String)>>);
+pub(crate) struct Readers(Mutex<HashMap<Credential, Read>>);
+
+/// The conversations of one credential.
+#[derive(Debug, Default)]
+struct Read {
+    /// Their names, that of the newest answer last.
+    names: VecDeque<String>,
+    answers: u64,
+}
 
 impl Readers {
     /// Notes that a provider has answered the conversation of this `prefix`.
@@ -42,10 +51,25 @@ impl Readers {
             return;
         };
         let mut known = self.known();
-        if known.len() >= HELD {
-            known.clear();
+        if known.len() >= HELD && !known.contains_key(&credential) {
+            // The half that was answered most often stays: a flood of new credentials displaces itself.
+            let mut answers: Vec<u64> = known.values().map(|read| read.answers).collect();
+            answers.sort_unstable();
+            let (middle, mut equal) = (answers[HELD / 2], HELD / 2);
+            equal -= answers.iter().filter(|answers| **answers > middle).count();
+            known.retain(|_, read| {
+                let stays = read.answers > middle || read.answers == middle && equal > 0;
+                equal -= usize::from(stays && read.answers == middle);
+                stays
+            });
         }
-        known.insert((credential, name.to_owned()));
+        let own = known.entry(credential).or_default();
+        own.answers += 1;
+        own.names.retain(|known| known != name);
+        own.names.push_back(name.to_owned());
+        if own.names.len() > HELD_BY_ONE {
+            own.names.pop_front();
+        }
     }
 
     /// The conversation that a call of the reader names, if these credentials may read it.
@@ -61,11 +85,13 @@ impl Readers {
         let Some(name) = names_in(call).next() else {
             return Ok(None);
         };
-        let pair = (credential.clone(), name.to_owned());
-        self.known().contains(&pair).then_some(Some(name)).ok_or(())
+        let known = self.known();
+        let own = known.get(credential).map(|read| &read.names);
+        let is_own = own.is_some_and(|names| names.iter().any(|own| own == name));
+        is_own.then_some(Some(name)).ok_or(())
     }
 
-    fn known(&self) -> MutexGuard<'_, HashSet<(Credential, String)>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Credential, Read>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,7 +116,7 @@ mod tests {
             headers.insert("x-api-key", key.parse().unwrap());
             headers
         };
-        let credential = |key| Credential::of(&headers(key), None).unwrap();
+        let credential = |key: &str| Credential::of(&headers(key), None).unwrap();
         let (one, two) = (format!("c-{:032x}", 1), format!("c-{:032x}", 2));
         let readers = Readers::default();
         readers.add(credential("a"), &format!("root/serve/{one}/"));
@@ -105,5 +131,18 @@ mod tests {
         assert_eq!(readers.conversation(&credential("a"), "{}"), Ok(None));
         assert_eq!(Credential::of(&HeaderMap::new(), None), None);
         assert_eq!(Credential::of(&headers(""), None), None);
+        // A flood of credentials does not make it forgotten.
+        readers.add(credential("a"), &format!("root/serve/c-{:032x}/", 3));
+        for n in 0..2 * HELD {
+            readers.add(
+                credential(&format!("made up {n}")),
+                &format!("root/serve/c-{n:032x}/"),
+            );
+        }
+        assert!(matches!(
+            readers.conversation(&credential("a"), &one),
+            Ok(Some(_))
+        ));
+        assert!(readers.known().len() <= HELD);
     }
 }

@@ -23,8 +23,10 @@ use crate::tenant::Tenant;
 use crate::untouched::Untouched;
 use crate::watch::Look;
 
-/// Number of conversations that are held in memory; of the others, the records are read again.
+/// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
+/// records are read again. What is held takes at most twice these bytes.
 const HELD: usize = 4096;
+const HELD_BYTES: usize = 256 << 20;
 
 /// A conversation of a tenant: the prefix of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +79,34 @@ pub(crate) struct Reducer {
 
 #[derive(Default)]
 struct Known {
-    /// Sessions, by conversation, variant and whether they decide, with the time of their last use.
-    sessions: HashMap<(ConversationId, usize, bool), (ToolReduction, u64)>,
+    /// By conversation, variant and whether they decide.
+    sessions: HashMap<(ConversationId, usize, bool), Held>,
     time: u64,
+}
+
+/// A session in memory.
+struct Held {
+    session: ToolReduction,
+    /// The time of its last use.
+    time: u64,
+    /// Length of its last request.
+    bytes: usize,
+}
+
+impl Known {
+    /// Makes room for one more: the half that was used last stays.
+    fn make_room(&mut self, bytes: usize) {
+        let is_full = |sessions: &HashMap<_, Held>| {
+            let held: usize = sessions.values().map(|held| held.bytes).sum();
+            sessions.len() >= HELD || held + bytes > HELD_BYTES
+        };
+        while !self.sessions.is_empty() && is_full(&self.sessions) {
+            let mut times: Vec<u64> = self.sessions.values().map(|held| held.time).collect();
+            times.sort_unstable();
+            let middle = times[times.len() / 2];
+            self.sessions.retain(|_, held| held.time > middle);
+        }
+    }
 }
 
 impl Reducer {
@@ -193,13 +220,16 @@ impl Reducer {
             // Before the first call, there is nothing to decide, and nothing has been decided.
             return Reduced::Unchanged;
         }
+        let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         for variant in variants {
             let new = |whole: &ToolReduction, body: &mut RequestBody| {
                 let format = Spelled(exchange.format);
                 let messages = Messages::new(&format, body.messages_mut());
                 whole.conversation(tenant.name(), secret, &messages)
             };
-            let session = self.session(&conversation, variant, decides, |whole| new(whole, body));
+            let session = self.session(&conversation, variant, (decides, bytes), |whole| {
+                new(whole, body)
+            });
             let reduced = run(&session, exchange.format, &definitions, body).await;
             match reduced {
                 Ok(report) if report.is_change() => {
@@ -252,33 +282,31 @@ impl Reducer {
         &self,
         conversation: &ConversationId,
         variant: usize,
-        decides: bool,
+        (decides, bytes): (bool, usize),
         new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
         let mut known = self.known();
         known.time += 1;
         let time = known.time;
-        if known.sessions.len() >= HELD {
-            // The half that was used last stays.
-            let mut times: Vec<u64> = known.sessions.values().map(|(_, time)| *time).collect();
-            times.sort_unstable();
-            let middle = times[times.len() / 2];
-            known.sessions.retain(|_, (_, time)| *time > middle);
+        let key = (conversation.clone(), variant, decides);
+        if let Some(held) = known.sessions.get_mut(&key) {
+            (held.time, held.bytes) = (time, bytes);
+            return held.session.clone();
         }
-        let session = known
-            .sessions
-            .entry((conversation.clone(), variant, decides));
-        let session = session.or_insert_with(|| {
-            let variant = &self.variants[variant];
-            let whole = if decides {
-                &variant.deciding
-            } else {
-                &variant.repeating
-            };
-            (new(whole), time)
+        known.make_room(bytes);
+        let variant = &self.variants[variant];
+        let session = new(if decides {
+            &variant.deciding
+        } else {
+            &variant.repeating
         });
-        session.1 = time;
-        session.0.clone()
+        let held = Held {
+            session: session.clone(),
+            time,
+            bytes,
+        };
+        known.sessions.insert(key, held);
+        session
     }
 
     /// Lets a conversation pass untouched from now on, since a provider took it only as it came.

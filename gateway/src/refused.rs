@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
 const TOO_LONG: [&str; 9] = [
@@ -16,9 +17,32 @@ const TOO_LONG: [&str; 9] = [
     "request_too_large",
 ];
 
-/// Returns true if the body of a 400 says that the prompt is too long.
+/// Places of a message and its code in the errors of providers.
+const MESSAGES: [&str; 10] = [
+    "/error/message",
+    "/error/code",
+    "/error/type",
+    "/error/status",
+    "/error",
+    "/message",
+    "/code",
+    "/type",
+    "/detail",
+    "/0/error/message",
+];
+
+/// Returns true if the body of a refusal says that the prompt is too long. Of JSON, only the message counts:
+/// some servers send back what they refuse, and a tool's result may say anything.
 pub(crate) fn says_too_long(body: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(body).to_lowercase();
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(body) => {
+            let place = |place: &str| body.pointer(place).and_then(Value::as_str);
+            let words = MESSAGES.iter().filter_map(|at| place(at));
+            words.collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    let text = text.to_lowercase();
     TOO_LONG.iter().any(|words| text.contains(words))
 }
 
@@ -53,6 +77,7 @@ mod tests {
         }
         for text in [
             r#"{"error":{"message":"messages.3: `tool_result` without `tool_use`"}}"#,
+            r#"{"detail":[{"type":"missing","loc":["body"],"msg":"Field required","input":{"content":"the context window"}}]}"#,
             "",
         ] {
             assert!(!says_too_long(text.as_bytes()), "{text}");

@@ -12,6 +12,7 @@ use offcut::Settings;
 use offcut::backend::Backend;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::card::Card;
 use crate::error::GatewayError;
@@ -211,7 +212,10 @@ impl Gateway {
                 Ok::<_, Infallible>(answer.map(offcut_http::Flushed::new))
             }
         });
-        let connection = http.serve_connection(TokioIo::new(stream), answer);
+        let mut stream = TimeoutStream::new(stream);
+        // A client that reads nothing for so long gives its place back.
+        stream.set_write_timeout(Some(Duration::from_secs(self.settings.body_seconds)));
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), answer);
         let service = self.service.clone();
         tokio::spawn(async move {
             service.metrics.change(Metric::Connections, &[], 1);

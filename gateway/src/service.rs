@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::Instant;
@@ -23,7 +22,7 @@ use crate::settings::ServeSettings;
 use crate::tenant::Tenants;
 use crate::upstream::{ForeignKey, Upstream, Upstreams};
 use crate::watch::Watch;
-use crate::{forward, own, page, read};
+use crate::{forward, own, page, read, secret};
 
 /// The longest call of the reader.
 const MAX_CALL: usize = 64 * 1024;
@@ -128,7 +127,7 @@ impl Service {
         if let Some(own) = own::path(&path) {
             return self.own(&own, request).await;
         }
-        if self.has_own_key(request.headers()) {
+        if self.has_own_key(&request) {
             let message =
                 "this key is for paths of this server alone, and no provider is to see it";
             return own::error(StatusCode::NOT_FOUND, message);
@@ -229,26 +228,28 @@ impl Service {
     /// Returns true if a request comes from no web page, or from one of this server. Browsers say so:
     /// in `origin` if the page could do harm, and newer ones in `sec-fetch-site` in any case.
     fn is_from_own_page(&self, headers: &HeaderMap, host: &str) -> bool {
-        let port = |authority: Option<&Authority>| authority.and_then(Authority::port_u16);
-        let host: Option<Authority> = host.parse().ok();
         let is_own = |origin: &HeaderValue| {
             let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
             let authority = origin.as_ref().and_then(Uri::authority);
-            authority.is_some_and(|authority| {
-                offcut_http::is_own_host(authority.as_str(), &self.page_hosts)
-                    && port(Some(authority)) == port(host.as_ref())
-            })
+            let scheme = origin.as_ref().and_then(Uri::scheme_str);
+            matches!(scheme, Some("http" | "https"))
+                && authority.is_some_and(|authority| {
+                    offcut_http::is_own_host(authority.as_str(), &self.page_hosts)
+                        && authority.as_str().eq_ignore_ascii_case(host)
+                })
         };
         let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
         headers.get_all(header::ORIGIN).iter().all(is_own)
             && headers.get_all("sec-fetch-site").iter().all(is_near)
     }
 
-    /// Returns true if a request bears the page's token, or a key of the plug.
-    fn has_own_key(&self, headers: &HeaderMap) -> bool {
-        let token = self.token.as_ref();
-        token.is_some_and(|token| token.is_in(headers))
-            || self.plug.as_ref().is_some_and(|plug| plug.has_key(headers))
+    /// Returns true if a request bears the page's token, or a key of the plug, anywhere in its headers or its
+    /// query: clients of different providers send their key in different ways.
+    fn has_own_key(&self, request: &Request<Incoming>) -> bool {
+        let words = secret::words(request.headers(), request.uri().query());
+        let (token, plug) = (self.token.as_ref(), self.plug.as_ref());
+        token.is_some_and(|token| token.is_among(&words))
+            || plug.is_some_and(|plug| plug.has_key_among(&words))
     }
 
     /// Answers what is asked of this server itself.

@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use offcut::backend::{Backend, Memory};
 use support::{Provider, Server, ok};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -103,8 +106,10 @@ async fn a_web_page_does_not_post() {
     for (headers, status) in [
         ("", "200 OK"),
         ("Origin: http://localhost:8787\r\n", "200 OK"),
-        ("Origin: http://127.0.0.1:8787\r\n", "200 OK"),
-        ("Origin: https://box.lan:8787\r\n", "200 OK"),
+        ("Origin: http://127.0.0.1:8787\r\n", "403 Forbidden"),
+        ("Origin: http://[::1]:8787\r\n", "403 Forbidden"),
+        ("Origin: https://box.lan:8787\r\n", "403 Forbidden"),
+        ("Origin: app://localhost:8787\r\n", "403 Forbidden"),
         ("Sec-Fetch-Site: same-origin\r\n", "200 OK"),
         ("Sec-Fetch-Site: none\r\n", "200 OK"),
         ("Origin: https://evil.example\r\n", "403 Forbidden"),
@@ -148,7 +153,7 @@ async fn a_web_page_does_not_post() {
             }
         }
     }
-    assert_eq!(provider.seen().len(), 6 * 2);
+    assert_eq!(provider.seen().len(), 4 * 2);
     // A link leads to the page, which shows no figures yet.
     let link = "GET /page HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n";
     assert_eq!(
@@ -178,12 +183,74 @@ async fn what_was_meant_for_this_server_reaches_no_provider() {
         "/page/",
         "/metrics/",
         "/healthz/",
+        "/v1/compress%3Fx",
+        "/v1/read%23",
+        "/v1/%2563ompress/100%25",
     ] {
         let key = [("Authorization", "Bearer COMPRESS-KEY-0123456")];
         let answer = server.post(path, &key, "{}").await;
         assert!(answer.line.starts_with("HTTP/1.1 4"), "{path}: {answer:?}");
     }
     assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
+async fn a_key_of_this_server_reaches_no_provider_however_it_is_sent() {
+    const KEY: &str = "COMPRESS-KEY-0123456";
+    let provider = Provider::start(|_| ok("{}")).await;
+    let store: Arc<dyn Backend> = Arc::new(Memory::new());
+    let server = Server::reducing(&provider.url, &store, |settings| {
+        settings.compress_keys = [("team".to_owned(), KEY.to_owned().into())].into();
+    })
+    .await;
+    // `user:KEY` and `KEY:`, as `Basic` has them.
+    let basic = [
+        "dXNlcjpDT01QUkVTUy1LRVktMDEyMzQ1Ng==",
+        "Q09NUFJFU1MtS0VZLTAxMjM0NTY6",
+    ];
+    let [user, key] = basic.map(|pair| format!("Basic {pair}"));
+    for (name, value) in [
+        ("Authorization", format!("Bearer {KEY}")),
+        ("Authorization", format!("bearer\t{KEY}")),
+        ("Authorization", KEY.to_owned()),
+        ("Authorization", format!("Bearer x, Bearer {KEY}")),
+        ("Authorization", user),
+        ("Authorization", key),
+        ("x-api-key", KEY.to_owned()),
+        ("x-goog-api-key", KEY.to_owned()),
+        ("Cookie", format!("a=1; key={KEY}")),
+        ("X-Anything", format!("\"{KEY}\"")),
+    ] {
+        let answer = server.post("/openai/v1/x", &[(name, &value)], "{}").await;
+        assert!(answer.line.starts_with("HTTP/1.1 404"), "{name}: {value}");
+        assert!(!answer.text().contains(KEY));
+    }
+    for query in [
+        format!("key={KEY}"),
+        format!("a=b&k={}", KEY.replace('-', "%2D")),
+    ] {
+        let path = format!("/openai/v1/x?{query}");
+        let answer = server.post(&path, &[], "{}").await;
+        assert!(answer.line.starts_with("HTTP/1.1 404"), "{path}");
+    }
+    assert_eq!(provider.seen(), []);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_keeps_no_place() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.max_connections = 2;
+        settings.body_seconds = 1;
+    })
+    .await;
+    let requests = b"GET /page/page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2_000);
+    let mut deaf = Vec::new();
+    for _ in 0..2 {
+        deaf.push(server.open(&requests).await);
+    }
+    let answer = server.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(answer.await.unwrap().line, "HTTP/1.1 200 OK");
 }
 
 #[tokio::test]

@@ -4,20 +4,6 @@ use crate::sentence::{Sentence, Words};
 
 pub(crate) const ENGLISH: Words = Words {
     sentence: english,
-    former: &[
-        &[
-            (Sentence::PageOfNothing, "Nothing from line {first} on."),
-            (Sentence::Next, "Go on with offset {next}."),
-            (
-                Sentence::MoreMatches,
-                "Matching lines so far: {count}. Go on with offset {next}.",
-            ),
-        ],
-        &[(
-            Sentence::Joined,
-            "It was {parts} texts; the first stored line gives their lengths.",
-        )],
-    ],
     tool: "an unnamed tool",
     media: "media",
     space: " ",

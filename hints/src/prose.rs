@@ -64,23 +64,7 @@ type Values<'v> = [(&'v str, &'v str)];
 impl Prose {
     /// The built-in sentences.
     pub fn of(language: Language) -> Self {
-        Self::in_wording(language, language.words().former.len())
-    }
-
-    /// The built-in sentences of all languages, in today's wording and in former ones.
-    fn built_in() -> &'static [Self] {
-        static BUILT_IN: LazyLock<Vec<Prose>> = LazyLock::new(|| {
-            let of_language = |language: Language| {
-                let wordings = (0..=language.words().former.len()).rev();
-                wordings.map(move |wording| Prose::in_wording(language, wording))
-            };
-            Language::ALL.into_iter().flat_map(of_language).collect()
-        });
-        &BUILT_IN
-    }
-
-    fn in_wording(language: Language, wording: usize) -> Self {
-        let text = |sentence| language.words().in_wording(wording, sentence);
+        let text = |sentence| language.sentence(sentence);
         let sentences =
             Sentence::ALL.map(|sentence| Template::parse(text(sentence)).unwrap_or_default());
         Self {
@@ -107,9 +91,15 @@ impl Prose {
         Ok(prose)
     }
 
+    /// The built-in sentences of all languages.
+    fn built_in() -> &'static [Self] {
+        static BUILT_IN: LazyLock<Vec<Prose>> =
+            LazyLock::new(|| Language::ALL.into_iter().map(Prose::of).collect());
+        &BUILT_IN
+    }
+
     /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
-    /// language and wording. So hints in built-in sentences stay valid when templates are set or a
-    /// later version changes a sentence.
+    /// language. So hints in built-in sentences stay valid when templates are set.
     pub fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
         say(self) == text || Self::built_in().iter().any(|prose| say(prose) == text)
     }

@@ -127,23 +127,10 @@ impl Sentence {
     }
 }
 
-impl Words {
-    /// Returns a sentence as it was in the given wording. Wordings are counted from 0, the oldest;
-    /// today's has the number `former.len()`.
-    pub(crate) fn in_wording(&self, wording: usize, sentence: Sentence) -> &'static str {
-        let later = self.former.iter().skip(wording).copied().flatten();
-        let was = later.copied().find(|(changed, _)| *changed == sentence);
-        was.map_or_else(|| (self.sentence)(sentence), |(_, text)| text)
-    }
-}
-
 /// The vocabulary of one language.
 #[derive(Debug)]
 pub(crate) struct Words {
     pub(crate) sentence: fn(Sentence) -> &'static str,
-    /// Former wordings, oldest first. Each has only the sentences that the next wording changed, as
-    /// they were before that. Conversations still hold hints in these words.
-    pub(crate) former: &'static [&'static [(Sentence, &'static str)]],
     /// Replaces the tool's name if a result names none.
     pub(crate) tool: &'static str,
     /// Replaces a missing media type.

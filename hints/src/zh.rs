@@ -4,10 +4,6 @@ use crate::sentence::{Sentence, Words};
 
 pub(crate) const CHINESE: Words = Words {
     sentence: chinese,
-    former: &[&[(
-        Sentence::Joined,
-        "原为 {parts} 段文本，存储内容的首行列出各段长度。",
-    )]],
     tool: "未命名工具",
     media: "媒体",
     space: "",

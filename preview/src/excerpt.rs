@@ -118,30 +118,8 @@ fn mark(bytes: u64) -> String {
     format!("[… {bytes} B …]")
 }
 
-/// A way of leaving out the numbers of a file's own lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    /// Alone, so that all of the line is shown.
-    Present,
-    /// With one space after them, which was of the line's indentation.
-    Former,
-}
-
-impl Style {
-    /// The rest of a line that begins with a number of `length` bytes, or with none.
-    fn without_number(self, length: usize, line: &str) -> &str {
-        let rest = &line[length..];
-        let is_cut = self == Self::Former && length > 0;
-        rest.strip_prefix(' ').filter(|_| is_cut).unwrap_or(rest)
-    }
-}
-
 impl Excerpt<'_> {
     pub(crate) fn render(&self, length: Length) -> String {
-        self.render_as(Style::Present, length)
-    }
-
-    fn render_as(&self, style: Style, length: Length) -> String {
         let mut out = String::new();
         let mut before: Option<(&Unit<'_>, Option<u64>)> = None;
         let mut shown = 0;
@@ -157,7 +135,7 @@ impl Excerpt<'_> {
                 }
                 Some((last, own)) if unit.is_next_line(last) => {
                     out.push('\n');
-                    out.push_str(style.without_number(counted_on(own, number), text));
+                    out.push_str(&text[counted_on(own, number)..]);
                 }
                 _ => {
                     if let Some((last, _)) = before {
@@ -218,10 +196,7 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     };
     let is = |lines: &str, names| {
         let excerpt = Reader::new(lines, names).read(text);
-        excerpt.is_some_and(|excerpt| {
-            let as_written = |style| excerpt.render(style, length) == preview;
-            as_written(Style::Present) || as_written(Style::Former)
-        })
+        excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
     };
     // A line that looks like names may be part of the text.
     names.is_some_and(|names| is(shown[..last].strip_suffix('\n').unwrap_or_default(), names))
@@ -346,19 +321,17 @@ impl<'p> Reader<'p> {
         let skipped = number
             .filter(|_| is_next_line)
             .map_or(0, |(_, length)| length);
-        let counted_on = [Style::Present, Style::Former].map(|style| Unit {
-            text: style.without_number(skipped, unit.text),
+        let counted_on = Unit {
+            text: &unit.text[skipped..],
             ..*unit
-        });
+        };
         let mark = match unit.place {
             Place { line, byte: 0, .. } => format!("{line}|"),
             Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
         };
         if (is_next_line || unit.is_numbered_right()) && unit.begins(line) {
             self.take(unit, unit.text.len());
-        } else if skipped > 0
-            && let Some(counted_on) = counted_on.iter().find(|unit| unit.begins(line))
-        {
+        } else if skipped > 0 && counted_on.begins(line) {
             self.take(unit, counted_on.text.len());
         } else if line
             .strip_prefix(mark.as_str())
@@ -386,7 +359,7 @@ struct OwnedExcerpt<'p> {
 }
 
 impl OwnedExcerpt<'_> {
-    fn render(&self, style: Style, length: Length) -> String {
+    fn render(&self, length: Length) -> String {
         let units = self
             .units
             .iter()
@@ -399,6 +372,6 @@ impl OwnedExcerpt<'_> {
             units,
             names: self.names.clone(),
         }
-        .render_as(style, length)
+        .render(length)
     }
 }

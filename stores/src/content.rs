@@ -30,9 +30,6 @@ pub struct Roots {
     prefix: String,
     /// Length of the part of the prefix that does not come from a session.
     root: usize,
-    /// The prefix from before more names were reserved, if it differed. Still read, but nothing is
-    /// stored there any more.
-    former: Option<String>,
     /// Length of the prefix of all conversations of a tenant, if this is one of them. What any of
     /// them stored is read.
     tenant: Option<usize>,
@@ -45,20 +42,15 @@ impl Roots {
         Self {
             root: prefix.len(),
             prefix,
-            former: None,
             tenant: None,
         }
     }
 
     /// The roots of the session `id` within this one.
     pub fn session(&self, id: &str) -> Self {
-        let [segment, former] = Key::session_segments(id);
-        let has_moved = self.former.is_some() || former != segment;
-        let before = self.former.as_deref().unwrap_or(&self.prefix);
         Self {
-            prefix: self.nested(&self.prefix, &segment),
+            prefix: self.nested(&self.prefix, &Key::session_segment(id)),
             root: self.root,
-            former: has_moved.then(|| self.nested(before, &former)),
             tenant: None,
         }
     }
@@ -108,7 +100,7 @@ impl Roots {
             let (session, _) = name.split_once('/')?;
             (!is_reserved(session)).then(|| format!("{}{session}/", &self.prefix[..tenant]))
         });
-        [Some(&self.prefix), self.former.as_ref(), siblings.as_ref()]
+        [Some(&self.prefix), siblings.as_ref()]
             .into_iter()
             .flatten()
             .any(|prefix| {

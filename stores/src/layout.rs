@@ -48,20 +48,26 @@ impl Key {
         Self::new(format!("{prefix}{rest}")).ok()
     }
 
-    /// The prefix segments of the session that `ToolReduction::session` makes of `id`. Under the
-    /// first, the session stores its content. Under the second, which is still read, it stored its
-    /// content when fewer ids were reserved. Both are nearly always the same: the id if that is a
-    /// safe name, else its digest.
+    /// The prefix segment of the session that `ToolReduction::session` makes of `id`: the id if that is a
+    /// safe name, else its digest. An id that looks like a digest is not safe: it could be the digest of
+    /// another session's id, whose content it would read.
     ///
     /// ```
     /// use offcut::backend::Key;
-    /// assert_eq!(Key::session_segments("chat-42"), ["chat-42", "chat-42"]);
-    /// assert_eq!(Key::session_segments("../etc"), ["f7f9121fdb53d8de", "f7f9121fdb53d8de"]);
-    /// assert_eq!(Key::session_segments("trunc")[1], "trunc"); // before it was reserved
+    /// assert_eq!(Key::session_segment("chat-42"), "chat-42");
+    /// assert_eq!(Key::session_segment("../etc"), "f7f9121fdb53d8de");
     /// ```
     #[must_use]
-    pub fn session_segments(id: &str) -> [String; 2] {
-        [session_segment(id), former_session_segment(id)]
+    pub fn session_segment(id: &str) -> String {
+        let is_like_a_digest =
+            id.len() == DIGEST_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_name =
+            id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_reserved(id);
+        if is_name {
+            id.to_owned()
+        } else {
+            digest(id.as_bytes())
+        }
     }
 }
 
@@ -103,30 +109,6 @@ fn is_swept(prefix: &str) -> bool {
 /// A segment as long as any session's.
 pub fn longest_session() -> String {
     "x".repeat(MAX_ID)
-}
-
-/// A segment for the session `id`: the id if it is safe, else its digest. An id that looks like a
-/// digest is not safe: it could be the digest of another session's id, whose content it would read.
-fn session_segment(id: &str) -> String {
-    if is_reserved(id) {
-        digest(id.as_bytes())
-    } else {
-        former_session_segment(id)
-    }
-}
-
-/// The segment that the session `id` had while only `swept` was reserved. Content below it is still
-/// read and kept.
-fn former_session_segment(id: &str) -> String {
-    let is_like_a_digest =
-        id.len() == DIGEST_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_name =
-        id.len() <= MAX_ID && is_safe_segment(id) && !is_like_a_digest && !is_swept_segment(id);
-    if is_name {
-        id.to_owned()
-    } else {
-        digest(id.as_bytes())
-    }
 }
 
 #[cfg(test)]

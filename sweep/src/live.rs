@@ -99,8 +99,8 @@ impl Live {
     /// originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
-        let segments = Key::session_segments(id).map(|segment| segment.to_ascii_lowercase());
-        self.sessions.extend(segments);
+        let segment = Key::session_segment(id);
+        self.sessions.insert(segment.to_ascii_lowercase());
         self
     }
 

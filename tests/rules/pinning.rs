@@ -1,11 +1,9 @@
 //! No tool's output stays in the context because it looks like a hint (C5).
 
 use crate::common::{builder, call, clear, content, lines, memory, round, stored, text};
-use offcut::agent::Tool;
-use offcut::backend::{Backend, Key, Location, Memory};
+use offcut::backend::{Location, Memory};
 use offcut::format::Message;
 use offcut::hint::{Hint, Kind, Position};
-use offcut::preview::Preview;
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::{Builder, Part, ToolCall, ToolReduction};
 use serde_json::json;
@@ -351,86 +349,6 @@ async fn l1_hints_are_not_stored_as_originals_after_stub_length_shrinks() {
             assert_eq!(messages, again);
         }
     }
-}
-
-/// Conversations hold pages in the sentences of earlier versions.
-#[tokio::test]
-async fn l1_l4_pages_with_former_sentences_are_not_stored_as_originals() {
-    let changed = [
-        (
-            json!({"limit": 500}),
-            "Continue with offset",
-            "Go on with offset",
-        ),
-        (
-            json!({"pattern": "line", "limit": 500}),
-            "Continue with offset",
-            "Go on with offset",
-        ),
-        (
-            json!({"offset": 99_999}),
-            "No lines from",
-            "Nothing from line",
-        ),
-    ];
-    for (mut arguments, now, former) in changed {
-        let store = memory();
-        let reduction = eager(&store).build().unwrap();
-        let shown = reduction
-            .truncate(&call("a", "grep"), lines(10_000))
-            .await
-            .unwrap();
-        let location = shown.report.decisions[0].locations[0].clone();
-        arguments["path"] = location.as_str().into();
-        let read = ToolCall::new("r", "read_file", arguments.to_string());
-        let page = reduction.read_file_tool().call(&read).await.unwrap();
-        let mut page = Hint::parse(text(&page.into_parts().await.0)).unwrap();
-        assert!(page.prose.contains(now), "{}", page.prose);
-        page.prose = page.prose.replace(now, former);
-        let mut messages = [
-            round("r", "read_file", page.render()),
-            round("b", "f", "ok"),
-        ]
-        .concat();
-        for _ in 0..2 {
-            clear(&reduction, &mut messages).await;
-            let hint = Hint::parse(text(content(&messages[1]))).unwrap();
-            assert_eq!(hint.location, Some(location.clone()), "{former}");
-            assert!(hint.preview.len() <= 90, "{former}");
-            assert_eq!(stored(&store).await.len(), 1, "{former}");
-        }
-    }
-}
-
-/// Joined texts used to be stored after their manifest, and their hints said so.
-#[tokio::test]
-async fn l1_l4_texts_joined_by_earlier_versions_are_known_again() {
-    let store = memory();
-    let texts: Vec<String> = (0..100).map(|n| format!("see src/part_{n}.rs\n")).collect();
-    let lengths: Vec<usize> = texts.iter().map(String::len).collect();
-    let content = format!(
-        "{}\n{}\n",
-        json!({"offcut_parts": lengths}),
-        texts.join("\n")
-    );
-    let key = Key::new("trunc/a").unwrap();
-    store.put(&key, content.clone().into()).await.unwrap();
-    let mut hint = Hint::new(Kind::Truncated, content.len() as u64);
-    hint.lines = Some(content.lines().count() as u64);
-    hint.location = Some(store.locate(&key));
-    hint.flags.joined = true;
-    hint.prose = "Stored in full. It was 100 texts; the first stored line gives their lengths. \
-                  Read it with read_file."
-        .to_owned();
-    let (_, shown) = content.split_once('\n').unwrap();
-    hint.preview = Preview::Mixed.show(shown, 800);
-    let reduction = eager(&store).preview(Preview::Mixed).build().unwrap();
-    let mut messages = [round("a", "f", hint.render()), round("b", "f", "ok")].concat();
-    clear(&reduction, &mut messages).await;
-    let short = Hint::parse(text(self::content(&messages[1]))).unwrap();
-    assert_eq!(short.location, hint.location);
-    assert!(short.preview.len() <= 90 && short.prose.contains("100 texts"));
-    assert_eq!(stored(&store).await.len(), 1);
 }
 
 /// More lines than are believed unread: they are compared once and stay.

@@ -300,42 +300,6 @@ async fn l6_no_call_is_stored_at_the_prefix_of_a_session() {
 }
 
 #[tokio::test]
-async fn l6_a_store_with_names_that_are_reserved_now_stays_readable() {
-    let store = memory();
-    let whole = eager(store.clone()).root_dir("agent").build().unwrap();
-    let sessions = [
-        ("agent/trunc/trunc", whole.clone()),
-        ("agent/trunc/trunc/a", whole.session("trunc")),
-        ("agent/Clear/clear/a", whole.session("Clear")),
-        (
-            "agent/trunc/two/trunc/a",
-            whole.session("trunc").session("two"),
-        ),
-        (
-            "agent/one/clear/trunc/a",
-            whole.session("one").session("clear"),
-        ),
-    ];
-    for (key, _) in &sessions {
-        store
-            .put(&Key::new(*key).unwrap(), key.as_bytes().into())
-            .await
-            .unwrap();
-    }
-    for (owner, session) in &sessions {
-        for (key, _) in &sessions {
-            let location = Location::new(format!("memory://t/{key}"));
-            let read = session.read_original(&location).await;
-            assert_eq!(
-                read.map(|read| read.unwrap()),
-                (key == owner).then(|| key.as_bytes().into()),
-                "{owner} {key}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
 async fn l6_an_id_from_a_callback_is_not_a_reserved_name() {
     for given in RESERVED {
         let reduction = eager(memory()).trunc_id_with(move |_: &ToolCall| Ok(given.to_owned()));

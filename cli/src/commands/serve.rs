@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use offcut_gateway::Gateway;
 use tokio::net::TcpListener;
 use tracing::Level;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 
 use super::tidy;
 use crate::args::{self, serve};
@@ -15,7 +16,7 @@ use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
-    log_to_stderr(args.log);
+    let _log = log_to_stderr(args.log);
     #[cfg(unix)]
     allow_many_files();
     let prices = Prices::open(&args.prices)?;
@@ -93,9 +94,14 @@ async fn stopped() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+        let signals = (
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        );
+        if let (Ok(mut terminated), Ok(mut hung_up)) = signals {
             tokio::select! {
                 _ = terminated.recv() => {}
+                _ = hung_up.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
             return;
@@ -104,17 +110,24 @@ async fn stopped() {
     _ = tokio::signal::ctrl_c().await;
 }
 
-fn log_to_stderr(level: serve::Level) {
+/// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The
+/// guard writes what is left.
+fn log_to_stderr(level: serve::Level) -> WorkerGuard {
     let level = match level {
         serve::Level::Error => Level::ERROR,
         serve::Level::Warn => Level::WARN,
         serve::Level::Info => Level::INFO,
         serve::Level::Debug => Level::DEBUG,
     };
+    let (stderr, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(10_000)
+        .finish(std::io::stderr());
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(stderr)
         .with_ansi(false)
         .with_target(false)
+        .log_internal_errors(false)
         .init();
+    guard
 }

@@ -1,39 +1,23 @@
 //! The lines of a text that a query is about.
 
+/// The most words of a query that count.
+const MAX_WORDS: usize = 16;
+
 /// The query of a request, decoded; `None` if there is none or it is empty.
 pub(super) fn of(query: &str) -> Option<String> {
     let mut pairs = query.split('&');
     let value = pairs.find_map(|pair| pair.strip_prefix("query="))?;
-    let value = decoded(value);
-    (!value.trim().is_empty()).then_some(value)
-}
-
-/// Decodes a value of a query. What is not encoded as it should be stays as it is.
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        let code = || {
-            let digits = str::from_utf8(after.get(..2)?).ok()?;
-            u8::from_str_radix(digits, 16).ok()
-        };
-        match (first, code()) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            (b'+', _) => bytes.push(b' '),
-            (byte, _) => bytes.push(*byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    // What is not encoded as it should be stays as it is.
+    let value = value.replace('+', " ");
+    let value = percent_encoding::percent_decode_str(&value).decode_utf8_lossy();
+    (!value.trim().is_empty()).then(|| value.into_owned())
 }
 
 /// The lines that have a word of the query, each with its number; `None` if none has one, or if they
 /// are not shorter than the text.
 pub(super) fn lines(text: &str, query: &str) -> Option<String> {
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let words = query.split_whitespace().take(MAX_WORDS);
+    let words: Vec<String> = words.map(str::to_lowercase).collect();
     let has_word = |line: &str| {
         let line = line.to_lowercase();
         words.iter().any(|word| line.contains(word.as_str()))

@@ -96,6 +96,11 @@ impl PlugTenant {
         })
     }
 
+    /// Returns true if one of `words` is this tenant's credential.
+    pub(super) fn has_key_among(&self, words: &[String]) -> bool {
+        words.iter().any(|word| self.credential.is(word))
+    }
+
     /// The hash of a result's texts: the same in every process, and not to be guessed without the
     /// credential.
     pub(super) fn hash(&self, texts: &[String]) -> Option<String> {

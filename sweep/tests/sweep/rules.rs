@@ -494,34 +494,6 @@ async fn a_session_or_a_root_is_swept_by_itself() {
 }
 
 #[tokio::test]
-async fn a_session_is_kept_under_its_current_and_former_names() {
-    let store = store();
-    let whole = quick(store.clone()).session("agent");
-    for path in [
-        "agent/trunc/trunc",
-        "agent/trunc/trunc/a",
-        "agent/Clear/clear/a",
-        "agent/trunc/two/trunc/a",
-        "agent/one/clear/trunc/a",
-    ] {
-        store.put(&key(path), path.into()).await.unwrap();
-    }
-    let now = offload(&whole.session("trunc"), "call_1", 500).await;
-    store.clock.turn(2 * DAY);
-    let sessions = ["trunc", "Clear", "two", "clear"];
-    let live = sessions.into_iter().fold(Live::new(), Live::session);
-    let report = sweep(&store, &live).await;
-    assert_eq!(
-        (report.moved.count, report.live.count),
-        (1, 5),
-        "what the root itself stored is not live: {report:?}"
-    );
-    assert!(store.read(&key("agent/trunc/trunc/a"), 0..9).await.is_ok());
-    let read = whole.session("trunc").read_original(&now).await;
-    assert!(read.unwrap().is_ok());
-}
-
-#[tokio::test]
 async fn one_sweep_at_a_time() {
     let store = store();
     offload(&quick(store.clone()), "call_1", 500).await;

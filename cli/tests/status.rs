@@ -275,3 +275,20 @@ fn the_server_of_a_wrapped_agent_is_found_while_it_runs() {
     );
     assert_eq!(user.files(), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn a_log_that_nobody_reads_stops_no_request() {
+    let user = User::new();
+    let provider = answering("200 OK", "{}".to_owned());
+    let mut server = Serving::on_loopback(&provider, &user);
+    // Each is a line of the log, and a pipe holds 64 KiB.
+    for n in 0..1_000 {
+        assert!(server.post("not json").contains("200 OK"), "{n}");
+    }
+    server.close_log();
+    for n in 0..20 {
+        assert!(server.post("not json").contains("200 OK"), "{n}, closed");
+    }
+    assert!(server.ends_by("HUP"));
+    assert!(user.files().is_empty(), "no server is noted that has ended");
+}

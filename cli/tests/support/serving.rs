@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr};
+use std::process::{Child, ChildStderr, Command};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ pub struct Serving {
     /// The address as it was printed.
     pub url: String,
     pub page: String,
-    _errors: BufReader<ChildStderr>,
+    errors: Option<BufReader<ChildStderr>>,
 }
 
 impl User {
@@ -118,7 +119,7 @@ impl User {
             child,
             url: url.trim_end().to_owned(),
             page: page.trim_end().to_owned(),
-            _errors: errors,
+            errors: Some(errors),
         }
     }
 
@@ -130,6 +131,37 @@ impl User {
 }
 
 impl Serving {
+    /// Closes the server's stderr at our end.
+    pub fn close_log(&mut self) {
+        self.errors = None;
+    }
+
+    /// Posts `body` to a path of OpenAI's, and returns the status line.
+    pub fn post(&self, body: &str) -> String {
+        let address = self.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let request = format!(
+            "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Asks the server to end, by the signal of this name. Returns true if it does so soon.
+    pub fn ends_by(mut self, signal: &str) -> bool {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        let mut waits = (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
+        waits.any(|()| self.child.try_wait().unwrap().is_some())
+    }
+
     pub fn on_loopback(provider: &str, user: &User) -> Self {
         let args = ["--listen", "127.0.0.1:0"];
         user.serve(provider, "cut_without_reader = true", &args)

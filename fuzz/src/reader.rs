@@ -8,6 +8,7 @@ use offcut::agent::Tool;
 use offcut::backend::{Backend, Key, Memory};
 use offcut::hint::{Hint, Kind};
 use offcut::{Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
+use offcut_preview::text::utf8::{is_utf16, text_of};
 use serde_json::{Value, json};
 
 use crate::laws::block_on;
@@ -82,6 +83,13 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
 
 /// Checks R1 and R3.
 async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
+    // Pages of UTF-16 are made of its text.
+    let text = text_of(content);
+    let content = if is_utf16(content) {
+        text.as_bytes()
+    } else {
+        content
+    };
     let call = ToolCall::new("call_1", "read_file", arguments);
     let answer: ToolOutput = reduction.read_file_tool().call(&call).await.into();
     let (parts, _) = answer.into_parts().await;
@@ -138,12 +146,8 @@ async fn read_through(reduction: &ToolReduction, mut arguments: Value, path: &st
         };
         all.push_str(&page.preview);
         let Some((_, next)) = page.prose.split_once("offset ") else {
-            let is_whole = has_pattern || all == String::from_utf8_lossy(content);
-            assert!(
-                is_whole,
-                "{all:?} was read of {:?}",
-                String::from_utf8_lossy(content)
-            );
+            let is_whole = has_pattern || all == text_of(content);
+            assert!(is_whole, "{all:?} was read of {:?}", text_of(content));
             return;
         };
         let next = next.trim_end_matches('.').to_owned();

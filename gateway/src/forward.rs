@@ -23,7 +23,7 @@ fn readings(path: &str) -> Option<Vec<Vec<String>>> {
     let mut path = decode(path.split(['?', '#']).next().unwrap_or_default().as_bytes())?;
     let mut readings = Vec::new();
     for _ in 0..ENCODED {
-        // What follows one of these is a query or a parameter for some.
+        // Some take the rest for a query, or for a parameter.
         let name = |segment: &str| {
             segment
                 .split([';', '?', '#'])

@@ -103,12 +103,20 @@ impl Document {
     }
 }
 
+/// The most blocks without a text that a result may have.
+const MAX_OTHERS: usize = 1_000;
+
 fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> {
     let watch = Watch::default();
     let root = Node::watched_by(result, &watch);
     let [content, structured, is_error] = root.pick(["content", "structuredContent", "isError"]);
     let blocks = Block::all(content);
     if !root.is_object() || watch.has_twice.get() || watch.is_garbled.get() {
+        return Err(ReduceError::Ambiguous);
+    }
+    // A value takes a hundred times the memory of its shortest text.
+    let others = blocks.iter().filter(|block| block.text().is_none());
+    if others.count() > MAX_OTHERS {
         return Err(ReduceError::Ambiguous);
     }
     let mut parts: Vec<Part> = blocks.iter().map(Block::part).collect();

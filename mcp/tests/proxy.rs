@@ -318,6 +318,82 @@ async fn m6_one_session_of_several_clients_is_a_place_for_each() {
 }
 
 #[tokio::test]
+async fn m6_a_session_that_nobody_has_opened_here_gives_no_place_to_another_token() {
+    // The server gives one session to all. As after a restart of this program: nobody opens it again.
+    let server = Server::start(usual).await;
+    let client = before(&server).await;
+    let with = |token: &str| {
+        let mut client = client.like();
+        client.set(SESSION, "one");
+        client.set("authorization", token);
+        client
+    };
+    let (bob, alice) = (with("Bearer b"), with("Bearer a"));
+    bob.post(&request(1, "tools/list", &json!({}))).await;
+    let path = stored(alice.post(&call(2, "log")).await).await;
+    assert!(!reads(&bob, &path).await);
+    assert!(reads(&alice, &path).await);
+}
+
+#[tokio::test]
+async fn m6_only_a_result_shows_that_the_server_knows_a_token() {
+    // Everything but what bears a known token is answered as anybody is.
+    for odd in 0..5 {
+        let server = Server::start(move |seen| match seen.header("authorization") {
+            Some("Bearer a") => usual(seen),
+            _ => {
+                let error =
+                    json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}});
+                let refused =
+                    json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}});
+                let mut answer = match odd {
+                    0 => status(202),
+                    1 => status(204),
+                    2 => json_answer(&refused),
+                    _ => json_answer(&error),
+                };
+                match odd {
+                    3 => *answer.status_mut() = http::StatusCode::UNAUTHORIZED,
+                    4 => *answer.status_mut() = http::StatusCode::FORBIDDEN,
+                    _ => {}
+                }
+                answer
+            }
+        })
+        .await;
+        let client = before(&server).await;
+        let alice = opened(&client, &[("authorization", "Bearer a")]).await;
+        let path = stored(alice.post(&call(1, "log")).await).await;
+        let mut eve = alice.like();
+        eve.set("authorization", "Bearer made-up");
+        eve.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
+        assert!(!reads(&eve, &path).await, "{odd}");
+        assert!(reads(&alice, &path).await, "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn m6_a_token_that_was_another_clients_stays_that_clients() {
+    let server = Server::start(usual).await;
+    let client = before(&server).await;
+    let bob = opened(&client, &[("authorization", "Bearer b")]).await;
+    let alice = opened(&client, &[("authorization", "Bearer a")]).await;
+    let path = stored(alice.post(&call(1, "log")).await).await;
+    bob.delete().await;
+    let in_session_of_alice = |token: &str| {
+        let mut client = alice.like();
+        client.set("authorization", token);
+        client
+    };
+    // A token that nobody has used is hers, renewed, once the server takes it.
+    assert!(reads(&in_session_of_alice("Bearer new"), &path).await);
+    let eve = in_session_of_alice("Bearer b");
+    eve.post(&request(3, "tools/list", &json!({}))).await;
+    assert!(!reads(&eve, &path).await);
+}
+
+#[tokio::test]
 async fn m6_a_server_must_take_the_credentials_of_a_reader_without_a_session() {
     // It knows no ping, as revisions without sessions don't, and refuses in a way of its own.
     let server = Server::start(|seen| match (&*seen.name(), seen.header("x-key")) {

@@ -202,6 +202,14 @@ fn a_list_is_shortened_by_items_and_a_string_carries_the_hint() {
 }
 
 #[test]
+fn a_result_of_very_many_empty_blocks_stays_whole() {
+    let content = vec![json!({}); 5_000];
+    let result = json!({"content": content}).to_string();
+    let reduced = block_on(reduce(&reduction(), &call(), &result, &OutputSchema::None));
+    assert!(reduced.is_err());
+}
+
+#[test]
 fn names_carry_no_hint() {
     let mut document = rows(400);
     for row in document["rows"].as_array_mut().unwrap() {

@@ -1,5 +1,7 @@
 //! MCP servers in JSON, with comments or without.
 
+use std::collections::HashSet;
+
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -17,22 +19,29 @@ pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> 
     let mut servers = Vec::new();
     if let Some(Value::Object(root)) = &parsed.value {
         for keys in keys {
-            collect(root, keys, &mut Vec::new(), &mut servers);
+            collect(root, keys, &mut Vec::new(), &mut servers)?;
         }
     }
     Ok(servers)
 }
 
-fn collect(object: &Object<'_>, keys: &[&str], path: &mut Vec<String>, all: &mut Vec<Server>) {
+fn collect(
+    object: &Object<'_>,
+    keys: &[&str],
+    path: &mut Vec<String>,
+    all: &mut Vec<Server>,
+) -> Result<(), String> {
+    no_name_twice(object, path)?;
     let Some((key, rest)) = keys.split_first() else {
         for property in &object.properties {
             if let Value::Object(server) = &property.value {
                 path.push(property.name.as_str().to_owned());
+                no_name_twice(server, path)?;
                 all.extend(server_in(server, path.clone()));
                 path.pop();
             }
         }
-        return;
+        return Ok(());
     };
     for property in &object.properties {
         let name = property.name.as_str();
@@ -40,8 +49,26 @@ fn collect(object: &Object<'_>, keys: &[&str], path: &mut Vec<String>, all: &mut
             && (*key == "*" || *key == name)
         {
             path.push(name.to_owned());
-            collect(inner, rest, path, all);
+            collect(inner, rest, path, all)?;
             path.pop();
+        }
+    }
+    Ok(())
+}
+
+/// Fails if an object has a name twice: an agent takes one of the two, and we might change the other.
+fn no_name_twice(object: &Object<'_>, path: &[String]) -> Result<(), String> {
+    let mut names = HashSet::new();
+    let mut all = object.properties.iter().map(|one| one.name.as_str());
+    match all.find(|name| !names.insert(name.to_owned())) {
+        None => Ok(()),
+        Some(twice) => {
+            let place = path.iter().map(String::as_str).chain([twice]);
+            let place: Vec<&str> = place.collect();
+            Err(format!(
+                "`{}` is there twice: remove one of them",
+                place.join(".")
+            ))
         }
     }
 }

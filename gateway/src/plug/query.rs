@@ -7,7 +7,7 @@ const MAX_WORDS: usize = 16;
 pub(super) fn of(query: &str) -> Option<String> {
     let mut pairs = query.split('&');
     let value = pairs.find_map(|pair| pair.strip_prefix("query="))?;
-    // What is not encoded as it should be stays as it is.
+    // Wrong encodings stay as they are.
     let value = value.replace('+', " ");
     let value = percent_encoding::percent_decode_str(&value).decode_utf8_lossy();
     (!value.trim().is_empty()).then(|| value.into_owned())

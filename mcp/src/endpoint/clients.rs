@@ -12,6 +12,8 @@ use crate::remote::session::SESSION;
 
 /// Maximum number of pairs of a session and credentials that are remembered.
 const MAX_CLIENTS: usize = 1024;
+/// Maximum number of credentials whose place is remembered.
+const MAX_PLACES: usize = 65_536;
 
 /// All clients.
 pub(super) struct Clients {
@@ -69,15 +71,20 @@ impl Clients {
             session: session(headers).filter(|_| !is_opening),
             credentials: Credentials::of(headers, query, &self.gateway.secret),
         };
-        let known = if is_opening {
-            None
+        let (known, renewed) = if is_opening {
+            (None, None)
         } else {
-            self.accepted().get(&key)
+            let mut accepted = self.accepted();
+            (accepted.get(&key), accepted.renewed(&key))
         };
-        let client = known.unwrap_or_else(|| self.new_client(&key.credentials));
-        let conversation = match &key.session {
-            None if !is_opening => Arc::new(client.conversation.beside()),
-            _ => client.conversation.clone(),
+        // Until the server has accepted a new token, nothing that it bears touches another's calls.
+        let is_apart = !is_opening && (key.session.is_none() || known.is_none());
+        let client = known.or(renewed);
+        let client = client.unwrap_or_else(|| self.new_client(&key.credentials));
+        let conversation = if is_apart {
+            Arc::new(client.conversation.beside())
+        } else {
+            client.conversation.clone()
         };
         Current {
             conversation,
@@ -116,11 +123,9 @@ impl Clients {
         !self.accepted().clients.contains_key(&current.key)
     }
 
-    /// Forgets the session that a request named.
+    /// Forgets a client whose session the server has ended, or whose credentials it refuses.
     pub(super) fn forget(&self, current: &Current) {
-        if current.key.session.is_some() {
-            self.accepted().clients.remove(&current.key);
-        }
+        self.accepted().clients.remove(&current.key);
     }
 }
 
@@ -133,54 +138,71 @@ fn session(headers: &HeaderMap) -> Option<String> {
 /// Clients by a key. The one that was not used for longest goes first.
 #[derive(Default)]
 struct Recent {
-    clients: HashMap<Key, (u64, Arc<Client>)>,
+    clients: HashMap<Key, Known>,
+    /// The places to which credentials have led, also of clients that are forgotten.
+    places: HashMap<Credentials, Option<String>>,
     now: u64,
+}
+
+struct Known {
+    client: Arc<Client>,
+    used: u64,
+    /// True if it has opened its session here.
+    has_opened: bool,
 }
 
 impl Recent {
     fn get(&mut self, key: &Key) -> Option<Arc<Client>> {
         self.now += 1;
-        match self.clients.get_mut(key) {
-            Some((used, client)) => {
-                *used = self.now;
-                Some(client.clone())
-            }
-            None => self.renewed(key),
-        }
+        let known = self.clients.get_mut(key)?;
+        known.used = self.now;
+        Some(known.client.clone())
     }
 
-    /// The only client of a session in which a bearer token has taken the place of another.
+    /// The client that has opened a session, for another bearer token in it. A token that has led elsewhere is
+    /// another client's, however that has learned of the session; if too many have, none is known to be new.
     fn renewed(&self, key: &Key) -> Option<Arc<Client>> {
         key.session.as_ref()?;
-        let all = || self.clients.iter().map(|(key, (_, client))| (key, client));
-        let mut of_session = all()
-            .filter(|(one, _)| one.session == key.session)
-            .filter(|(one, _)| one.credentials.differs_by_token(&key.credentials));
-        let (_, client) = of_session.next()?;
-        // A token that leads elsewhere is another client's, however it has learned of the session.
-        let leads_elsewhere = of_session.any(|(_, one)| one.place != client.place)
-            || all().any(|(one, other)| {
-                one.credentials == key.credentials && other.place != client.place
-            });
+        let in_session = || {
+            let clients = self.clients.iter();
+            clients.filter(|(one, _)| one.session == key.session)
+        };
+        let mut opened = in_session().filter(|(one, known)| {
+            known.has_opened && one.credentials.differs_by_token(&key.credentials)
+        });
+        let (_, Known { client, .. }) = opened.next()?;
+        let is_elsewhere = |place: &Option<String>| *place != client.place;
+        let leads_elsewhere = in_session().any(|(_, one)| is_elsewhere(&one.client.place))
+            || self.places.get(&key.credentials).is_some_and(is_elsewhere)
+            || self.places.len() >= MAX_PLACES;
         (!leads_elsewhere).then(|| client.clone())
     }
 
     /// Adds a client. An opening one takes the place of an earlier one with the same key.
     fn put(&mut self, key: Key, client: Arc<Client>, is_opening: bool) {
         self.now += 1;
-        if let Some((used, known)) = self.clients.get_mut(&key) {
-            *used = self.now;
+        if self.places.len() < MAX_PLACES {
+            let place = self.places.entry(key.credentials.clone());
+            place.or_insert_with(|| client.place.clone());
+        }
+        if let Some(known) = self.clients.get_mut(&key) {
+            known.used = self.now;
             if is_opening {
-                *known = client;
+                (known.client, known.has_opened) = (client, true);
             }
             return;
         }
         if self.clients.len() >= MAX_CLIENTS {
-            let oldest = self.clients.iter().min_by_key(|(_, (used, _))| *used);
+            let oldest = self.clients.iter().min_by_key(|(_, known)| known.used);
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 self.clients.remove(&oldest);
             }
         }
-        self.clients.insert(key, (self.now, client));
+        let known = Known {
+            client,
+            used: self.now,
+            has_opened: is_opening,
+        };
+        self.clients.insert(key, known);
     }
 }

@@ -38,7 +38,7 @@ const MAX_REFUSAL: usize = 64 * 1024;
 pub(super) struct Proxy {
     gateway: Arc<McpGateway>,
     connection: Arc<Connection>,
-    clients: Clients,
+    clients: Arc<Clients>,
     login: Login,
     /// Room for bodies of requests.
     room: Room,
@@ -48,7 +48,7 @@ impl Proxy {
     pub(super) fn new(gateway: Arc<McpGateway>, connection: Connection, is_shared: bool) -> Self {
         let connection = Arc::new(connection);
         Self {
-            clients: Clients::new(gateway.clone(), is_shared),
+            clients: Arc::new(Clients::new(gateway.clone(), is_shared)),
             login: Login::new(connection.clone()),
             room: Room::new(gateway.max_message),
             connection,
@@ -78,11 +78,13 @@ impl Proxy {
             .forward(&parts.method, headers, query, Bytes::new());
         match sent.await {
             Ok(response) => {
-                if parts.method == Method::DELETE && response.status().is_success() {
+                let is_end = parts.method == Method::DELETE && response.status().is_success();
+                let meaning = Meaning::default();
+                let answer = self.passed(response, &current, &meaning, host).await;
+                if is_end {
                     self.clients.forget(&current);
                 }
-                self.passed(response, &current, &Meaning::default(), host)
-                    .await
+                answer
             }
             Err(failure) => self.failed(&failure, &Meaning::default()),
         }
@@ -152,12 +154,21 @@ impl Proxy {
         host: &str,
     ) -> Response<Body> {
         let status = response.status();
-        if status.is_success() {
-            let is_opening = meaning.is("initialize");
-            self.clients.accept(current, is_opening, response.headers());
-        } else if status == StatusCode::NOT_FOUND {
+        if matches!(
+            status,
+            StatusCode::NOT_FOUND | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        ) {
             self.clients.forget(current);
         }
+        // Only a result shows that the server has accepted the credentials: others answer anybody.
+        let (clients, is_opening) = (self.clients.clone(), meaning.is("initialize"));
+        let (of, headers) = (current.clone(), response.headers().clone());
+        let is_success = status.is_success();
+        let see = move |message: &[u8]| {
+            if is_success && is_result(message) {
+                clients.accept(&of, is_opening, &headers);
+            }
+        };
         let conversation = current.conversation.clone();
         let mut answer = match kind(response.headers()) {
             _ if is_compressed(response.headers()) => {
@@ -166,9 +177,9 @@ impl Proxy {
             }
             Kind::Events => {
                 let gateway = self.gateway.clone();
-                answered(response, |body| rewritten(body, conversation, gateway))
+                answered(response, |body| rewritten(body, conversation, gateway, see))
             }
-            Kind::Json => self.whole(response, &conversation).await,
+            Kind::Json => self.whole(response, &conversation, see).await,
             Kind::Other => answered(response, reply::passed),
         };
         if !status.is_success() {
@@ -183,9 +194,14 @@ impl Proxy {
         &self,
         response: Response<Incoming>,
         conversation: &Conversation,
+        see: impl FnOnce(&[u8]),
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let body = match reply::read(body, self.gateway.max_message, None).await {
+        let read = reply::read(body, self.gateway.max_message, None).await;
+        if let Ok(Read::Whole(text, _)) = &read {
+            see(text);
+        }
+        let body = match read {
             Ok(Read::Whole(text, _)) => match conversation.from_server(&text).await {
                 FromServer::Replace(new) => reply::full(new),
                 _ => reply::full(text),
@@ -281,9 +297,28 @@ impl Proxy {
             Ok(answer) => answer,
             Err(failure) => return Some(self.failed(&failure, &Meaning::default())),
         };
-        if parts.status.is_success() || is_unknown_method(&body) {
+        let is_refused = matches!(
+            parts.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        );
+        let message = match kind(&parts.headers) {
+            Kind::Events => first_message(&body).await,
+            _ => Some(body.to_vec()),
+        };
+        let message = message.unwrap_or_default();
+        let is_known = parts.status.is_success() && is_result(&message);
+        if is_known || !is_refused && is_unknown_method(&message) {
             self.clients.accept(current, false, &parts.headers);
             return None;
+        }
+        if parts.status.is_success() {
+            let message = "the server did not say that it knows these credentials";
+            return Some(reply::error(
+                StatusCode::FORBIDDEN,
+                INTERNAL_ERROR,
+                message,
+                None,
+            ));
         }
         let mut answer = Response::from_parts(parts, reply::full(body));
         reply::strip(answer.headers_mut());
@@ -311,6 +346,24 @@ fn ping_like(call: &[u8]) -> String {
         format!(r#","params":{{"_meta":{meta}}}"#)
     });
     format!(r#"{{"jsonrpc":"2.0","id":"offcut-ping","method":"ping"{params}}}"#)
+}
+
+/// The first message of a body of events.
+async fn first_message(body: &Bytes) -> Option<Vec<u8>> {
+    let mut events = RawEvents::new(&body[..], MAX_REFUSAL);
+    while let Ok(Some(chunk)) = events.next().await {
+        if let Chunk::Event(event) = chunk
+            && let Some(message) = message(&event)
+        {
+            return Some(message);
+        }
+    }
+    None
+}
+
+/// Returns true for an answer with a result.
+fn is_result(message: &[u8]) -> bool {
+    parse(message).is_some_and(|json| Node::root(&json).get("result").is_some())
 }
 
 /// Returns true for the answer of a server that would answer, but has no such method: revisions without
@@ -373,12 +426,23 @@ fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -
 }
 
 /// A stream of events in which long results are replaced.
-fn rewritten(body: Incoming, conversation: Arc<Conversation>, gateway: Arc<McpGateway>) -> Body {
+fn rewritten(
+    body: Incoming,
+    conversation: Arc<Conversation>,
+    gateway: Arc<McpGateway>,
+    see: impl Fn(&[u8]) + Send + Sync + 'static,
+) -> Body {
     let events = RawEvents::new(BodyReader::new(body), gateway.max_message);
-    let frames = stream::unfold(Some((events, conversation, gateway)), |state| async {
-        let (mut events, conversation, gateway) = state?;
+    let state = Some((events, conversation, gateway, see));
+    let frames = stream::unfold(state, |state| async {
+        let (mut events, conversation, gateway, see) = state?;
         let bytes = match events.next().await {
-            Ok(Some(Chunk::Event(event))) => replaced(event, &conversation).await,
+            Ok(Some(Chunk::Event(event))) => {
+                if let Some(message) = message(&event) {
+                    see(&message);
+                }
+                replaced(event, &conversation).await
+            }
             Ok(Some(Chunk::Part { bytes, is_first })) => {
                 if is_first {
                     gateway.note_long("the server");
@@ -389,7 +453,7 @@ fn rewritten(body: Incoming, conversation: Arc<Conversation>, gateway: Arc<McpGa
             Err(error) => return Some((Err(BoxError::from(error)), None)),
         };
         let frame = Frame::data(Bytes::from(bytes));
-        Some((Ok(frame), Some((events, conversation, gateway))))
+        Some((Ok(frame), Some((events, conversation, gateway, see))))
     });
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }

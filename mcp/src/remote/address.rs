@@ -61,11 +61,11 @@ pub(super) fn url(url: &str) -> Result<Uri, RemoteError> {
     Ok(url)
 }
 
-/// A URL without its query, which may hold a secret.
+/// A URL without its path and query, either of which may hold a secret.
 pub(crate) fn shown(url: &Uri) -> String {
     let scheme = url.scheme_str().unwrap_or_default();
     let authority = url.authority().map_or("", |authority| authority.as_str());
-    format!("{scheme}://{authority}{}", url.path())
+    format!("{scheme}://{authority}")
 }
 
 /// Returns true if what is meant for one URL may be sent to the other.
@@ -113,7 +113,7 @@ mod tests {
             );
         }
         let url = url("HTTPS://A.b:8443/mcp?key=secret#there").unwrap();
-        assert_eq!(shown(&url), "https://A.b:8443/mcp");
+        assert_eq!(shown(&url), "https://A.b:8443");
         assert_eq!(url.query(), Some("key=secret"));
     }
 

@@ -35,8 +35,12 @@ impl Utf16 {
         match bytes {
             // This one is UTF-32.
             [0xff, 0xfe, 0, 0, ..] => return None,
-            [0xff, 0xfe, rest @ ..] if !is_plain(rest) => return Some(Self::LittleEndian),
-            [0xfe, 0xff, rest @ ..] if !is_plain(rest) => return Some(Self::BigEndian),
+            [0xff, 0xfe, rest @ ..] if Self::LittleEndian.begins(rest) => {
+                return Some(Self::LittleEndian);
+            }
+            [0xfe, 0xff, rest @ ..] if Self::BigEndian.begins(rest) => {
+                return Some(Self::BigEndian);
+            }
             _ => {}
         }
         let first = &bytes[..bytes.len().min(FIRST)];
@@ -56,6 +60,28 @@ impl Utf16 {
             (even, odd) if is_most(even) && is_rare(odd) => Some(Self::BigEndian),
             _ => None,
         }
+    }
+
+    /// Returns true if `bytes`, which follow a byte-order mark, begin a text: without characters that no text
+    /// has, and not as UTF-8.
+    fn begins(self, bytes: &[u8]) -> bool {
+        let (pairs, _) = bytes[..bytes.len().min(FIRST - 2)].as_chunks::<2>();
+        let mut signs = char::decode_utf16(pairs.iter().map(|pair| self.unit(*pair))).peekable();
+        while let Some(sign) = signs.next() {
+            let is_text = match sign {
+                Ok('\t' | '\n' | '\r' | '\u{c}' | '\u{1b}') => true,
+                Ok(sign) => {
+                    !sign.is_control()
+                        && !matches!(sign, '\u{e000}'..='\u{f8ff}' | '\u{fffe}' | '\u{ffff}')
+                }
+                // The last one may be half a character.
+                Err(_) => signs.peek().is_none(),
+            };
+            if !is_text {
+                return false;
+            }
+        }
+        !is_plain(bytes)
     }
 
     fn unit(self, bytes: [u8; 2]) -> u16 {
@@ -291,12 +317,15 @@ mod tests {
         // Half a character at the end, and a lone half inside.
         let cut = marked([0xff, 0xfe], &little[..little.len() - 1]);
         assert!(text_of(&cut).ends_with("words\u{fffd}"));
-        assert_eq!(text_of(b"\xff\xfe\x3d\xd8a\0"), "\u{fffd}a");
+        // A lone half inside, after the first bytes.
+        let long = [&marked([0xff, 0xfe], &little)[..], b"\x3d\xd8a\0"].concat();
+        assert!(text_of(&long).ends_with("words\n\u{fffd}a"));
         for other in [
             &b"\xff\xfe\0\0a\0\0\0"[..],
             b"a\0b\0",
             b"one\0two\0three\0four\0five\0six",
             b"\xff\xfeline 1\nline 2\nline 3\n",
+            b"\xff\xfe\x3d\xd8a\0",
         ] {
             assert_eq!(text_of(other), String::from_utf8_lossy(other));
         }

@@ -7,19 +7,36 @@ use std::path::Path;
 
 use offcut_agents::layout::Home;
 
+use crate::output;
+
 /// Number of bytes of a secret.
 const LENGTH: usize = 32;
 
 /// The user's secret, the same after a restart; one for this process alone if none can be kept.
 pub(super) fn secret() -> Vec<u8> {
     let kept = Home::from_env().and_then(|home| kept(&home.path().join("mcp.secret")).ok());
-    kept.or_else(|| random().ok()).unwrap_or_default()
+    kept.or_else(|| {
+        output::warn(
+            "no secret can be kept in `mcp.secret`: hints will lead nowhere after a restart",
+        );
+        random().ok()
+    })
+    .unwrap_or_default()
 }
 
 /// The secret in a file, which is written if there is none.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
-    if let Some(secret) = read(path)? {
-        return Ok(secret);
+    match read(path) {
+        Ok(Some(secret)) => return Ok(secret),
+        Ok(None) => {}
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            fs::remove_file(path)?;
+            output::warn(&format!(
+                "{} was too short and is written anew: hints from before lead nowhere",
+                path.display()
+            ));
+        }
+        Err(error) => return Err(error),
     }
     if let Some(folder) = path.parent() {
         DirBuilder::new()
@@ -41,10 +58,14 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
+    // Opening a pipe would wait.
+    match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
+        Err(error) => return Err(error),
+        Ok(metadata) if !metadata.is_file() => return Err(io::ErrorKind::InvalidInput.into()),
+        Ok(_) => {}
+    }
+    let file = File::open(path)?;
     let mut secret = Vec::new();
     file.take(LENGTH as u64).read_to_end(&mut secret)?;
     if secret.len() < LENGTH {

@@ -8,6 +8,9 @@ use serde_json::Value;
 /// Length in bytes that no hint exceeds with its preview.
 const LONGEST_HINT: u64 = 16 * 1024;
 
+/// Maximum number of words of a command that are looked up as paths.
+const MAX_WORDS: usize = 64;
+
 /// The surroundings of a hook.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
@@ -48,8 +51,9 @@ impl Surroundings {
         let is_expanded = |path: &str| path.starts_with('~') || path.contains("://");
         paths.any(|path| is_stored(path) || is_expanded(path) && self.names_store(path))
             || lines.any(|line| {
-                let mut words = line.split(is_between).filter(|word| !word.is_empty());
-                self.names_store(line) || words.any(is_stored) || is_stored("")
+                let words = line.split(is_between).filter(|word| !word.is_empty());
+                let is_named = words.take(MAX_WORDS).any(is_stored);
+                self.names_store(line) || is_named || is_stored("")
             })
     }
 

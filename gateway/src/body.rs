@@ -91,7 +91,9 @@ impl Arriving {
         let data = frame.as_ref().and_then(Frame::data_ref);
         let bytes = data.map_or(0, |data| data.len() as u64);
         self.left = self.left.saturating_sub(begun.elapsed());
-        self.left += Duration::from_millis(bytes * 1000 / RATE);
+        // Bytes that arrive at once earn no longer silence later.
+        let earned = Duration::from_millis(bytes * 1000 / RATE);
+        self.left = (self.left + earned).min(self.pause);
         Ok(frame)
     }
 

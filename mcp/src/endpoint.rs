@@ -211,6 +211,13 @@ impl McpEndpoint {
                 return reply::error(StatusCode::FORBIDDEN, REFUSED, problem, None);
             }
         };
+        // A client's browser is led to the login by the client's own page.
+        let is_login = request.uri().path() == login::AUTHORIZE;
+        if !is_login && !self.access.is_near(request.headers()) {
+            let problem =
+                "web pages of other sites have no access: start offcut with --allow-origin";
+            return reply::error(StatusCode::FORBIDDEN, REFUSED, problem, None);
+        }
         let for_pages = self.access.for_pages(request.headers());
         let is_asked_first = request.method() == Method::OPTIONS && !for_pages.is_empty();
         let mut answer = if is_asked_first {

@@ -45,6 +45,15 @@ impl Access {
         Ok(host.as_str().to_owned())
     }
 
+    /// Returns true if no web page of another site asks, as browsers say, or one that is let in.
+    pub(super) fn is_near(&self, headers: &HeaderMap) -> bool {
+        let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+        headers.get_all("sec-fetch-site").iter().all(is_near)
+            || headers
+                .get(ORIGIN)
+                .is_some_and(|origin| self.is_allowed(origin))
+    }
+
     fn knows(&self, name: &str) -> bool {
         // A page can bind its name to any address, but not an address to another one.
         is_loopback(name)
@@ -153,6 +162,31 @@ mod tests {
             "https://app.example.evil",
         ] {
             assert!(!is_let_in(&access, "localhost:1", Some(origin)), "{origin}");
+        }
+    }
+
+    #[test]
+    fn m5_pages_of_other_sites_are_far_whether_or_not_they_name_an_origin() {
+        let access = Access {
+            origins: vec!["https://app.example".to_owned()],
+            ..Access::default()
+        };
+        for (is_near, site, origin) in [
+            (true, None, None),
+            (true, Some("none"), None),
+            (true, Some("same-origin"), None),
+            (true, Some("cross-site"), Some("https://app.example")),
+            (false, Some("cross-site"), None),
+            (false, Some("same-site"), None),
+            (false, Some("cross-site"), Some("https://evil.example")),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
+                if let Some(value) = value {
+                    headers.insert(name, value.parse().unwrap());
+                }
+            }
+            assert_eq!(access.is_near(&headers), is_near, "{headers:?}");
         }
     }
 

@@ -21,6 +21,9 @@ use tokio::time::timeout;
 
 use form::named_metadata;
 pub(super) use metadata::PATH;
+
+/// The path to which a client leads its user's browser.
+pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
 use super::reply::{self, Body, Read, Room};
@@ -90,7 +93,7 @@ impl Login {
         let is_metadata = is_below(SERVER) || is_below(OPENID);
         let is_known = is_below(RESOURCE)
             || is_metadata
-            || ["/authorize", "/token", "/register"].contains(&&*path);
+            || [AUTHORIZE, "/token", "/register"].contains(&&*path);
         if !is_known {
             return None;
         }
@@ -102,11 +105,11 @@ impl Login {
         let own = format!("http://{host}");
         Some(match (&*path, parts.method) {
             // A token for another server's resource would be given to this one.
-            ("/authorize", Method::GET) | ("/token", Method::POST) if !found.is_of_server => {
+            (AUTHORIZE, Method::GET) | ("/token", Method::POST) if !found.is_of_server => {
                 let problem = "the server names a resource that is not its own";
                 refused(StatusCode::BAD_REQUEST, problem)
             }
-            ("/authorize", Method::GET) => found.authorize(&own, parts.uri.query(), &self.origin()),
+            (AUTHORIZE, Method::GET) => found.authorize(&own, parts.uri.query(), &self.origin()),
             ("/token", Method::POST) => {
                 let place = found.place("token_endpoint");
                 self.post(place, "/token", &parts.headers, body, |form| {

@@ -82,7 +82,7 @@ impl Room {
 
 /// Time for a body, and the least number of bytes a second above which it may take longer.
 const BODY: Duration = Duration::from_secs(60);
-const LEAST_RATE: usize = 4096;
+const LEAST_RATE: f64 = 4096.0;
 
 /// Reads at most `max` bytes of a body. That of a client takes `room`, and is passed on where there is none or
 /// where it would take much more memory than bytes.
@@ -96,10 +96,8 @@ pub(super) async fn read(
     room: Option<&Room>,
 ) -> Result<Read<'_>, BoxError> {
     let (mut frames, mut taken, mut has_room) = (Vec::new(), Vec::new(), true);
-    let (mut length, start) = (0, Instant::now());
+    let (mut length, mut end) = (0, Instant::now() + BODY);
     while length <= max && has_room {
-        let seconds = u64::try_from(length / LEAST_RATE).unwrap_or(u64::MAX);
-        let end = start + BODY + Duration::from_secs(seconds);
         let next = match room {
             Some(_) => timeout_at(end, body.frame()).await?,
             None => body.frame().await,
@@ -114,6 +112,9 @@ pub(super) async fn read(
         };
         if let Ok(data) = frame?.into_data() {
             length += data.len();
+            // Bytes that arrive at once earn no longer silence later.
+            let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
+            end = (end + earned).min(Instant::now() + BODY);
             frames.push(data);
         }
         while let Some(room) = room

@@ -1,6 +1,6 @@
 //! The server as far as it is known: its tools, its tasks, and the reader's name among its tools.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use offcut::{ToolCall, ToolReduction};
 
@@ -23,8 +23,8 @@ pub(super) struct KnownServer {
     tools: Tools,
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
-    /// Calls that have become tasks, by the tasks' ids.
-    tasks: HashMap<String, ToolCall>,
+    /// Ids of tasks and the calls that have become them, the newest last.
+    tasks: VecDeque<(String, ToolCall)>,
     /// True if the client's revision knows links in results.
     pub(super) knows_links: bool,
     /// True if the server has no resources, and the client was told that there are some.
@@ -39,7 +39,7 @@ impl KnownServer {
             session: session.map(str::to_owned),
             tools: Tools::default(),
             is_list_asked_for: false,
-            tasks: HashMap::new(),
+            tasks: VecDeque::new(),
             knows_links: false,
             lacks_resources: false,
         }
@@ -57,13 +57,15 @@ impl KnownServer {
 
     /// The call that has become a task.
     pub(super) fn task(&self, id: &str) -> Option<ToolCall> {
-        self.tasks.get(id).cloned()
+        let mut tasks = self.tasks.iter().rev();
+        tasks.find_map(|(known, call)| (known == id).then(|| call.clone()))
     }
 
     pub(super) fn keep_task(&mut self, id: String, call: &ToolCall) {
-        if self.tasks.len() < MAX_TASKS {
-            self.tasks.insert(id, call.clone());
+        if self.tasks.len() >= MAX_TASKS {
+            self.tasks.pop_front();
         }
+        self.tasks.push_back((id, call.clone()));
     }
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.

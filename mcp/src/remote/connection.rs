@@ -243,7 +243,7 @@ fn readable(response: Response<Incoming>) -> Result<Response<Incoming>, Failure>
 /// Returns true for an answer that can't be read without decompression.
 pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
     let encoding = headers.get(CONTENT_ENCODING);
-    encoding.is_some_and(|encoding| encoding != "identity")
+    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The URL that a redirect names: a whole one, or a path on the same server.

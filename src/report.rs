@@ -331,7 +331,7 @@ impl Report {
             tracing::warn!(error, "records of decisions not handled as configured");
         }
         if let Some(notice) = &self.notice {
-            tracing::warn!("{notice}");
+            tracing::info!("{notice}");
         }
     }
 }

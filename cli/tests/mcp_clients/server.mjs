@@ -97,14 +97,14 @@ const tools = {
   }],
   test_long_text: [none, () => [text("a line of a log\n".repeat(10_000))]],
   test_long_table: [none, () => {
-    const rows = Array.from({ length: 2000 }, (_, n) => ({ n, name: `row ${n} of the table` }));
+    const rows = Array.from({ length: 2000 }, (_, n) => ({ n, text: `row ${n} of the table` }));
     const structuredContent = { total: rows.length, rows };
     return { content: [text(JSON.stringify(structuredContent))], structuredContent };
   }, {
     type: "object",
     properties: {
       total: { type: "integer" },
-      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, name: { type: "string" } }, required: ["n", "name"] } },
+      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, text: { type: "string" } }, required: ["n", "text"] } },
     },
     required: ["total", "rows"],
     additionalProperties: false,

@@ -16,7 +16,7 @@ const table = {
     type: "object",
     properties: {
       total: { type: "integer" },
-      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, name: { type: "string" } }, required: ["n", "name"] } },
+      rows: { type: "array", items: { type: "object", properties: { n: { type: "integer" }, text: { type: "string" } }, required: ["n", "text"] } },
     },
     required: ["total", "rows"],
     additionalProperties: false,
@@ -31,7 +31,7 @@ function answer({ method, params }) {
       return { tools: [tool, table] };
     case "tools/call": {
       if (params.name === "table") {
-        const rows = Array.from({ length: params.arguments.count }, (_, n) => ({ n, name: `row ${n} of the table` }));
+        const rows = Array.from({ length: params.arguments.count }, (_, n) => ({ n, text: `row ${n} of the table` }));
         const structuredContent = { total: rows.length, rows };
         return { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent };
       }

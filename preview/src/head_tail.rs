@@ -119,7 +119,9 @@ impl Sketch {
         let first = count_feeds(head.as_bytes()) + 1;
         let mut between = between(failing, first, left / FAILING);
         let lengths = between.iter().map(|(line, text)| length(*line, text));
-        let tail = tail(&self.tail, left - lengths.sum::<usize>());
+        // The mark before them ends with a colon.
+        let taken = lengths.sum::<usize>() + usize::from(!between.is_empty());
+        let tail = tail(&self.tail, left - taken);
         let before = &self.tail[..self.tail.len() - tail.len()];
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {

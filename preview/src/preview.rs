@@ -265,6 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn failures_between_head_and_tail_keep_every_budget() {
+        let long = "a long line ".repeat(50) + "\n";
+        let text = format!("{}{long}error: no\n{long}", "short\n".repeat(10));
+        for budget in 0..text.len() {
+            let shown = Preview::HeadTail.show(&text, budget);
+            assert!(shown.len() <= budget, "{budget}: {shown}");
+        }
+    }
+
+    #[test]
     fn odd_lines_that_look_like_marks_are_known_again() {
         let mut text = "nothing to see\n".repeat(100);
         text.insert_str(50 * 15, "[… 184 B, L16-38 …]\n…]\n");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::json_ref::JsonRef;
 use crate::scan::scan;
@@ -36,8 +36,17 @@ pub enum New<'m> {
     Value(Value),
     /// JSON text from a caller, which may be invalid.
     Text(String),
-    /// A list, and fields of the message that move to its last item.
-    Parts(Vec<Value>, Vec<(&'m str, JsonRef<'m>)>),
+    /// A list.
+    List(Vec<Item<'m>>),
+}
+
+/// An item of a new list.
+#[derive(Debug)]
+pub enum Item<'m> {
+    /// A value of the message, as it is spelled there.
+    Kept(JsonRef<'m>),
+    /// A value, and fields of the message that move to it if it is an object.
+    New(Value, Vec<(&'m str, JsonRef<'m>)>),
 }
 
 impl<'m> Edit<'m> {
@@ -67,14 +76,7 @@ impl New<'_> {
         match self {
             Self::Value(value) => Some(value),
             Self::Text(text) => serde_json::from_str(&text).ok(),
-            Self::Parts(mut parts, marks) => {
-                if let Some(Value::Object(last)) = parts.last_mut() {
-                    for (name, value) in marks {
-                        last.insert(name.to_owned(), value.to_value()?);
-                    }
-                }
-                Some(Value::Array(parts))
-            }
+            Self::List(items) => items.into_iter().map(Item::into_value).collect(),
         }
     }
 
@@ -82,39 +84,55 @@ impl New<'_> {
         match self {
             Self::Value(value) => spelled(&value),
             Self::Text(text) => scan(&text).is_ok().then_some(text),
-            Self::Parts(mut parts, marks) => {
-                let last = parts.pop();
-                let mut items: Vec<String> = parts.iter().map(spelled).collect::<Option<_>>()?;
-                items.extend(match last {
-                    Some(Value::Object(fields)) => Some(with_marks(&fields, &marks)?),
-                    Some(other) => Some(spelled(&other)?),
-                    None => None,
-                });
-                Some(format!("[{}]", items.join(",")))
+            Self::List(items) => {
+                let items: Option<Vec<String>> = items.into_iter().map(Item::into_text).collect();
+                Some(format!("[{}]", items?.join(",")))
             }
         }
+    }
+}
+
+impl Item<'_> {
+    /// The item as a value; `None` if `serde_json` refuses a text in it.
+    #[must_use]
+    pub fn into_value(self) -> Option<Value> {
+        match self {
+            Self::Kept(kept) => kept.to_value(),
+            Self::New(mut value, moved) => {
+                if let Value::Object(fields) = &mut value {
+                    for (name, value) in moved {
+                        fields.insert(name.to_owned(), value.to_value()?);
+                    }
+                }
+                Some(value)
+            }
+        }
+    }
+
+    fn into_text(self) -> Option<String> {
+        let (fields, moved) = match self {
+            Self::Kept(kept) => return Some(kept.to_string()),
+            Self::New(Value::Object(fields), moved) => (fields, moved),
+            Self::New(value, _) => return spelled(&value),
+        };
+        let own = fields
+            .iter()
+            .map(|(name, value)| Some((name.as_str(), spelled(value)?)));
+        let moved = moved
+            .iter()
+            .map(|(name, value)| Some((*name, value.to_string())));
+        let all = own.chain(moved).map(|field| {
+            let (name, value) = field?;
+            Some(format!("{}:{value}", Value::from(name)))
+        });
+        let all: Vec<String> = all.collect::<Option<_>>()?;
+        Some(format!("{{{}}}", all.join(",")))
     }
 }
 
 /// The JSON of a value, written several times as fast as by [`fmt::Display`](std::fmt::Display).
 fn spelled(value: &Value) -> Option<String> {
     serde_json::to_string(value).ok()
-}
-
-fn with_marks(fields: &Map<String, Value>, marks: &[(&str, JsonRef<'_>)]) -> Option<String> {
-    let own = fields
-        .iter()
-        .map(|(name, value)| Some((name.as_str(), spelled(value)?)));
-    let marks = marks
-        .iter()
-        .map(|(name, value)| Some((*name, value.to_string())));
-    let all = own.chain(marks);
-    let all = all.map(|field| {
-        let (name, value) = field?;
-        Some(format!("{}:{value}", Value::from(name)))
-    });
-    let all: Vec<String> = all.collect::<Option<_>>()?;
-    Some(format!("{{{}}}", all.join(",")))
 }
 
 /// Edits that no longer borrow from the message; `None` if one of them can't be made.
@@ -166,29 +184,56 @@ pub fn put_into_text(
     else {
         return;
     };
-    let added: usize = edits
-        .iter()
-        .map(|(_, field, value)| field.len() + value.as_ref().map_or(0, String::len) + 8)
-        .sum();
-    if u32::try_from(message.as_str().len() + added).is_err() {
-        return;
-    }
+    let mut changed = message.clone();
     for (path, field, value) in edits {
         let object = path
             .iter()
-            .try_fold(Node::root(message), |node, step| match step {
+            .try_fold(Node::root(&changed), |node, step| match step {
                 Step::Field(name) => node.get(name),
                 Step::Item(nth) => node.items().nth(*nth),
             });
-        let Some(object) = object
-            .filter(|object| object.is_object())
-            .map(|object| object.at)
-        else {
+        let Some(object) = object.filter(|object| object.is_object()) else {
             continue;
         };
-        match value {
-            Some(value) => message.set(object, &field, &value),
-            None => message.remove(object, &field),
+        let text = match value {
+            Some(value) => with(object, &field, &value),
+            None => without(object, &field),
         };
+        let Ok(parsed) = JsonText::parse(text) else {
+            return;
+        };
+        changed = parsed;
     }
+    *message = changed;
+}
+
+/// The message with `field` of `object` set to the JSON `value`: in place if the field exists,
+/// otherwise as the last field.
+fn with(object: Node<'_>, field: &str, value: &str) -> String {
+    let fields = object.places();
+    if let Some((_, place)) = fields.iter().rfind(|(name, _)| *name == Some(field)) {
+        return object.json.replaced(place.value.clone(), value);
+    }
+    // After the last value, so that whitespace before the brace stays there.
+    let (at, comma) = match fields.last() {
+        Some((_, last)) => (last.value.end, ","),
+        None => (object.range().start + 1, ""),
+    };
+    let added = format!("{comma}{}:{value}", Value::from(field));
+    object.json.replaced(at..at, &added)
+}
+
+/// The message without `field` of `object`, and without its comma.
+fn without(object: Node<'_>, field: &str) -> String {
+    let fields = object.places();
+    let at = fields.iter().rposition(|(name, _)| *name == Some(field));
+    let range = at.map_or(0..0, |at| {
+        let place = &fields[at].1;
+        match (at.checked_sub(1), fields.get(at + 1)) {
+            (Some(before), _) => fields[before].1.value.end..place.value.end,
+            (None, Some((_, after))) => place.key.start..after.key.start,
+            (None, None) => place.key.start..place.value.end,
+        }
+    });
+    object.json.replaced(range, "")
 }

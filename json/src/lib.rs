@@ -24,12 +24,11 @@ mod edit;
 mod json_ref;
 mod leaving;
 mod scan;
-mod splice;
 mod text;
 mod unescape;
 mod view;
 
-pub use edit::{Edit, New, Step, put_into_text, put_into_value};
+pub use edit::{Edit, Item, New, Step, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
 pub use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;

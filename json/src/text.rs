@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -134,6 +135,13 @@ impl JsonText {
         }
     }
 
+    /// The text with other bytes at `range`.
+    pub(crate) fn replaced(&self, range: Range<usize>, new: &str) -> String {
+        let text = self.as_str();
+        // Written anew, since `replace_range` moves byte by byte.
+        [&text[..range.start], new, &text[range.end..]].concat()
+    }
+
     /// A copy of the value at `at` alone.
     pub(crate) fn part(&self, at: usize) -> Self {
         let (from, spans) = (self.0.spans[at].start, &self.0.spans[at..self.next(at)]);
@@ -239,6 +247,12 @@ pub struct Watch {
     pub is_garbled: Cell<bool>,
 }
 
+/// The places of a field in a text, in bytes.
+pub(crate) struct Place {
+    pub(crate) key: Range<usize>,
+    pub(crate) value: Range<usize>,
+}
+
 /// A value in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'m> {
@@ -271,7 +285,7 @@ impl<'m> Node<'m> {
 
     /// Its place in the text, in bytes.
     #[must_use]
-    pub fn range(self) -> std::ops::Range<usize> {
+    pub fn range(self) -> Range<usize> {
         let Span { start, end, .. } = self.json.0.spans[self.at];
         start as usize..end as usize
     }
@@ -323,6 +337,17 @@ impl<'m> Node<'m> {
             at + 1
         };
         walk(at + 1, end, move |key| json.next(key + 1))
+    }
+
+    /// An object's keys, if they are valid Unicode, with their places and those of their values.
+    pub(crate) fn places(self) -> Vec<(Option<&'m str>, Place)> {
+        let place = |key| Place {
+            key: Self { at: key, ..self }.range(),
+            value: self.value_of(key).range(),
+        };
+        let keys = self.keys();
+        keys.map(|key| (self.json.meaning(key), place(key)))
+            .collect()
     }
 
     #[inline]

@@ -12,10 +12,8 @@ use super::edit::{Content, Edit};
 use super::ledger::Substitute;
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
-use super::print::Place;
 use super::shorten::shorten;
-use super::stub::Line;
-use crate::content::Part;
+use super::stub::{Line, Said};
 use crate::error::OffloadError;
 use crate::report::{Outcome, Reason, Sum};
 use offcut_decisions::fingerprint::Fingerprint;
@@ -243,6 +241,10 @@ async fn store_lines(
     for line in lines {
         let (text, locations) = match line {
             Line::Ready(text, locations) => (text, locations),
+            Line::Kept(text) => {
+                texts.push((text, true));
+                continue;
+            }
             Line::Store {
                 backend,
                 target,
@@ -262,16 +264,17 @@ async fn store_lines(
             }
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };
-        texts.push(text);
+        texts.push((text, false));
         edit.decision.locations.extend(locations);
     }
-    let text = edit.put_text(texts.iter().map(String::as_str));
+    let said = texts.iter().map(|(text, is_kept)| Said {
+        text,
+        is_kept: *is_kept,
+    });
+    let put = edit.put(said);
     // The hint of a failed save ("not saved") was not part of the estimate.
-    let gain = edit.size_if_gain(pass.session.meter(), &text);
+    let gain = edit.size_if_gain(pass.session.meter(), &put);
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;
     edit.decision.resize(bytes, tokens);
-    Ok(match edit.place {
-        Place::Result { .. } => Substitute::Parts(vec![Part::Text(text)]),
-        Place::Arguments { .. } => Substitute::Arguments(text),
-    })
+    Ok(put)
 }

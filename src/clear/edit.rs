@@ -5,9 +5,9 @@ use std::sync::Arc;
 use offcut_json::Frame;
 
 use super::items::Item;
-use super::ledger::{Origin, Substitute};
+use super::ledger::{Origin, Substitute, bytes_of, tokens_of};
 use super::print::Place;
-use super::stub::{Line, join};
+use super::stub::{Line, Said, join, parts_of};
 use crate::backend::Backend;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
@@ -113,21 +113,28 @@ impl Edit {
         })
     }
 
-    /// Converts the texts of lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn put_text<'l>(&self, lines: impl IntoIterator<Item = &'l str>) -> String {
+    /// Converts lines to the slot's new content: cleared arguments must be JSON.
+    pub(super) fn put<'l>(&self, said: impl IntoIterator<Item = Said<'l>>) -> Substitute {
+        let texts = |said: Said<'l>| said.text;
         match (self.place, &self.frame) {
-            (Place::Result { .. }, _) => join(lines),
-            (Place::Arguments { .. }, Some(frame)) => frame.filled(lines),
-            (Place::Arguments { .. }, None) => cleared_arguments(&join(lines)),
+            (Place::Result { .. }, _) => Substitute::Parts(parts_of(said)),
+            (Place::Arguments { .. }, Some(frame)) => {
+                Substitute::Arguments(frame.filled(said.into_iter().map(texts)))
+            }
+            (Place::Arguments { .. }, None) => {
+                let hints = join(said.into_iter().map(texts));
+                Substitute::Arguments(cleared_arguments(&hints))
+            }
         }
     }
 
-    /// Returns the bytes and tokens of `text`, if it has fewer bytes and no more tokens than the
+    /// Returns the bytes and tokens of `put`, if it has fewer bytes and no more tokens than the
     /// content that it replaces.
-    pub(super) fn size_if_gain(&self, meter: &Meter, text: &str) -> Option<(u64, u64)> {
-        let (bytes, tokens) = (text.len() as u64, meter.count_str(text));
+    pub(super) fn size_if_gain(&self, meter: &Meter, put: &Substitute) -> Option<(u64, u64)> {
         let before = self.decision.tokens.map_or(0, |change| change.before);
-        (bytes < self.decision.bytes.before && tokens <= before).then_some((bytes, tokens))
+        let bytes = Some(bytes_of(put)).filter(|bytes| *bytes < self.decision.bytes.before)?;
+        let tokens = Some(tokens_of(put, meter)).filter(|tokens| *tokens <= before)?;
+        Some((bytes, tokens))
     }
 
     /// Fingerprint of a final decision, which depends on content, id and tool.

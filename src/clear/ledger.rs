@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::part::part_bytes;
 use crate::content::Part;
 use crate::report::Reason;
 use crate::tokens::Meter;
@@ -10,6 +11,25 @@ use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
 
 /// The replacement of a result or of a call's arguments.
 pub(crate) type Substitute = offcut_decisions::Substitute<Part>;
+
+/// Number of bytes of a replacement.
+pub(crate) fn bytes_of(put: &Substitute) -> u64 {
+    match put {
+        Substitute::Parts(parts) => parts.iter().map(|part| part_bytes(part.into())).sum(),
+        Substitute::Arguments(text) => text.len() as u64,
+    }
+}
+
+/// Number of tokens of a replacement.
+pub(super) fn tokens_of(put: &Substitute, meter: &Meter) -> u64 {
+    match put {
+        Substitute::Parts(parts) => {
+            let tokens = parts.iter().map(|part| meter.part(part.into()));
+            tokens.fold(0, u64::saturating_add)
+        }
+        Substitute::Arguments(text) => meter.count_str(text),
+    }
+}
 
 /// The decisions of one session. Among originals with the same fingerprint, the nth is replaced as
 /// the nth was before.

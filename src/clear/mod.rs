@@ -64,7 +64,7 @@ use pass::Pass;
 use scan::Scan;
 
 pub use apply::Committed;
-pub(crate) use ledger::{Ledger, Substitute};
+pub(crate) use ledger::{Ledger, Substitute, bytes_of};
 pub(crate) use part::{decode, owned, part_bytes, text_of, transcribed};
 pub use plan::Plan;
 pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};

@@ -8,12 +8,10 @@ use offcut_store::layout::Phase;
 
 use super::edit::{Content, Edit};
 use super::items::{Item, Items};
-use super::ledger::{Ledger, Substitute};
-use super::part::part_bytes;
+use super::ledger::{Ledger, Substitute, bytes_of, tokens_of};
 use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
-use crate::format::PartRef;
 use crate::report::{Failure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
@@ -76,21 +74,9 @@ impl<'a> Planner<'a> {
     }
 
     fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Substitute>) {
-        let meter = self.session.meter();
-        let (mut bytes, mut tokens) = (0, 0_u64);
-        match &**put {
-            Substitute::Parts(parts) => {
-                for part in parts.iter().map(PartRef::from) {
-                    bytes += part_bytes(part);
-                    tokens = tokens.saturating_add(meter.part(part));
-                }
-            }
-            Substitute::Arguments(text) => {
-                (bytes, tokens) = (text.len() as u64, meter.count_str(text));
-            }
-        }
         let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
-        edit.decision.resize(bytes, tokens);
+        edit.decision
+            .resize(bytes_of(put), tokens_of(put, self.session.meter()));
         self.taken.insert(item.place);
         self.edits.push(edit);
     }
@@ -122,17 +108,18 @@ impl<'a> Planner<'a> {
         let Content::Lines(lines) = &edit.content else {
             return;
         };
-        let [expected, otherwise] = Case::BOTH.map(|case| edit.put_text(Line::all(lines, case)));
+        let [expected, otherwise] = Case::BOTH.map(|case| edit.put(Line::all(lines, case)));
         let before = edit.decision.tokens.map_or(0, |change| change.before);
-        let is_shorter = |text: &str| (text.len() as u64) < edit.decision.bytes.before;
+        let [bytes, other] = [&expected, &otherwise].map(bytes_of);
+        let is_shorter = |bytes: u64| bytes < edit.decision.bytes.before;
         // Most texts that gain nothing are already short in bytes, so their hints need not be
         // counted. Neither need the second text be if tokens never exceed bytes and its bytes fit.
         let otherwise_gains = || {
-            let is_sure = meter.counts_at_most_bytes() && otherwise.len() as u64 <= before;
-            is_shorter(&otherwise) && (is_sure || meter.count_str(&otherwise) <= before)
+            let is_sure = meter.counts_at_most_bytes() && other <= before;
+            is_shorter(other) && (is_sure || tokens_of(&otherwise, meter) <= before)
         };
-        let after = is_shorter(&expected)
-            .then(|| meter.count_str(&expected))
+        let after = is_shorter(bytes)
+            .then(|| tokens_of(&expected, meter))
             .filter(|after| *after <= before);
         // An edit to be compared becomes one text or the other, so one gain is enough. For any
         // other edit the store decides which name is free, so both must gain.
@@ -142,13 +129,13 @@ impl<'a> Planner<'a> {
             None => is_compared && otherwise_gains(),
         };
         if !is_gain {
-            if !is_shorter(&otherwise) {
+            if !is_shorter(other) {
                 // The second text does not depend on which names are taken, so this is final.
                 self.settled.push((edit.settles_as(meter), Reason::NoGain));
             }
             edit.keep(Reason::NoGain);
         } else if let Some(after) = after {
-            edit.decision.resize(expected.len() as u64, after);
+            edit.decision.resize(bytes, after);
         } else {
             // It stays if it really is a hint of ours, which only the store can tell.
             edit.expected_reason = Some(Reason::AlreadyHint);

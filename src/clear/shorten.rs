@@ -44,7 +44,7 @@ async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result
     }
     let meter = pass.session.meter();
     let [expected, other] =
-        Case::BOTH.map(|case| edit.size_if_gain(meter, &edit.put_text(Line::all(&compared, case))));
+        Case::BOTH.map(|case| edit.size_if_gain(meter, &edit.put(Line::all(&compared, case))));
     match (expected, other) {
         (Some((bytes, tokens)), Some(_)) => {
             edit.decision.resize(bytes, tokens);

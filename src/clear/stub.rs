@@ -13,6 +13,7 @@ use offcut_store::names::digest;
 use super::part::{decode, raw};
 use crate::backend::{Backend, Location};
 use crate::config::Policy;
+use crate::content::Part;
 use crate::format::PartRef;
 use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
@@ -28,6 +29,8 @@ const MAX_FIRST_LINE: usize = 80;
 pub(super) enum Line {
     /// A text that needs no storing, and the locations of the originals that it names.
     Ready(String, Vec<Location>),
+    /// A text that is no longer than its hint would be, and stays.
+    Kept(String),
     /// A hint that names where the content is going to be stored.
     Store {
         backend: Arc<dyn Backend>,
@@ -144,7 +147,11 @@ impl<'a> Stubs<'a> {
             Some(mime) => name.with_ending(mime),
             None => name,
         };
-        self.store(of, &name, draft(of.tool, mime, &content, preview), content)
+        let line = self.store(of, &name, draft(of.tool, mime, &content, preview), content);
+        match part {
+            PartRef::Text(text) if line.is_at_least(text.len()) => Line::Kept(text.to_owned()),
+            _ => line,
+        }
     }
 
     /// The line for a call's arguments, or for one string of them. `number` counts such strings
@@ -317,14 +324,18 @@ impl Case {
 }
 
 impl Line {
-    /// The texts of `lines` in the given case.
-    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = &str> {
-        lines.iter().flat_map(move |line| line.texts(case))
+    /// What `lines` say in the given case.
+    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = Said<'_>> {
+        lines.iter().flat_map(move |line| {
+            let is_kept = matches!(line, Self::Kept(_));
+            let texts = line.texts(case).into_iter();
+            texts.map(move |text| Said { text, is_kept })
+        })
     }
 
     fn texts(&self, case: Case) -> Vec<&str> {
         match (self, case) {
-            (Self::Ready(text, _), _) => vec![text],
+            (Self::Ready(text, _) | Self::Kept(text), _) => vec![text],
             (Self::Store { hints, .. }, Case::Expected) => vec![&hints[0].1],
             (Self::Store { hints, .. }, Case::Otherwise) => vec![&hints[1].1],
             (Self::Shorten(shown, _), Case::Expected) => {
@@ -333,10 +344,40 @@ impl Line {
             (Self::Shorten(_, otherwise), Case::Otherwise) => otherwise.texts(case),
         }
     }
+
+    /// Returns true if the hint of one text has at least `bytes` bytes in each case.
+    fn is_at_least(&self, bytes: usize) -> bool {
+        let mut texts = Case::BOTH.into_iter().flat_map(|case| self.texts(case));
+        texts.all(|text| text.len() >= bytes)
+    }
+}
+
+/// What a line says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said<'l> {
+    pub(super) text: &'l str,
+    /// True for a text that stays, as a part of its own.
+    pub(super) is_kept: bool,
 }
 
 /// Joins lines into one text, leaving out empty ones.
 pub(super) fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
     let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
     lines.join("\n")
+}
+
+/// The parts of a cleared result: neighbouring hints are one text.
+pub(super) fn parts_of<'l>(said: impl IntoIterator<Item = Said<'l>>) -> Vec<Part> {
+    let said: Vec<Said<'_>> = said.into_iter().collect();
+    let parts = said.chunk_by(|one, next| !one.is_kept && !next.is_kept);
+    let parts = parts.map(|texts| join(texts.iter().map(|said| said.text)));
+    let texts: Vec<Part> = parts
+        .filter(|text| !text.is_empty())
+        .map(Part::Text)
+        .collect();
+    if texts.is_empty() {
+        vec!["".into()]
+    } else {
+        texts
+    }
 }

@@ -3,7 +3,7 @@
 use offcut_json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_cache_mark};
+use super::blocks::{Blocks, data_url, is_cache_mark, is_program};
 use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -81,9 +81,8 @@ impl WireJson for Anthropic {
                 // Signatures cover the thinking, not the call.
                 "tool_use" => {
                     let arguments = Arguments::json(block.get("input"));
-                    let caller = block.get("caller").map(|caller| caller.text("type"));
                     see(Piece::Call(Call {
-                        is_for_program: caller.is_some_and(|kind| kind != "direct"),
+                        is_for_program: is_program(block.get("caller")),
                         ..Call::new(block.text("id"), block.text("name"), arguments)
                     }));
                 }

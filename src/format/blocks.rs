@@ -4,12 +4,15 @@
 //! Formats differ in the parts that they allow. In all of them, unknown fields and cache marks stay
 //! when a result is replaced.
 
+use std::collections::VecDeque;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, JsonRef, Kind, New, Step, View};
+use offcut_json::{Edit, Item, JsonRef, Kind, New, Step, View};
 use serde_json::{Value, json};
 
 use super::{PartRef, Piece};
+use crate::clear::owned;
 use crate::content::Part;
 
 /// Parts of content as one wire format writes them.
@@ -74,12 +77,16 @@ pub(super) trait Blocks {
             } else {
                 part.pick(CACHE_MARKS);
             }
-            let is_known = are_kept || !Self::has_unknown_fields(part);
-            see(Piece::Content(if is_known {
-                Self::part(part)
-            } else {
-                PartRef::Opaque(part.json())
-            }));
+            see(Piece::Content(Self::slot_part(part, are_kept)));
+        }
+    }
+
+    /// A part of a slot, in which the unknown fields of text parts stay or not.
+    fn slot_part<'m, V: View<'m>>(part: V, are_kept: bool) -> PartRef<'m> {
+        if are_kept || !Self::has_unknown_fields(part) {
+            Self::part(part)
+        } else {
+            PartRef::Opaque(part.json())
         }
     }
 
@@ -132,37 +139,78 @@ pub(super) trait Blocks {
 
     /// Returns true if a text part has fields other than its type, its text and cache marks.
     fn has_unknown_fields<'m, V: View<'m>>(part: V) -> bool {
-        let is_known = |name: &str| matches!(name, "type" | "text") || is_cache_mark(name);
-        Self::is_text(part.text("type")) && !part.fields().all(|(name, _)| is_known(name))
+        Self::is_text(part.text("type")) && !part.fields().all(|(name, _)| is_own(name))
     }
 
-    /// The new parts as an array, since the old content was one. Cache marks and the unknown fields
-    /// of an old text part move to the last new part.
+    /// The new parts as an array, since the old content was one. Old parts among them stay as they are
+    /// spelled. Cache marks and unknown fields of text parts that leave move to the last part that is new.
     fn replace_array<'m, V: View<'m>>(old: V, parts: Vec<Part>) -> New<'m> {
-        let mut marks: Vec<(&str, JsonRef<'_>)> = Vec::new();
         let are_kept = Self::keeps_unknown_fields(old);
-        for part in old.items() {
+        let mut moved: Vec<(&str, JsonRef<'_>)> = Vec::new();
+        let mut leave = |part: V| {
             let kind = part.text("type");
-            let (is_part, is_kept) = (!kind.is_empty(), are_kept && Self::is_text(kind));
+            let (is_part, is_text) = (!kind.is_empty(), Self::is_text(kind));
             for (name, value) in part.fields() {
-                if is_part && is_cache_mark(name) || is_kept && name != "type" && name != "text" {
-                    match marks.iter_mut().find(|(other, _)| *other == name) {
-                        Some(mark) => mark.1 = value.json(),
-                        None => marks.push((name, value.json())),
+                let is_mark = is_part && is_cache_mark(name) && value.kind() != Kind::Null;
+                let is_unknown = are_kept && is_text && !is_own(name);
+                if is_mark || is_unknown {
+                    match moved.iter_mut().find(|(other, _)| *other == name) {
+                        Some(field) => field.1 = value.json(),
+                        None => moved.push((name, value.json())),
                     }
                 }
             }
+        };
+        let mut old = Left(old.items().collect());
+        let mut items = Vec::with_capacity(parts.len());
+        for part in parts {
+            let kept = old.take(&part, |old| Self::slot_part(old, are_kept), &mut leave);
+            items.push(match kept {
+                Some(kept) => Item::Kept(kept.json()),
+                None => Item::New(Self::write(part), Vec::new()),
+            });
         }
-        let new: Vec<Value> = parts.into_iter().map(Self::write).collect();
-        // A part that came through whole still has its mark, and providers accept only a few marks.
-        // Fields that the last part already has are not overwritten.
-        let has = |part: &Value, name: &str| part.get(name).is_some();
-        marks.retain(|(name, _)| {
-            let is_there = is_cache_mark(name) && new.iter().any(|part| has(part, name));
-            !is_there && !new.last().is_some_and(|last| has(last, name))
-        });
-        New::Parts(new, marks)
+        old.0.into_iter().for_each(leave);
+        let is_new = |item: &&mut Item<'_>| matches!(item, Item::New(..));
+        if let Some(Item::New(_, fields)) = items.iter_mut().rfind(is_new) {
+            *fields = moved;
+        }
+        New::List(items)
     }
+}
+
+/// Old parts that no new part has been found among yet.
+pub(super) struct Left<V>(pub(super) VecDeque<V>);
+
+impl<'m, V: View<'m>> Left<V> {
+    /// Takes the next old part that is shown as `part`. Those before it `leave`. A part that stays is not
+    /// written anew, since a format says more of it than [`Part`] can.
+    pub(super) fn take(
+        &mut self,
+        part: &Part,
+        show: impl Fn(V) -> PartRef<'m>,
+        leave: impl FnMut(V),
+    ) -> Option<V> {
+        let at = self.0.iter().position(|old| is_same(show(*old), part))?;
+        self.0.drain(..at).for_each(leave);
+        self.0.pop_front()
+    }
+}
+
+fn is_same(old: PartRef<'_>, new: &Part) -> bool {
+    match (old, new) {
+        (PartRef::Text(old), Part::Text(new)) => old == new,
+        (PartRef::Media { mime: old, .. }, Part::Media { mime: new, .. }) if old != new => false,
+        (PartRef::Media { .. }, Part::Media { .. })
+        | (PartRef::Link { .. }, Part::Link { .. })
+        | (PartRef::Json(_) | PartRef::Opaque(_), _) => owned(old) == *new,
+        _ => false,
+    }
+}
+
+/// Returns true for the fields of a text part that a new one has, and for cache marks.
+fn is_own(name: &str) -> bool {
+    matches!(name, "type" | "text") || is_cache_mark(name)
 }
 
 /// Marks of where a provider's prompt cache ends: Anthropic's, which other providers accept too,
@@ -171,6 +219,12 @@ const CACHE_MARKS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
+}
+
+/// Returns true if the `caller` of a call is a program.
+pub(super) fn is_program<'m, V: View<'m>>(caller: Option<V>) -> bool {
+    let caller = caller.filter(|caller| caller.kind() != Kind::Null);
+    caller.is_some_and(|caller| caller.text("type") != "direct")
 }
 
 /// New arguments of the type of the old ones: servers that take an object refuse a string.

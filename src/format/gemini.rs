@@ -2,7 +2,7 @@
 
 mod response;
 
-use offcut_json::{Edit, New, Step, View};
+use offcut_json::{Edit, Item, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
@@ -41,11 +41,12 @@ impl Gemini {
             fields.insert("id".into(), call.id.clone().into());
         }
         fields.insert("name".into(), call.name.clone().into());
-        let (response, media) =
-            response::write(if is_error { "error" } else { "output" }, content.into());
+        let key = if is_error { "error" } else { "output" };
+        let (response, media) = response::write(key, content.into(), |_| None);
         fields.insert("response".into(), response);
         if !media.is_empty() {
-            fields.insert("parts".into(), media.into());
+            let media = media.into_iter().filter_map(Item::into_value).collect();
+            fields.insert("parts".into(), media);
         }
         json!({"functionResponse": fields})
     }
@@ -104,7 +105,9 @@ impl WireJson for Gemini {
 
     fn result<'m, V: View<'m>>(self, content: V, slot: usize, parts: Vec<Part>) -> Edits<'m> {
         let (response, path) = nth_part(content, RESPONSE, slot)?;
-        Some(ResponseContent::of(response.get("response")).replace(path, parts))
+        let [given, media] = response.pick(["response", "parts"]);
+        let media = media.into_iter().flat_map(V::items);
+        Some(ResponseContent::of(given).replace(path, media, parts))
     }
 
     fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {
@@ -165,7 +168,12 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         let (url, mime) = (field(file, URI)?.as_str()?, mime(file));
         Some(PartRef::Link { mime, url })
     };
-    let known = text().or_else(inline).or_else(file);
+    // Of two media, neither is all of the part.
+    let media = match (inline(), file()) {
+        (Some(_), Some(_)) => None,
+        (inline, file) => inline.or(file),
+    };
+    let known = text().or(media);
     known.unwrap_or_else(|| PartRef::Opaque(part.json()))
 }
 

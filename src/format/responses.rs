@@ -1,9 +1,9 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use offcut_json::{Edit, View};
+use offcut_json::{Edit, Kind, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, new_arguments, read_url};
+use super::blocks::{Blocks, data_url, is_program, new_arguments, read_url};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -118,8 +118,7 @@ impl WireJson for Responses {
 
 /// Returns true if a program made a call or gets an output.
 fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
-    let kind = item.get("caller").map(|caller| caller.text("type"));
-    kind.is_some_and(|kind| kind != "direct")
+    is_program(item.get("caller"))
 }
 
 /// An item's type, which a message may omit.
@@ -157,12 +156,14 @@ impl Blocks for Responses {
     }
 
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
+        // With a name or an id, it is more than its bytes, so it stays opaque.
+        let names = part.pick(["filename", "file_id"]).into_iter().flatten();
+        if names.into_iter().any(|name| name.kind() != Kind::Null) {
+            return None;
+        }
         let url = match part.text("type") {
             "input_image" => part.get("image_url"),
-            // A file with a name is more than its bytes, so it stays opaque.
-            "input_file" if !part.has("filename") => {
-                part.get("file_data").or_else(|| part.get("file_url"))
-            }
+            "input_file" => part.get("file_data").or_else(|| part.get("file_url")),
             _ => None,
         };
         read_url(url?.as_str()?)

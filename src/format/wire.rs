@@ -202,7 +202,7 @@ fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
         .get("content")?
         .items()
         .find_map(|part| match part.text("type") {
-            "input_text" | "output_text" | "input_image" | "input_file" | "refusal" => {
+            "input_text" | "output_text" | "input_image" | "input_file" => {
                 Some(WireFormat::Responses)
             }
             "image_url" | "input_audio" | "file" => Some(WireFormat::OpenAiChat),

@@ -28,7 +28,7 @@ use offcut_decisions::fingerprint::Fingerprint;
 use offcut_decisions::{Decided, Moment, Records, WrittenReplacement};
 
 use crate::backend::{BackendError, Location};
-use crate::clear::{self, Place, Substitute, owned, part_bytes, prints_at};
+use crate::clear::{self, Place, bytes_of, owned, prints_at};
 use crate::config::OnStoreFailure;
 use crate::content::Part;
 use crate::error::OffloadError;
@@ -313,12 +313,5 @@ fn leave_new(report: &mut Report, problem: &str) {
             decision.keep(Reason::StoreFailed);
             decision.fail_first(ErrorSource::Store.said(problem));
         }
-    }
-}
-
-fn bytes_of(put: &Substitute) -> u64 {
-    match put {
-        Substitute::Parts(parts) => parts.iter().map(|part| part_bytes(part.into())).sum(),
-        Substitute::Arguments(text) => text.len() as u64,
     }
 }

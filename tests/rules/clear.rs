@@ -231,6 +231,40 @@ async fn c4_every_part_has_its_own_line_and_name() {
     "#);
 }
 
+/// As agents return them whose results have a header of their own.
+#[tokio::test]
+async fn c4_a_text_no_longer_than_its_hint_stays_a_part() {
+    let store = memory();
+    let reduction = eager(&store).build().unwrap();
+    let header = "Wall time: 0.1 seconds\nProcess exited with code 0";
+    let first = call("a", "exec");
+    let output = vec![header.into(), lines(100).into(), Part::from("done")];
+    let mut messages = vec![
+        Message::calls(vec![first.clone()]),
+        Message::tool(&first, output, false),
+    ];
+    messages.extend(round("b", "f", "ok"));
+    let report = clear(&reduction, &mut messages).await;
+    let parts = content(&messages[1]);
+    let [Part::Text(before), Part::Text(hint), Part::Text(after)] = parts else {
+        panic!("{parts:?}");
+    };
+    assert_eq!((&**before, &**after), (header, "done"));
+    assert!(hint.contains("\"memory://t/clear/a-2\""), "{hint}");
+    let after = report.decisions[0].bytes.after;
+    assert_eq!(after, (header.len() + hint.len() + "done".len()) as u64);
+    assert_eq!(store.len(), 1);
+
+    let again = builder(&store)
+        .max_tokens_for_clear(1)
+        .clear_at_least_tokens(0)
+        .build()
+        .unwrap();
+    let cleared = messages.clone();
+    let report = clear(&again, &mut messages).await;
+    assert_eq!(messages, cleared, "{report:?}");
+}
+
 #[tokio::test]
 async fn c4_long_strings_of_arguments_go_one_by_one() {
     let store = memory();

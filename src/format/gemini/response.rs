@@ -3,10 +3,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, Kind, New, Step, View};
+use offcut_json::{Edit, Item, Kind, New, Step, View};
 use serde_json::{Value, json};
 
 use crate::content::Part;
+use crate::format::blocks::Left;
 use crate::format::{PartRef, Piece};
 
 /// The content of a tool's result in a response.
@@ -71,9 +72,18 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         }
     }
 
-    /// The edits that replace the content of the response at `path` by `parts`.
-    pub(super) fn replace(self, path: Vec<Step>, parts: Vec<Part>) -> Vec<Edit<'m>> {
-        let (value, media) = write(self.key, parts);
+    /// The edits that replace the content of the response at `path`, and its `media`, by `parts`.
+    pub(super) fn replace(
+        self,
+        path: Vec<Step>,
+        media: impl Iterator<Item = V>,
+        parts: Vec<Part>,
+    ) -> Vec<Edit<'m>> {
+        let mut old = Left(media.collect());
+        let (value, media) = write(self.key, parts, |part| {
+            let kept = old.take(part, super::read_part, drop)?;
+            Some(Item::Kept(kept.json()))
+        });
         let value = match value {
             // Everything around the value stays.
             Value::Object(mut fields) if self.is_only => match fields.remove(self.key) {
@@ -88,7 +98,7 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         let media = if media.is_empty() {
             Edit::remove(path, "parts")
         } else {
-            Edit::set(path, "parts", New::Value(media.into()))
+            Edit::set(path, "parts", New::List(media))
         };
         vec![value, media]
     }
@@ -107,20 +117,28 @@ fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> 
     is_texts.then(|| value.items().filter_map(text_of))
 }
 
-/// New content of a response: its object, with the texts under `key`, and its media.
-pub(super) fn write(key: &str, parts: Vec<Part>) -> (Value, Vec<Value>) {
+/// New content of a response: its object, with the texts under `key`, and its media, with those that
+/// are `kept`.
+pub(super) fn write<'m>(
+    key: &str,
+    parts: Vec<Part>,
+    mut kept: impl FnMut(&Part) -> Option<Item<'m>>,
+) -> (Value, Vec<Item<'m>>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {
+        if let Some(kept) = kept(&part) {
+            media.push(kept);
+            continue;
+        }
+        let mut add = |medium| media.push(Item::New(medium, Vec::new()));
         match part {
             Part::Media { mime, data } => {
-                media.push(
-                    json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}),
-                );
+                add(json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}));
             }
             Part::Link {
                 mime: Some(mime),
                 url,
-            } => media.push(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
+            } => add(json!({"fileData": {"mimeType": mime, "fileUri": url}})),
             Part::Link { mime: None, url } => given.push(Value::String(url)),
             Part::Text(text) => given.push(Value::String(text)),
             Part::Json(value) | Part::Opaque(value) => given.push(value),

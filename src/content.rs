@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use offcut_preview::text::utf8::{is_utf16, text_of};
 use offcut_store::ErrorChain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -217,7 +218,7 @@ impl ToolOutput {
 
     /// The whole content, and the error that ended its stream early, if any.
     ///
-    /// Bytes that are not UTF-8 become replacement characters here;
+    /// UTF-16 becomes text, and other bytes that are not UTF-8 become replacement characters;
     /// [`ToolReduction::truncate`](crate::ToolReduction::truncate) stores the original bytes first.
     pub async fn into_parts(self) -> (Vec<Part>, Option<ToolError>) {
         let (chunks, interrupted) = self.body.collect().await;
@@ -225,16 +226,16 @@ impl ToolOutput {
     }
 }
 
-/// Joins chunks to parts: neighbouring bytes become one text. The flag is true if replacement
-/// characters stand for bytes that are not UTF-8.
+/// Joins chunks to parts: neighbouring bytes become one text. The flag is true if bytes were
+/// not UTF-8.
 pub(crate) fn parts_of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, bool) {
     let (mut parts, mut bytes, mut is_lossy) = (Vec::new(), Vec::new(), false);
     let mut end_text = |bytes: &mut Vec<u8>, parts: &mut Vec<Part>| {
         if !bytes.is_empty() {
-            let text = String::from_utf8(std::mem::take(bytes)).unwrap_or_else(|error| {
-                is_lossy = true;
-                String::from_utf8_lossy(error.as_bytes()).into_owned()
-            });
+            let bytes = std::mem::take(bytes);
+            let whole = (!is_utf16(&bytes)).then(|| std::str::from_utf8(&bytes).ok());
+            is_lossy |= whole.flatten().is_none();
+            let text = text_of(&bytes).into_owned();
             parts.push(Part::Text(text));
         }
     };

@@ -17,10 +17,10 @@ mod gemini;
 #[cfg(test)]
 mod odd;
 mod openai_chat;
+pub(crate) mod owned;
 mod piece;
 mod plain;
 mod responses;
-mod rewriter;
 mod spelled;
 mod values;
 mod wire;
@@ -30,7 +30,6 @@ use crate::content::{Part, ToolCall};
 
 pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
-pub(crate) use conversation::Rewrite;
 pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
 #[doc(no_inline)]
@@ -39,7 +38,6 @@ pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 pub use plain::{Message, Plain};
 pub use responses::Responses;
-pub use rewriter::Rewriting;
 pub use spelled::Spelled;
 pub use wire::{UnknownWireFormat, WireFormat};
 
@@ -76,13 +74,6 @@ pub trait Format: Send + Sync {
 
     /// Replaces the arguments of a call by `arguments`, which must be JSON.
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
-
-    /// Returns true if a rewriter may replace the whole message, which is then stored only as its
-    /// pieces. The default is `true`.
-    fn is_rewritable(&self, message: &Self::Message) -> bool {
-        let _ = message;
-        true
-    }
 }
 
 /// The calls of a message, with their arguments as text.

@@ -134,7 +134,7 @@ pub enum ErrorSource {
     /// [`ClearHandler`](crate::handler::ClearHandler), or the
     /// [`Replacement`](crate::handler::Replacement) that it returned.
     Handler,
-    /// A callback that names ids, previews texts or rewrites rounds.
+    /// A callback that names ids or previews texts.
     Callback,
 }
 
@@ -163,8 +163,6 @@ pub enum Subject {
     Result,
     /// The arguments of a call.
     Arguments,
-    /// All messages of a round; tool and id are those of its first call.
-    Round,
 }
 
 /// The outcome of a decision. In JSON, `{"outcome": "truncated"}`, or with a reason
@@ -183,8 +181,6 @@ pub enum Outcome {
     Shortened,
     /// Replaced by an earlier pass, and passed in again by the loop: replaced by the same bytes.
     Repeated,
-    /// Replaced by the rewriter, and stored as a whole.
-    Rewritten,
     /// Replaced by a handler; any content that it wanted stored is stored.
     Replaced,
     /// Replaced, but not stored, because the store failed or a handler chose so: anything not shown
@@ -211,7 +207,7 @@ pub enum Reason {
     ShortError,
     /// It is already a hint, or a handler's replacement.
     AlreadyHint,
-    /// A handler keeps it, or a handler or rewriter failed.
+    /// A handler keeps it, or failed.
     Handler,
     /// A hint would not be shorter.
     NoGain,

@@ -48,14 +48,6 @@ impl Committed {
         report
     }
 
-    /// Decisions of this pass, without those that it repeats.
-    pub(super) fn new_decisions(&self) -> impl Iterator<Item = &Decision> {
-        let parts = self.edits.iter().flat_map(Edit::parts);
-        parts
-            .filter(|edit| !edit.is_repeat())
-            .map(|edit| &edit.decision)
-    }
-
     /// Leaves edits alone whose slots no longer hold what was stored.
     fn leave_changed(&mut self, conversation: &dyn Conversation) {
         let ready = self.edits.iter().filter(|edit| edit.is_ready());

@@ -14,12 +14,11 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The choice that the settings ask for. `counted` is the conversation's tokens; `freed` is the
-    /// number of tokens that the pass has already freed.
-    pub(super) fn new(settings: &Settings, counted: u64, freed: u64) -> Self {
+    /// The choice that the settings ask for. `counted` is the conversation's tokens.
+    pub(super) fn new(settings: &Settings, counted: u64) -> Self {
         Self {
             target: settings.clear_target_tokens,
-            at_least: settings.clear_at_least_tokens.saturating_sub(freed),
+            at_least: settings.clear_at_least_tokens,
             counted,
             taken: Sum::default(),
         }
@@ -67,11 +66,6 @@ impl Choice {
 
     /// Returns true if the edits taken free too little for a pass.
     pub(super) fn is_too_little(&self) -> bool {
-        frees_too_little(self.taken.saved(), self.at_least)
+        self.taken.saved() < u128::from(self.at_least)
     }
-}
-
-/// Returns true if `freed` tokens are too few for a pass that must free `at_least`.
-pub(super) fn frees_too_little(freed: u128, at_least: u64) -> bool {
-    freed < u128::from(at_least)
 }

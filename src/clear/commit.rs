@@ -75,27 +75,6 @@ impl Plan {
             head,
         })
     }
-
-    /// Repeats earlier decisions, and leaves the rest for `reason`.
-    pub(super) fn repeat_only(self, reason: Reason) -> Committed {
-        let Self {
-            pass,
-            mut edits,
-            anchor,
-            head,
-            ..
-        } = self;
-        for edit in edits.iter_mut().filter(|edit| edit.is_pending()) {
-            edit.keep(reason);
-        }
-        Committed {
-            pass,
-            edits,
-            settled: Vec::new(),
-            anchor,
-            head,
-        }
-    }
 }
 
 /// The edits of a plan, oldest first, and how far they have been examined.

@@ -7,10 +7,11 @@ use offcut_store::layout::Phase;
 
 use super::edit::{Content, Edit, Given};
 use super::ledger::Substitute;
-use super::part::{owned, part_bytes};
+use super::part::part_bytes;
 use super::pass::{NotDone, Pass};
 use super::planner::Planner;
 use crate::content::Part;
+use crate::format::owned::owned;
 use crate::guard::guard;
 use crate::handler::{Action, ClearHandler, HandlerError, ToolOutcome};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};

@@ -30,10 +30,6 @@
 //! Throughout, each result and each call's arguments is one `Edit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
 //! edits at the end.
-//!
-//! If a plan would clear something in an old round, a user's rewriter may replace that whole round
-//! (`rewrite.rs`). It works on a copy, for which a second plan is made. If the rewriting and that
-//! plan together free too little, only the repeats are applied.
 
 mod apply;
 mod choice;
@@ -49,7 +45,6 @@ mod plan;
 mod planner;
 mod print;
 mod propose;
-mod rewrite;
 mod scan;
 mod shorten;
 mod stub;
@@ -65,7 +60,7 @@ use scan::Scan;
 
 pub use apply::Committed;
 pub(crate) use ledger::{Ledger, Substitute, bytes_of};
-pub(crate) use part::{decode, owned, part_bytes, text_of, transcribed};
+pub(crate) use part::part_bytes;
 pub use plan::Plan;
 pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};
 
@@ -79,13 +74,7 @@ pub(crate) async fn clear(
     let pass = Pass::new(session, ledger);
     // Many new texts are counted on another thread.
     let scan = Scan::counted_elsewhere(&pass, turn).await;
-    // A pass with a rewriter has freed tokens before its second plan; this one has not.
-    let freed = 0;
-    let plan = Plan::new(pass, turn, scan, freed);
-    if turn.conversation.rewrite().is_some() {
-        return rewrite::rewrite(plan, turn).await;
-    }
-    let committed = plan.commit().await?;
+    let committed = Plan::new(pass, turn, scan).commit().await?;
     Ok(committed.put(turn.conversation))
 }
 
@@ -93,5 +82,5 @@ pub(crate) async fn clear(
 pub(crate) fn plan(session: &Session, ledger: &Arc<Mutex<Ledger>>, turn: &Turn<'_>) -> Plan {
     let pass = Pass::new(session, ledger);
     let scan = Scan::counted(&pass, turn);
-    Plan::new(pass, turn, scan, 0)
+    Plan::new(pass, turn, scan)
 }

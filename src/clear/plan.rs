@@ -49,8 +49,8 @@ impl Plan {
     }
 
     /// Plans a pass over a conversation. Its `scan` has been counted; `None` means that nothing is
-    /// ever cleared. `freed` is the number of tokens that the pass has already freed.
-    pub(super) fn new(pass: Pass, turn: &Turn<'_>, scan: Option<Scan<'_>>, freed: u64) -> Self {
+    /// ever cleared.
+    pub(super) fn new(pass: Pass, turn: &Turn<'_>, scan: Option<Scan<'_>>) -> Self {
         let mut plan = Self {
             pass,
             edits: Vec::new(),
@@ -59,13 +59,13 @@ impl Plan {
             head: Report::default(),
         };
         if let Some(scan) = scan {
-            plan.decide(turn, scan, freed);
+            plan.decide(turn, scan);
         }
         plan
     }
 
     /// Repeats earlier decisions. Then chooses what to clear if the count is over the threshold.
-    fn decide<'c>(&mut self, turn: &'c Turn<'_>, mut scan: Scan<'c>, freed: u64) {
+    fn decide<'c>(&mut self, turn: &'c Turn<'_>, mut scan: Scan<'c>) {
         let pass = self.pass.clone();
         let (session, meter, settings) =
             (&pass.session, pass.session.meter(), pass.session.settings());
@@ -100,7 +100,7 @@ impl Plan {
             drift: anchor.and_then(|anchor| ledger.drift(anchor)),
         });
         if counted > threshold && count_kind == CountKind::Counted {
-            self.choice = Choice::new(settings, counted, freed);
+            self.choice = Choice::new(settings, counted);
             let planner = planner.get_or_insert_with(|| {
                 let items = scan.items(meter, &ledger, &*turn.conversation);
                 Planner::new(session, &ledger, items)

@@ -10,11 +10,11 @@ use offcut_preview::text::lines::{count_lines, opening};
 use offcut_store::layout::Phase;
 use offcut_store::names::digest;
 
-use super::part::{decode, raw};
 use crate::backend::{Backend, Location};
 use crate::config::Policy;
 use crate::content::Part;
 use crate::format::PartRef;
+use crate::format::owned::{decode, raw};
 use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
@@ -324,7 +324,7 @@ impl Case {
 }
 
 impl Line {
-    /// What `lines` say in the given case.
+    /// The texts of `lines` in the given case.
     pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = Said<'_>> {
         lines.iter().flat_map(move |line| {
             let is_kept = matches!(line, Self::Kept(_));
@@ -352,7 +352,7 @@ impl Line {
     }
 }
 
-/// What a line says.
+/// The text of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said<'l> {
     pub(super) text: &'l str,

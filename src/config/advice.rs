@@ -3,12 +3,11 @@
 use super::Settings;
 
 /// Options that are set in code, not in a file.
-const CALLBACKS: [&str; 7] = [
+const CALLBACKS: [&str; 6] = [
     "trunc_handler",
     "clear_handler",
     "trunc_id_with",
     "clear_id_with",
-    "clear_message_rewriter",
     "clear_post_process",
     "on_report",
 ];

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use offcut_json::{Edit, Item, JsonRef, Kind, New, Step, View};
 use serde_json::{Value, json};
 
+use super::owned::owned;
 use super::{PartRef, Piece};
-use crate::clear::owned;
 use crate::content::Part;
 
 /// Parts of content as one wire format writes them.

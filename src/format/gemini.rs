@@ -107,7 +107,7 @@ impl WireJson for Gemini {
         let (response, path) = nth_part(content, RESPONSE, slot)?;
         let [given, media] = response.pick(["response", "parts"]);
         let media = media.into_iter().flat_map(V::items);
-        Some(ResponseContent::of(given).replace(path, media, parts))
+        Some(ResponseContent::of(given).replace(path, media, parts, read_part))
     }
 
     fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {

@@ -3,8 +3,8 @@
 use offcut_json::JsonText;
 use serde_json::{Value, json};
 
+use super::owned::owned;
 use super::{Format, Piece, Spelled, WireFormat};
-use crate::clear::owned;
 
 /// The pieces that `format` shows of a message, one on each line.
 pub(super) fn seen<F: Format>(format: &F, message: &F::Message) -> String {
@@ -25,8 +25,7 @@ pub(super) fn expect_untouched(format: &impl Format<Message = Value>, slot: usiz
     }
 }
 
-/// What is not text stays as it is spelled, and so does a text that is no hint. Fields of the text that
-/// leaves go to the hint.
+/// Media and short texts stay as they are spelled. Fields of the text that leaves go to the hint.
 #[test]
 fn l5_parts_that_stay_are_as_they_were() {
     let openai = |text: &str| {

@@ -18,8 +18,8 @@ use crate::content::Part;
 ///
 /// Some things must stay as they are. A message with a duplicate of a key that the format reads
 /// stays whole, since readers may disagree on its meaning. So does a result or call that is not
-/// valid Unicode, such as half of a surrogate pair. These are shown with `is_fixed`, replacing them
-/// does nothing, and their messages are not handed to a rewriter.
+/// valid Unicode, such as half of a surrogate pair. These are shown with `is_fixed`, and replacing them
+/// does nothing.
 ///
 /// ```
 /// use offcut::format::{Format, JsonText, OpenAiChat, Spelled};
@@ -66,9 +66,5 @@ impl<F: WireJson> Format for Spelled<F> {
                 self.0.arguments(message, call, arguments)
             });
         }
-    }
-
-    fn is_rewritable(&self, message: &JsonText) -> bool {
-        Fixed::find(&self.0, message).is_empty()
     }
 }

@@ -28,11 +28,12 @@ use offcut_decisions::fingerprint::Fingerprint;
 use offcut_decisions::{Decided, Moment, Records, WrittenReplacement};
 
 use crate::backend::{BackendError, Location};
-use crate::clear::{self, Place, bytes_of, owned, prints_at};
+use crate::clear::{self, Place, bytes_of, prints_at};
 use crate::config::OnStoreFailure;
 use crate::content::Part;
 use crate::error::OffloadError;
 use crate::format::Conversation;
+use crate::format::owned::owned;
 use crate::middleware::Turn;
 use crate::report::{ErrorSource, Outcome, Reason, Report};
 use crate::session::Session;

@@ -18,8 +18,8 @@ impl ToolReduction {
     /// nothing new. Messages may be inserted, removed and rewritten between calls: decisions belong
     /// to results, and are found by their ids, tools and contents.
     ///
-    /// A [session](Self::session) is one conversation here too. A rewriter is not asked, and the
-    /// report gives tokens only for what the pass decided.
+    /// A [session](Self::session) is one conversation here too. The report gives
+    /// tokens only for what the pass decided.
     ///
     /// ```
     /// # use offcut::{ToolCall, ToolReduction, backend::Memory, format::{Message, Plain}};

@@ -1,4 +1,4 @@
-//! Handlers and callbacks (T9, C10, C14): they get their way, and their failures harm nothing else.
+//! Handlers and callbacks (T9, C14): they get their way, and their failures harm nothing else.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use crate::common::{
 };
 use futures_util::stream;
 use offcut::backend::{ErrorKind, Memory};
-use offcut::format::{Message, Messages, Plain, Responses, Rewriting};
+use offcut::format::{Message, Messages, Plain};
 use offcut::handler::{Action, ClearHandler, HandlerError, Replacement, ToolOutcome, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
@@ -18,7 +18,6 @@ use offcut::{
     ToolPolicy, Turn,
 };
 use offcut_testkit::{Fault, Faulty};
-use serde_json::{Value, json};
 
 type Wish = Result<Action, HandlerError>;
 
@@ -622,40 +621,6 @@ async fn c14_a_handler_is_not_asked_about_its_own_replacements() {
 }
 
 #[tokio::test]
-async fn c10_encrypted_reasoning_is_replaced_with_its_round() {
-    let item = |n: usize| {
-        [
-            json!({"type": "reasoning", "id": format!("rs_{n}"), "summary": [], "encrypted_content": "gAAA"}),
-            json!({"type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}"}),
-            json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": lines(99)}),
-        ]
-    };
-    let mut messages = vec![json!({"role": "user", "content": "go"})];
-    messages.extend((0..3).flat_map(item));
-    let (originals, seen) = (messages.clone(), Mutex::new(Vec::new()));
-    let reduction = small(&memory()).build().unwrap();
-    let mut conversation = Rewriting::new(&Responses, &mut messages, |round: &[Value]| {
-        seen.lock().unwrap().push(round.to_vec());
-        Ok(Some(vec![
-            json!({"type": "message", "role": "assistant", "content": "looked"}),
-        ]))
-    });
-    reduction
-        .clear_turn(&mut Turn::new(&mut conversation))
-        .await
-        .unwrap();
-    assert_eq!(
-        seen.into_inner().unwrap(),
-        [originals[1..4].to_vec(), originals[4..7].to_vec()]
-    );
-    assert!(
-        !json!(messages[..3]).to_string().contains("rs_"),
-        "{messages:?}"
-    );
-    assert_eq!(messages[3..], originals[7..]);
-}
-
-#[tokio::test]
 async fn c14_edits_to_a_changed_place_are_dropped_together() {
     let shorten = |_: ToolOutcome| {
         Ok(Action::Replace(
@@ -833,173 +798,6 @@ async fn c14_without_a_backend_content_that_a_handler_stores_is_reported_as_lost
     let report = clear(&reduction, &mut messages).await;
     assert_eq!(report.decisions[0].outcome, Outcome::Lost);
     assert!(text(content(&messages[1])).ends_with("@nowhere"));
-}
-
-async fn rewrite<R>(
-    reduction: &offcut::ToolReduction,
-    messages: &mut Vec<Message>,
-    rewriter: R,
-) -> offcut::Report
-where
-    R: Fn(&[Message]) -> Result<Option<Vec<Message>>, HandlerError> + Send + Sync,
-{
-    let mut conversation = Rewriting::new(&Plain, messages, rewriter);
-    reduction
-        .clear_turn(&mut Turn::new(&mut conversation))
-        .await
-        .unwrap()
-}
-
-#[tokio::test]
-async fn c10_the_rewriter_sees_only_old_rounds_and_dropped_messages_are_stored() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let mut messages = [
-        vec![
-            Message::system("be brief"),
-            Message::user("go"),
-            Message::assistant("I look."),
-        ],
-        round("a", "f", lines(99)).to_vec(),
-        vec![Message::user("and?")],
-        round("b", "f", "short").to_vec(),
-        round("c", "f", lines(98)).to_vec(),
-        round("d", "f", lines(97)).to_vec(),
-    ]
-    .concat();
-    let originals = messages.clone();
-    let seen = Mutex::new(Vec::new());
-    let before = tokens(&reduction, &mut messages);
-    let report = rewrite(&reduction, &mut messages, |round| {
-        seen.lock().unwrap().push(round.to_vec());
-        Ok(Some(vec![Message::assistant("looked")]))
-    })
-    .await;
-    assert_eq!(
-        seen.into_inner().unwrap(),
-        [originals[2..5].to_vec(), originals[8..10].to_vec()]
-    );
-    let expected = [
-        &originals[..2],
-        &[Message::assistant("looked")],
-        &originals[5..8],
-        &[Message::assistant("looked")],
-        &originals[10..],
-    ]
-    .concat();
-    assert_eq!(messages, expected);
-    assert_eq!(
-        before - tokens(&reduction, &mut messages),
-        report.cleared_input_tokens(),
-        "C12"
-    );
-    let rewritten: Vec<_> = report
-        .decisions
-        .iter()
-        .filter(|d| d.subject == Subject::Round)
-        .collect();
-    assert_eq!(rewritten.len(), 2);
-    for (decision, round) in rewritten.iter().zip([2..5, 8..10]) {
-        assert_eq!(decision.outcome, Outcome::Rewritten);
-        let stored = reduction
-            .read_original(&decision.locations[0])
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            serde_json::from_slice::<Vec<Message>>(&stored).unwrap(),
-            originals[round]
-        );
-    }
-    // No candidate is left.
-    let (again, count) = (messages.clone(), store.len());
-    rewrite(&reduction, &mut messages, |_| {
-        panic!("nothing is left to rewrite")
-    })
-    .await;
-    assert_eq!((messages, store.len()), (again, count));
-}
-
-#[tokio::test]
-async fn c10_results_that_the_rewriter_returns_are_cleared() {
-    let store = memory();
-    let reduction = small(&store).build().unwrap();
-    let mut messages = old(lines(99));
-    // Adds a message of the assistant and keeps the result.
-    let report = rewrite(&reduction, &mut messages, |round| {
-        Ok(Some([&[Message::assistant("note")], round].concat()))
-    })
-    .await;
-    assert_eq!(messages.len(), 5);
-    assert_eq!(messages[0], Message::assistant("note"));
-    let hint = Hint::parse(text(content(&messages[2]))).unwrap();
-    assert_eq!(hint.location.unwrap().as_str(), "memory://t/clear/a");
-    assert!(
-        report
-            .decisions
-            .iter()
-            .any(|d| d.outcome == Outcome::Cleared)
-    );
-}
-
-#[tokio::test]
-async fn c10_a_rewriter_that_fails_panics_or_declines_changes_nothing() {
-    for rewriter in [
-        (|_| Ok(None)) as fn(&[Message]) -> Result<Option<Vec<Message>>, HandlerError>,
-        |_| Err("no".into()),
-        |_| panic!("a rewriter's panic"),
-    ] {
-        let (store, plain) = (memory(), memory());
-        let (mut messages, mut expected) = (old(lines(99)), old(lines(99)));
-        clear(&small(&plain).build().unwrap(), &mut expected).await;
-        rewrite(&small(&store).build().unwrap(), &mut messages, rewriter).await;
-        assert_eq!(messages, expected);
-        assert_eq!(stored(&store).await, stored(&plain).await);
-    }
-}
-
-#[tokio::test]
-async fn c10_a_round_that_cannot_be_stored_is_not_rewritten() {
-    let history = || [old(lines(99)), old(lines(98))].concat();
-    let run = async |then| {
-        let store = Faulty::new(memory());
-        let reduction = small(&memory())
-            .backend(store.clone())
-            .on_offload_error(then)
-            .build()
-            .unwrap();
-        store.fault_on_every_write(Fault::Fail(ErrorKind::Full));
-        let mut messages = history();
-        let mut conversation =
-            Rewriting::new(&Plain, &mut messages, |_: &[Message]| Ok(Some(Vec::new())));
-        let result = reduction
-            .clear_turn(&mut Turn::new(&mut conversation))
-            .await;
-        (messages, result)
-    };
-    let (messages, report) = run(OnStoreFailure::KeepOriginal).await;
-    assert_eq!(messages, history());
-    assert!(
-        report
-            .unwrap()
-            .decisions
-            .iter()
-            .all(|d| !d.outcome.is_change())
-    );
-    let (messages, result) = run(OnStoreFailure::Fail).await;
-    assert_eq!(messages, history(), "L2");
-    assert!(result.is_err());
-}
-
-#[tokio::test]
-async fn c10_nothing_is_rewritten_below_the_threshold_or_without_a_rewriter() {
-    let reduction = small(&memory())
-        .max_tokens_for_clear(1_000_000)
-        .build()
-        .unwrap();
-    let mut messages = old(lines(99));
-    rewrite(&reduction, &mut messages, |_| panic!("not triggered")).await;
-    assert_eq!(messages, old(lines(99)));
 }
 
 #[tokio::test]

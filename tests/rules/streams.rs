@@ -291,6 +291,8 @@ async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
                 let (parts, _) = reader.call(&call).await.unwrap().into_parts().await;
                 text(&parts).to_owned()
             };
+            let (whole, _) = output(chunks(bytes, size)).into_parts().await;
+            assert_eq!(text(&whole).trim_start_matches('\u{feff}'), &text_of[3..]);
             let path = hint.location.unwrap();
             let found = read(json!({"path": path, "pattern": "ERROR"})).await;
             assert!(

@@ -3,7 +3,7 @@
 
 use crate::common::{clear, content, lines, memory, outcomes, round, stored, text, tokens};
 use offcut::backend::{Backend, ErrorKind, Key};
-use offcut::format::{Message, Messages, Plain, Rewriting};
+use offcut::format::{Message, Messages, Plain};
 use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::report::{Outcome, Reason};
 use offcut::{Builder, OnStoreFailure, Report, ToolReduction, Turn};
@@ -286,60 +286,6 @@ async fn c6_old_decisions_are_repeated_even_if_the_rest_frees_too_little() {
         "{:?}",
         outcomes(&report)
     );
-}
-
-async fn rewritten(
-    reduction: &ToolReduction,
-    messages: &mut Vec<Message>,
-    text: &'static str,
-) -> Report {
-    let rewriter = move |_: &[Message]| Ok(Some(vec![Message::assistant(text)]));
-    let mut conversation = Rewriting::new(&Plain, messages, rewriter);
-    reduction
-        .clear_turn(&mut Turn::new(&mut conversation))
-        .await
-        .unwrap()
-}
-
-#[tokio::test]
-async fn c6_a_rewriter_is_asked_only_if_hints_do_not_free_enough() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
-        .await
-        .0
-        .cleared_input_tokens();
-    for (at_least, is_asked) in [(frees, true), (frees + 1, false)] {
-        let reduction = builder(memory())
-            .clear_at_least_tokens(at_least)
-            .build()
-            .unwrap();
-        let mut messages = rounds(4);
-        // The rewriter would free more than hints do.
-        let report = rewritten(&reduction, &mut messages, "gone").await;
-        assert_eq!(report.is_change(), is_asked);
-        assert_eq!(messages == rounds(4), !is_asked);
-    }
-}
-
-#[tokio::test]
-async fn c6_a_pass_whose_rewriter_saves_too_little_changes_nothing() {
-    let frees = pass(&builder(memory()).build().unwrap(), &mut rounds(4))
-        .await
-        .0
-        .cleared_input_tokens();
-    let reduction = builder(memory())
-        .clear_at_least_tokens(frees)
-        .build()
-        .unwrap();
-    let mut messages = rounds(4);
-    let long: &'static str = "a long note ".repeat(15).leak();
-    let report = rewritten(&reduction, &mut messages, long).await;
-    assert_eq!(messages, rounds(4), "the notes are longer than hints");
-    assert!(!report.is_change() && report.cleared_input_tokens() == 0);
-    let reduction = builder(memory())
-        .clear_at_least_tokens(frees / 4)
-        .build()
-        .unwrap();
-    assert!(rewritten(&reduction, &mut messages, long).await.is_change());
 }
 
 #[tokio::test]

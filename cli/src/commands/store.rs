@@ -195,7 +195,6 @@ fn what(key: &Key) -> &'static str {
     match segments.next() {
         Some("trunc") => "a result that was truncated",
         Some("clear") if name.contains("-args") => "the arguments of a call that was cleared",
-        Some("clear") if name.contains("-round") => "a round that was rewritten",
         Some("clear") => "a result that was cleared",
         _ => "not something that was offloaded",
     }

@@ -58,7 +58,7 @@ impl Look {
                 Decided::Paged => (true, "a page of stored content, over the limit"),
                 Decided::Cleared => (false, "old, above the threshold"),
                 Decided::Shortened => (false, "an old hint, above the threshold"),
-                Decided::Rewritten | Decided::Replaced => (false, "by code of the user"),
+                Decided::Replaced => (false, "by code of the user"),
                 Decided::Lost => (false, "the store failed, and the text is gone"),
                 _ => continue,
             };

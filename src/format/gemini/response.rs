@@ -72,16 +72,17 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         }
     }
 
-    /// The edits that replace the content of the response at `path`, and its `media`, by `parts`.
+    /// The edits that replace the content of the response at `path`, and its `media`, which it `show`s, by `parts`.
     pub(super) fn replace(
         self,
         path: Vec<Step>,
         media: impl Iterator<Item = V>,
         parts: Vec<Part>,
+        show: impl Fn(V) -> PartRef<'m>,
     ) -> Vec<Edit<'m>> {
         let mut old = Left(media.collect());
         let (value, media) = write(self.key, parts, |part| {
-            let kept = old.take(part, super::read_part, drop)?;
+            let kept = old.take(part, &show, drop)?;
             Some(Item::Kept(kept.json()))
         });
         let value = match value {

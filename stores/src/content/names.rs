@@ -149,12 +149,6 @@ impl Name {
         self
     }
 
-    /// The name of a whole round.
-    pub fn round(mut self) -> Self {
-        self.stem.push_str("-round");
-        self
-    }
-
     /// The name with a file ending that fits `mime`.
     pub fn with_ending(mut self, mime: &str) -> Self {
         self.ending = ENDINGS

@@ -1,7 +1,7 @@
 //! Messages that must stay unchanged: those with two meanings, and results in invalid Unicode.
 
 use offcut::backend::Memory;
-use offcut::format::{Format, JsonText, Messages, Piece, Rewriting, Spelled, WireFormat};
+use offcut::format::{Format, JsonText, Messages, Piece, Spelled, WireFormat};
 use offcut::report::{Outcome, Reason, Subject};
 use offcut::{Report, ToolReduction, Turn};
 
@@ -179,30 +179,5 @@ async fn l12_a_pass_reports_results_that_it_left_alone() {
     assert!(
         messages[3].as_str().contains("[offcut/1 cleared")
             && messages[3].as_str().ends_with(r#","n":1.00}"#)
-    );
-}
-
-#[tokio::test]
-async fn c10_a_rewriter_is_refused_where_a_message_must_stay_as_it_is() {
-    let mut messages = rounds([r#","content":"2""#, "", ""]);
-    let (format, before) = (Spelled(WireFormat::OpenAiChat), messages.clone());
-    let short = |_: &[JsonText]| {
-        Ok(Some(vec![
-            JsonText::parse(r#"{"role":"assistant","content":"short"}"#).unwrap(),
-        ]))
-    };
-    let mut conversation = Rewriting::new(&format, &mut messages, short);
-    let report = reduction()
-        .clear_turn(&mut Turn::new(&mut conversation))
-        .await
-        .unwrap();
-    assert!(
-        outcomes(&report).contains(&Outcome::Rewritten),
-        "{report:?}"
-    );
-    assert_eq!(messages[..2], before[..2]);
-    assert_eq!(
-        messages[2].as_str(),
-        r#"{"role":"assistant","content":"short"}"#
     );
 }

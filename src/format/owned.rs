@@ -1,0 +1,69 @@
+//! Parts of messages as values, for handlers and for storing.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use offcut_json::JsonRef;
+use serde_json::Value;
+
+use super::{Data, PartRef};
+use crate::content::Part;
+
+/// A part as a handler gets it. JSON that can't be read as a value becomes text.
+pub(crate) fn owned(part: PartRef<'_>) -> Part {
+    let read = |json: JsonRef<'_>, part: fn(Value) -> Part| {
+        json.to_value().map_or_else(|| text_of(json), part)
+    };
+    match part {
+        PartRef::Text(text) => Part::Text(text.to_owned()),
+        PartRef::Json(json) => read(json, Part::Json),
+        PartRef::Media { mime, data } => Part::Media {
+            mime: mime.to_owned(),
+            // Invalid base64 is passed on verbatim.
+            data: decode(data).unwrap_or_else(|| raw(data)),
+        },
+        PartRef::Link { mime, url } => Part::Link {
+            mime: mime.map(str::to_owned),
+            url: url.to_owned(),
+        },
+        PartRef::Opaque(json) => read(json, Part::Opaque),
+    }
+}
+
+/// A part as a transcript holds it, without loss: JSON that a value would spell differently becomes
+/// text.
+pub(crate) fn transcribed(part: PartRef<'_>) -> Part {
+    let spelled = match part {
+        PartRef::Json(json) | PartRef::Opaque(json) => Some(text_of(json)),
+        PartRef::Text(_) | PartRef::Media { .. } | PartRef::Link { .. } => None,
+    };
+    match (spelled, owned(part)) {
+        (Some(spelled), Part::Json(value) | Part::Opaque(value))
+            if Part::Text(value.to_string()) != spelled =>
+        {
+            spelled
+        }
+        (_, part) => part,
+    }
+}
+
+/// JSON as text, in its own spelling.
+pub(crate) fn text_of(json: JsonRef<'_>) -> Part {
+    Part::Text(json.to_string())
+}
+
+/// The bytes of media. Base64 is decoded only if encoding gives the same text again.
+pub(crate) fn decode(data: Data<'_>) -> Option<Bytes> {
+    match data {
+        Data::Bytes(bytes) => Some(bytes.clone()),
+        Data::Base64(text) => STANDARD.decode(text).ok().map(Bytes::from),
+    }
+}
+
+/// The bytes of media as the message spells them.
+pub(crate) fn raw(data: Data<'_>) -> Bytes {
+    match data {
+        Data::Bytes(bytes) => bytes.clone(),
+        Data::Base64(text) => Bytes::copy_from_slice(text.as_bytes()),
+    }
+}

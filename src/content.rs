@@ -1,6 +1,7 @@
 //! Tool calls and the content that tools return.
 
 use std::fmt;
+use std::string::FromUtf8Error;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -233,9 +234,15 @@ pub(crate) fn parts_of(chunks: impl IntoIterator<Item = Chunk>) -> (Vec<Part>, b
     let mut end_text = |bytes: &mut Vec<u8>, parts: &mut Vec<Part>| {
         if !bytes.is_empty() {
             let bytes = std::mem::take(bytes);
-            let whole = (!is_utf16(&bytes)).then(|| std::str::from_utf8(&bytes).ok());
-            is_lossy |= whole.flatten().is_none();
-            let text = text_of(&bytes).into_owned();
+            let text = if is_utf16(&bytes) {
+                Err(bytes)
+            } else {
+                String::from_utf8(bytes).map_err(FromUtf8Error::into_bytes)
+            };
+            let text = text.unwrap_or_else(|bytes| {
+                is_lossy = true;
+                text_of(&bytes).into_owned()
+            });
             parts.push(Part::Text(text));
         }
     };

@@ -37,12 +37,12 @@ pub enum New<'m> {
     /// JSON text from a caller, which may be invalid.
     Text(String),
     /// A list.
-    List(Vec<Item<'m>>),
+    List(Vec<ListItem<'m>>),
 }
 
 /// An item of a new list.
 #[derive(Debug)]
-pub enum Item<'m> {
+pub enum ListItem<'m> {
     /// A value of the message, as it is spelled there.
     Kept(JsonRef<'m>),
     /// A value, and fields of the message that move to it if it is an object.
@@ -76,7 +76,7 @@ impl New<'_> {
         match self {
             Self::Value(value) => Some(value),
             Self::Text(text) => serde_json::from_str(&text).ok(),
-            Self::List(items) => items.into_iter().map(Item::into_value).collect(),
+            Self::List(items) => items.into_iter().map(ListItem::into_value).collect(),
         }
     }
 
@@ -85,14 +85,15 @@ impl New<'_> {
             Self::Value(value) => spelled(&value),
             Self::Text(text) => scan(&text).is_ok().then_some(text),
             Self::List(items) => {
-                let items: Option<Vec<String>> = items.into_iter().map(Item::into_text).collect();
+                let items: Option<Vec<String>> =
+                    items.into_iter().map(ListItem::into_text).collect();
                 Some(format!("[{}]", items?.join(",")))
             }
         }
     }
 }
 
-impl Item<'_> {
+impl ListItem<'_> {
     /// The item as a value; `None` if `serde_json` refuses a text in it.
     #[must_use]
     pub fn into_value(self) -> Option<Value> {
@@ -210,13 +211,12 @@ pub fn put_into_text(
 /// The message with `field` of `object` set to the JSON `value`: in place if the field exists,
 /// otherwise as the last field.
 fn with(object: Node<'_>, field: &str, value: &str) -> String {
-    let fields = object.places();
-    if let Some((_, place)) = fields.iter().rfind(|(name, _)| *name == Some(field)) {
-        return object.json.replaced(place.value.clone(), value);
+    if let Some(old) = object.get(field) {
+        return object.json.replaced(old.range(), value);
     }
     // After the last value, so that whitespace before the brace stays there.
-    let (at, comma) = match fields.last() {
-        Some((_, last)) => (last.value.end, ","),
+    let (at, comma) = match object.fields().last() {
+        Some((_, last)) => (last.range().end, ","),
         None => (object.range().start + 1, ""),
     };
     let added = format!("{comma}{}:{value}", Value::from(field));
@@ -225,14 +225,14 @@ fn with(object: Node<'_>, field: &str, value: &str) -> String {
 
 /// The message without `field` of `object`, and without its comma.
 fn without(object: Node<'_>, field: &str) -> String {
-    let fields = object.places();
-    let at = fields.iter().rposition(|(name, _)| *name == Some(field));
+    let keys: Vec<Node<'_>> = object.key_nodes().collect();
+    let at = keys.iter().rposition(|key| key.as_str() == Some(field));
     let range = at.map_or(0..0, |at| {
-        let place = &fields[at].1;
-        match (at.checked_sub(1), fields.get(at + 1)) {
-            (Some(before), _) => fields[before].1.value.end..place.value.end,
-            (None, Some((_, after))) => place.key.start..after.key.start,
-            (None, None) => place.key.start..place.value.end,
+        let (start, end) = (keys[at].range().start, keys[at].value().range().end);
+        match (at.checked_sub(1), keys.get(at + 1)) {
+            (Some(before), _) => keys[before].value().range().end..end,
+            (None, Some(after)) => start..after.range().start,
+            (None, None) => start..end,
         }
     });
     object.json.replaced(range, "")

@@ -28,7 +28,7 @@ mod text;
 mod unescape;
 mod view;
 
-pub use edit::{Edit, Item, New, Step, put_into_text, put_into_value};
+pub use edit::{Edit, ListItem, New, Step, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
 pub use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;

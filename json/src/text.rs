@@ -29,17 +29,17 @@ use crate::view::{Kind, View};
 /// Clones share the text, what was found in it, and the strings that were unescaped, until one of
 /// them changes.
 #[derive(Clone, Debug)]
-pub struct JsonText(pub(crate) Arc<Parsed>);
+pub struct JsonText(Arc<Parsed>);
 
 /// A text and what is known about it.
 #[derive(Debug)]
-pub(crate) struct Parsed {
-    pub(crate) text: String,
-    pub(crate) spans: Vec<Span>,
+struct Parsed {
+    text: String,
+    spans: Vec<Span>,
     /// Meanings of the strings with escapes, filled in when they are first asked for.
-    pub(crate) meanings: Vec<OnceLock<Option<String>>>,
-    pub(crate) has_surrogates: bool,
-    pub(crate) is_plain: OnceLock<bool>,
+    meanings: Vec<OnceLock<Option<String>>>,
+    has_surrogates: bool,
+    is_plain: OnceLock<bool>,
 }
 
 impl JsonText {
@@ -103,7 +103,7 @@ impl JsonText {
 
     /// The index after a value and everything inside it.
     #[inline]
-    pub(crate) fn next(&self, at: usize) -> usize {
+    fn next(&self, at: usize) -> usize {
         let span = self.0.spans[at];
         if span.is_container() {
             span.link as usize
@@ -113,14 +113,14 @@ impl JsonText {
     }
 
     #[inline]
-    pub(crate) fn spelling(&self, at: usize) -> &str {
+    fn spelling(&self, at: usize) -> &str {
         let Span { start, end, .. } = self.0.spans[at];
         &self.0.text[start as usize..end as usize]
     }
 
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
     #[inline]
-    pub(crate) fn meaning(&self, at: usize) -> Option<&str> {
+    fn meaning(&self, at: usize) -> Option<&str> {
         let inside = || {
             let spelling = self.spelling(at);
             &spelling[1..spelling.len() - 1]
@@ -143,7 +143,7 @@ impl JsonText {
     }
 
     /// A copy of the value at `at` alone.
-    pub(crate) fn part(&self, at: usize) -> Self {
+    fn part(&self, at: usize) -> Self {
         let (from, spans) = (self.0.spans[at].start, &self.0.spans[at..self.next(at)]);
         let base = u32::try_from(at).unwrap_or_default();
         let is_escaped = |span: &&Span| span.kind == SpanKind::Escaped;
@@ -247,19 +247,13 @@ pub struct Watch {
     pub is_garbled: Cell<bool>,
 }
 
-/// The places of a field in a text, in bytes.
-pub(crate) struct Place {
-    pub(crate) key: Range<usize>,
-    pub(crate) value: Range<usize>,
-}
-
 /// A value in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'m> {
     pub(crate) json: &'m JsonText,
-    pub(crate) at: usize,
+    at: usize,
     /// Receives duplicate keys and strings that are not valid Unicode.
-    pub(crate) watch: Option<&'m Watch>,
+    watch: Option<&'m Watch>,
 }
 
 impl<'m> Node<'m> {
@@ -329,7 +323,7 @@ impl<'m> Node<'m> {
 
     /// The indices of an object's keys. Each value is at the index after its key.
     #[inline]
-    pub(crate) fn keys(self) -> impl Iterator<Item = usize> {
+    fn keys(self) -> impl Iterator<Item = usize> {
         let Self { json, at, .. } = self;
         let end = if json.0.spans[at].kind == SpanKind::Object {
             json.next(at)
@@ -339,15 +333,14 @@ impl<'m> Node<'m> {
         walk(at + 1, end, move |key| json.next(key + 1))
     }
 
-    /// An object's keys, if they are valid Unicode, with their places and those of their values.
-    pub(crate) fn places(self) -> Vec<(Option<&'m str>, Place)> {
-        let place = |key| Place {
-            key: Self { at: key, ..self }.range(),
-            value: self.value_of(key).range(),
-        };
-        let keys = self.keys();
-        keys.map(|key| (self.json.meaning(key), place(key)))
-            .collect()
+    /// The keys of an object.
+    pub(crate) fn key_nodes(self) -> impl Iterator<Item = Self> {
+        self.keys().map(move |key| Self { at: key, ..self })
+    }
+
+    /// The value of the key at this node.
+    pub(crate) fn value(self) -> Self {
+        self.value_of(self.at)
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use super::ledger::Substitute;
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::shorten::shorten;
-use super::stub::{Line, Said};
+use super::stub::{Line, LineText};
 use crate::error::OffloadError;
 use crate::report::{Outcome, Reason, Sum};
 use offcut_decisions::fingerprint::Fingerprint;
@@ -221,7 +221,10 @@ async fn store_lines(
         let (text, locations) = match line {
             Line::Ready(text, locations) => (text, locations),
             Line::Kept(text) => {
-                texts.push((text, true));
+                texts.push(LineText {
+                    text: text.into(),
+                    is_kept: true,
+                });
                 continue;
             }
             Line::Store {
@@ -243,14 +246,13 @@ async fn store_lines(
             }
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };
-        texts.push((text, false));
+        texts.push(LineText {
+            text: text.into(),
+            is_kept: false,
+        });
         edit.decision.locations.extend(locations);
     }
-    let said = texts.iter().map(|(text, is_kept)| Said {
-        text,
-        is_kept: *is_kept,
-    });
-    let put = edit.put(said);
+    let put = edit.put(texts);
     // The hint of a failed save ("not saved") was not part of the estimate.
     let gain = edit.size_if_gain(pass.session.meter(), &put);
     let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;

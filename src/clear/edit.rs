@@ -7,7 +7,7 @@ use offcut_json::Frame;
 use super::items::Item;
 use super::ledger::{Origin, Substitute, bytes_of, tokens_of};
 use super::print::Place;
-use super::stub::{Line, Said, join, parts_of};
+use super::stub::{Line, LineText, join, parts_of};
 use crate::backend::Backend;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
@@ -114,16 +114,14 @@ impl Edit {
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn put<'l>(&self, said: impl IntoIterator<Item = Said<'l>>) -> Substitute {
-        let texts = |said: Said<'l>| said.text;
+    pub(super) fn put<'l>(&self, lines: impl IntoIterator<Item = LineText<'l>>) -> Substitute {
+        let lines: Vec<LineText<'_>> = lines.into_iter().collect();
+        let texts = || lines.iter().map(|line| &*line.text);
         match (self.place, &self.frame) {
-            (Place::Result { .. }, _) => Substitute::Parts(parts_of(said)),
-            (Place::Arguments { .. }, Some(frame)) => {
-                Substitute::Arguments(frame.filled(said.into_iter().map(texts)))
-            }
+            (Place::Result { .. }, _) => Substitute::Parts(parts_of(&lines)),
+            (Place::Arguments { .. }, Some(frame)) => Substitute::Arguments(frame.filled(texts())),
             (Place::Arguments { .. }, None) => {
-                let hints = join(said.into_iter().map(texts));
-                Substitute::Arguments(cleared_arguments(&hints))
+                Substitute::Arguments(cleared_arguments(&join(texts())))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The line that replaces each part of a cleared result: a hint that names where its content is, or
 //! will be.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -325,11 +326,14 @@ impl Case {
 
 impl Line {
     /// The texts of `lines` in the given case.
-    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = Said<'_>> {
+    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = LineText<'_>> {
         lines.iter().flat_map(move |line| {
             let is_kept = matches!(line, Self::Kept(_));
             let texts = line.texts(case).into_iter();
-            texts.map(move |text| Said { text, is_kept })
+            texts.map(move |text| LineText {
+                text: text.into(),
+                is_kept,
+            })
         })
     }
 
@@ -353,9 +357,9 @@ impl Line {
 }
 
 /// The text of a line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Said<'l> {
-    pub(super) text: &'l str,
+#[derive(Debug)]
+pub(super) struct LineText<'l> {
+    pub(super) text: Cow<'l, str>,
     /// True for a text that stays, as a part of its own.
     pub(super) is_kept: bool,
 }
@@ -367,10 +371,9 @@ pub(super) fn join<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
 }
 
 /// The parts of a cleared result: neighbouring hints are one text.
-pub(super) fn parts_of<'l>(said: impl IntoIterator<Item = Said<'l>>) -> Vec<Part> {
-    let said: Vec<Said<'_>> = said.into_iter().collect();
-    let parts = said.chunk_by(|one, next| !one.is_kept && !next.is_kept);
-    let parts = parts.map(|texts| join(texts.iter().map(|said| said.text)));
+pub(super) fn parts_of(lines: &[LineText<'_>]) -> Vec<Part> {
+    let parts = lines.chunk_by(|one, next| !one.is_kept && !next.is_kept);
+    let parts = parts.map(|texts| join(texts.iter().map(|line| &*line.text)));
     let texts: Vec<Part> = parts
         .filter(|text| !text.is_empty())
         .map(Part::Text)

@@ -3,7 +3,7 @@
 use offcut_json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_cache_mark, is_program};
+use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program};
 use super::wire_json::{Edits, Roles, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -82,7 +82,7 @@ impl WireJson for Anthropic {
                 "tool_use" => {
                     let arguments = Arguments::json(block.get("input"));
                     see(Piece::Call(Call {
-                        is_for_program: is_program(block.get("caller")),
+                        is_for_program: is_for_program(block),
                         ..Call::new(block.text("id"), block.text("name"), arguments)
                     }));
                 }

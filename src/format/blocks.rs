@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, Item, JsonRef, Kind, New, Step, View};
+use offcut_json::{Edit, JsonRef, Kind, ListItem, New, Step, View};
 use serde_json::{Value, json};
 
 use super::owned::owned;
@@ -161,40 +161,36 @@ pub(super) trait Blocks {
                 }
             }
         };
-        let mut old = Left(old.items().collect());
+        let mut old: VecDeque<V> = old.items().collect();
         let mut items = Vec::with_capacity(parts.len());
         for part in parts {
-            let kept = old.take(&part, |old| Self::slot_part(old, are_kept), &mut leave);
+            let show = |old| Self::slot_part(old, are_kept);
+            let kept = take_same(&mut old, &part, show, &mut leave);
             items.push(match kept {
-                Some(kept) => Item::Kept(kept.json()),
-                None => Item::New(Self::write(part), Vec::new()),
+                Some(kept) => ListItem::Kept(kept.json()),
+                None => ListItem::New(Self::write(part), Vec::new()),
             });
         }
-        old.0.into_iter().for_each(leave);
-        let is_new = |item: &&mut Item<'_>| matches!(item, Item::New(..));
-        if let Some(Item::New(_, fields)) = items.iter_mut().rfind(is_new) {
+        old.into_iter().for_each(leave);
+        let is_new = |item: &&mut ListItem<'_>| matches!(item, ListItem::New(..));
+        if let Some(ListItem::New(_, fields)) = items.iter_mut().rfind(is_new) {
             *fields = moved;
         }
         New::List(items)
     }
 }
 
-/// Old parts that no new part has been found among yet.
-pub(super) struct Left<V>(pub(super) VecDeque<V>);
-
-impl<'m, V: View<'m>> Left<V> {
-    /// Takes the next old part that is shown as `part`. Those before it `leave`. A part that stays is not
-    /// written anew, since a format says more of it than [`Part`] can.
-    pub(super) fn take(
-        &mut self,
-        part: &Part,
-        show: impl Fn(V) -> PartRef<'m>,
-        leave: impl FnMut(V),
-    ) -> Option<V> {
-        let at = self.0.iter().position(|old| is_same(show(*old), part))?;
-        self.0.drain(..at).for_each(leave);
-        self.0.pop_front()
-    }
+/// Takes the next of `old` parts that is shown as `part`. Those before it `leave`. A part that stays is not
+/// written anew, since a format says more of it than [`Part`] can.
+pub(super) fn take_same<'m, V: View<'m>>(
+    old: &mut VecDeque<V>,
+    part: &Part,
+    show: impl Fn(V) -> PartRef<'m>,
+    leave: impl FnMut(V),
+) -> Option<V> {
+    let at = old.iter().position(|old| is_same(show(*old), part))?;
+    old.drain(..at).for_each(leave);
+    old.pop_front()
 }
 
 fn is_same(old: PartRef<'_>, new: &Part) -> bool {
@@ -221,8 +217,9 @@ pub(super) fn is_cache_mark(field: &str) -> bool {
     CACHE_MARKS.contains(&field)
 }
 
-/// Returns true if the `caller` of a call is a program.
-pub(super) fn is_program<'m, V: View<'m>>(caller: Option<V>) -> bool {
+/// Returns true if a program made a call or gets a result.
+pub(super) fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
+    let caller = item.get("caller");
     let caller = caller.filter(|caller| caller.kind() != Kind::Null);
     caller.is_some_and(|caller| caller.text("type") != "direct")
 }

@@ -2,7 +2,7 @@
 
 mod response;
 
-use offcut_json::{Edit, Item, New, Step, View};
+use offcut_json::{Edit, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
@@ -45,7 +45,7 @@ impl Gemini {
         let (response, media) = response::write(key, content.into(), |_| None);
         fields.insert("response".into(), response);
         if !media.is_empty() {
-            let media = media.into_iter().filter_map(Item::into_value).collect();
+            let media = media.into_iter().filter_map(ListItem::into_value).collect();
             fields.insert("parts".into(), media);
         }
         json!({"functionResponse": fields})

@@ -3,7 +3,7 @@
 use offcut_json::{Edit, Kind, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_program, new_arguments, read_url};
+use super::blocks::{Blocks, data_url, is_for_program, new_arguments, read_url};
 use super::wire_json::{Edits, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -114,11 +114,6 @@ impl WireJson for Responses {
         let old = item.get(field);
         is_there.then(|| vec![Edit::set(Vec::new(), field, new_arguments(old, new))])
     }
-}
-
-/// Returns true if a program made a call or gets an output.
-fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
-    is_program(item.get("caller"))
 }
 
 /// An item's type, which a message may omit.

@@ -3,11 +3,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, Item, Kind, New, Step, View};
+use offcut_json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Value, json};
 
 use crate::content::Part;
-use crate::format::blocks::Left;
+use crate::format::blocks::take_same;
 use crate::format::{PartRef, Piece};
 
 /// The content of a tool's result in a response.
@@ -80,10 +80,10 @@ impl<'m, V: View<'m>> ResponseContent<'m, V> {
         parts: Vec<Part>,
         show: impl Fn(V) -> PartRef<'m>,
     ) -> Vec<Edit<'m>> {
-        let mut old = Left(media.collect());
+        let mut old = media.collect();
         let (value, media) = write(self.key, parts, |part| {
-            let kept = old.take(part, &show, drop)?;
-            Some(Item::Kept(kept.json()))
+            let kept = take_same(&mut old, part, &show, drop)?;
+            Some(ListItem::Kept(kept.json()))
         });
         let value = match value {
             // Everything around the value stays.
@@ -123,15 +123,15 @@ fn texts_of<'m, V: View<'m>>(value: V) -> Option<impl Iterator<Item = &'m str>> 
 pub(super) fn write<'m>(
     key: &str,
     parts: Vec<Part>,
-    mut kept: impl FnMut(&Part) -> Option<Item<'m>>,
-) -> (Value, Vec<Item<'m>>) {
+    mut kept: impl FnMut(&Part) -> Option<ListItem<'m>>,
+) -> (Value, Vec<ListItem<'m>>) {
     let (mut given, mut media) = (Vec::new(), Vec::new());
     for part in parts {
         if let Some(kept) = kept(&part) {
             media.push(kept);
             continue;
         }
-        let mut add = |medium| media.push(Item::New(medium, Vec::new()));
+        let mut add = |medium| media.push(ListItem::New(medium, Vec::new()));
         match part {
             Part::Media { mime, data } => {
                 add(json!({"inlineData": {"mimeType": mime, "data": STANDARD.encode(&data)}}));

@@ -11,7 +11,6 @@ use base64::engine::general_purpose::STANDARD;
 use offcut_json::{Edit, JsonRef, Kind, ListItem, New, Step, View};
 use serde_json::{Value, json};
 
-use super::owned::owned;
 use super::{PartRef, Piece};
 use crate::content::Part;
 
@@ -188,20 +187,9 @@ pub(super) fn take_same<'m, V: View<'m>>(
     show: impl Fn(V) -> PartRef<'m>,
     leave: impl FnMut(V),
 ) -> Option<V> {
-    let at = old.iter().position(|old| is_same(show(*old), part))?;
+    let at = old.iter().position(|old| show(*old) == *part)?;
     old.drain(..at).for_each(leave);
     old.pop_front()
-}
-
-fn is_same(old: PartRef<'_>, new: &Part) -> bool {
-    match (old, new) {
-        (PartRef::Text(old), Part::Text(new)) => old == new,
-        (PartRef::Media { mime: old, .. }, Part::Media { mime: new, .. }) if old != new => false,
-        (PartRef::Media { .. }, Part::Media { .. })
-        | (PartRef::Link { .. }, Part::Link { .. })
-        | (PartRef::Json(_) | PartRef::Opaque(_), _) => owned(old) == *new,
-        _ => false,
-    }
 }
 
 /// Returns true for the fields of a text part that a new one has, and for cache marks.

@@ -1,5 +1,7 @@
 //! Typed items of the Responses API.
 
+use std::collections::VecDeque;
+
 use async_openai::types::responses::{
     CustomToolCallOutputOutput as CustomOutput, EasyInputContent, FunctionCallOutput,
     FunctionCallOutputItemParam, InputContent, InputImageContent, InputItem, InputRole,
@@ -17,7 +19,7 @@ use crate::url;
 /// change, and only their text is counted: pass the provider's count as
 /// [`last_usage`](offcut::Turn::last_usage) to include the rest. New content that is media other
 /// than an image becomes a line of text that describes it. If replaced parts have a cache
-/// breakpoint, it moves to the last new part.
+/// breakpoint, it moves to the last part that is new.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TypedResponses;
 
@@ -242,13 +244,33 @@ fn contents(parts: Vec<Part>) -> Contents {
     }
 }
 
-/// Replaces the parts of a list. The last cache breakpoint moves to the last new part.
+/// Replaces the parts of a list. Old parts among the new ones stay as they are. The last cache breakpoint
+/// of the others moves to the last part that is new.
 fn replace_parts(old: &mut Vec<InputContent>, parts: Vec<Part>) {
-    let mark = old.iter_mut().rev().find_map(|part| mark_of(part).take());
-    *old = parts.into_iter().map(write_part).collect();
-    if let Some(last) = old.last_mut() {
-        *mark_of(last) = mark;
+    let mut left: VecDeque<InputContent> = std::mem::take(old).into();
+    let (mut mark, mut last_new) = (None, None);
+    let mut leave = |mut part: InputContent| mark = mark_of(&mut part).take().or(mark.take());
+    for part in parts {
+        if let Some(at) = left.iter().position(|old| shows(old, &part)) {
+            left.drain(..at).for_each(&mut leave);
+            old.extend(left.pop_front());
+        } else {
+            last_new = Some(old.len());
+            old.push(write_part(part));
+        }
     }
+    left.into_iter().for_each(leave);
+    if let Some(last) = last_new {
+        *mark_of(&mut old[last]) = mark;
+    }
+}
+
+fn shows(content: &InputContent, part: &Part) -> bool {
+    let mut is_same = false;
+    visit_parts(std::slice::from_ref(content), &mut |piece| {
+        is_same = matches!(piece, Piece::Content(content) if content == *part);
+    });
+    is_same
 }
 
 fn mark_of(

@@ -133,6 +133,29 @@ fn l5_a_cache_breakpoint_stays() {
     assert_eq!(serde_json::to_value(&items[6]).unwrap()["output"], part);
 }
 
+#[test]
+fn l5_parts_that_stay_are_as_they_were() {
+    let mark = json!({"mode": "explicit"});
+    let output = |text: &str| {
+        json!([{"type": "custom_tool_call_output", "call_id": "b", "output": [
+            {"type": "input_file", "file_data": "data:application/pdf;base64,AAAA", "filename": "x.pdf"},
+            {"type": "input_text", "text": text, "prompt_cache_breakpoint": mark},
+            {"type": "input_image", "image_url": IMAGE, "file_id": "file_1", "detail": "original"},
+        ]}])
+    };
+    let mut items: Vec<InputItem> = typed(&output("long"));
+    let media = |mime: &str| Part::Media {
+        mime: mime.into(),
+        data: vec![0; 3].into(),
+    };
+    let parts = vec![media("application/pdf"), "hint".into(), media("image/png")];
+    TypedResponses.replace_result(&mut items[0], 0, parts);
+    assert_eq!(
+        serde_json::to_value(&items).unwrap(),
+        serde_json::to_value(typed::<InputItem>(&output("hint"))).unwrap(),
+    );
+}
+
 /// A loop over typed messages sends the same bytes as a loop over JSON.
 #[tokio::test]
 async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {

@@ -2,7 +2,7 @@
 
 mod response;
 
-use offcut_json::{Edit, ListItem, New, Step, View};
+use offcut_json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
@@ -168,12 +168,11 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
         let (url, mime) = (field(file, URI)?.as_str()?, mime(file));
         Some(PartRef::Link { mime, url })
     };
+    let is_there = |names| field(part, names).is_some_and(|one| one.kind() != Kind::Null);
     // Of two media, neither is all of the part.
-    let media = match (inline(), file()) {
-        (Some(_), Some(_)) => None,
-        (inline, file) => inline.or(file),
-    };
-    let known = text().or(media);
+    let has_both = is_there(INLINE) && is_there(FILE);
+    let media = || inline().or_else(file).filter(|_| !has_both);
+    let known = text().or_else(media);
     known.unwrap_or_else(|| PartRef::Opaque(part.json()))
 }
 
@@ -237,6 +236,22 @@ mod tests {
         Role(User)
         Content(Text("Go on."))
         "#);
+    }
+
+    #[test]
+    fn a_part_with_two_media_is_neither_of_them() {
+        for inline in [
+            json!({"data": "AA=="}),
+            json!({"mimeType": "image/png", "data": "AA=="}),
+        ] {
+            let file = json!({"fileUri": "https://example.org/x.mp4"});
+            let part = json!({"inlineData": inline, "fileData": file});
+            let shown = seen(&Gemini, &json!({"role": "user", "parts": [part]}));
+            assert!(
+                shown.contains("Content(Opaque(") && !shown.contains("Link"),
+                "{shown}"
+            );
+        }
     }
 
     #[test]

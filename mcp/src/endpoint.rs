@@ -11,7 +11,6 @@ mod proxy;
 mod reply;
 mod routes;
 mod session;
-mod status;
 mod streams;
 mod unguessable;
 
@@ -33,6 +32,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::gateway::{Conversation, McpGateway};
+use crate::remote::session::SESSION;
 use crate::remote::{Remote, RemoteError};
 use access::Access;
 use hosted::Hosted;
@@ -57,8 +57,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// refusal for want of credentials leads the client to the server's authorization server. What clients with
 /// different credentials have stored is kept apart: all headers count that may tell clients apart.
 ///
-/// In front of servers over pipes, each session has a server of its own, and requests of revisions without
-/// sessions share one. Streams that break can be taken up again.
+/// In front of servers over pipes, each session has a server of its own. Clients of revisions without sessions are
+/// told to fall back to one with. Streams that break can be taken up again.
 ///
 /// Clients without credentials, and all clients of servers over pipes, share one place. What they store has names
 /// that nobody can guess, so the gateway's reduction should not make
@@ -233,6 +233,13 @@ impl McpEndpoint {
         let path = request.uri().path().to_owned();
         // Clients and guides write it with a slash at its end too.
         if path.trim_end_matches('/') == login::PATH {
+            let mut sessions = request.headers().get_all(SESSION).iter();
+            let is_odd = sessions.next().is_some_and(|id| id.to_str().is_err());
+            // Whoever reads another one than the server would mistake the client for another.
+            if is_odd || sessions.next().is_some() {
+                let problem = "the header Mcp-Session-Id must be there once, in visible ASCII";
+                return reply::error(StatusCode::BAD_REQUEST, REFUSED, problem, None);
+            }
             return match &self.servers {
                 Servers::Remote(proxy) => proxy.answer(request, host).await,
                 Servers::Hosted(hosted) => hosted.answer(request).await,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jsonschema::PatternOptions;
 use serde_json::Value;
 
 /// Maximum number of violations that are reported for one value.
@@ -10,6 +11,9 @@ const MAX_VIOLATIONS: usize = 32;
 
 /// Maximum number of a schema's nodes, each counted as often as it is referred to.
 const MAX_NODES: usize = 10_000;
+
+/// Maximum number of bytes of a compiled pattern.
+const MAX_PATTERN: usize = 256 << 10;
 
 /// Keywords whose schemas apply to the value of the schema that has them.
 const SAME_VALUE: [&str; 8] = [
@@ -89,14 +93,17 @@ impl OutputSchema {
     /// Compiles a tool's `outputSchema`: JSON Schema 2020-12, unless it names another draft. A schema
     /// that is invalid, or that refers to another document, is [`Unknown`](Self::Unknown).
     ///
-    /// So is one that takes too long: that unfolds to more than 10 000 nodes, or that refers to itself in two ways for the same value.
+    /// So is one that takes too long: that unfolds to more than 10 000 nodes, that refers to itself in two ways for the same value,
+    /// or whose patterns look around or back.
     #[must_use]
     pub fn new(schema: &Value) -> Self {
         let mut left = MAX_NODES;
         if is_recursive(schema, schema, &mut Vec::new(), &mut left).is_none() {
             return Self::Unknown;
         }
+        let linear = PatternOptions::regex().size_limit(MAX_PATTERN);
         jsonschema::options()
+            .with_pattern_options(linear)
             .build(schema)
             .map_or(Self::Unknown, |schema| Self::Known(Arc::new(schema)))
     }
@@ -161,6 +168,7 @@ mod tests {
             json!({"$ref": "https://example.org/schema.json"}),
             json!({"$ref": "file:///etc/passwd"}),
             json!("schema"),
+            json!({"properties": {"a": {"pattern": r"^(a*)*\1$"}}}),
         ] {
             let compiled = OutputSchema::new(&schema);
             assert!(matches!(compiled, OutputSchema::Unknown), "{schema}");

@@ -311,106 +311,42 @@ async fn lines_that_are_no_messages_are_logged_and_not_sent() {
     assert!(logged.last().unwrap().ends_with("[INFO] bye"));
 }
 
-fn without_session(id: u32, tool: &str) -> Value {
-    let meta =
-        json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "mine"});
-    request(
-        id,
-        "tools/call",
-        &json!({"name": tool, "arguments": {}, "_meta": meta}),
-    )
+#[tokio::test]
+async fn clients_of_revisions_without_sessions_are_told_to_fall_back() {
+    let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
+    let revision = "2026-07-28";
+    let meta = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": revision}});
+    for method in ["server/discover", "tools/call", "initialize"] {
+        let mut answer = client.post(&request(7, method, &meta)).await;
+        assert_eq!(answer.status, 400);
+        let answer = answer.message().await.unwrap();
+        let error = &answer["error"];
+        assert_eq!((&answer["id"], &error["code"]), (&json!(7), &json!(-32022)));
+        assert_eq!(error["data"]["requested"], revision);
+        assert_eq!(error["data"]["supported"][0], "2025-11-25");
+    }
+    client.set("mcp-protocol-version", revision);
+    assert_eq!(client.post(&call(7, "log")).await.status, 400);
+    let long = client.send("POST", "/mcp", &"[".repeat(100)).await;
+    assert_eq!(long.status, 400);
+    assert!(servers.try_recv().is_err(), "no server runs for them");
+    // They fall back whatever their headers say.
+    session(&mut client, &mut servers).await;
 }
 
 #[tokio::test]
-async fn clients_without_a_session_share_a_server_and_keep_their_ids() {
+async fn a_server_that_does_not_read_keeps_nobody_else_waiting() {
     let (mut client, mut servers) = hosting(McpGateway::new(reduction())).await;
-    client.set("mcp-protocol-version", "2026-07-28");
-    client.set("mcp-method", "tools/call");
-    client.set("mcp-name", "log");
     let mut other = client.like();
-    let first = asking(&client, without_session(1, "log"));
-    let mut server = servers.recv().await.unwrap();
-    // The gateway asks for the tools first.
-    let listed = server.next().await.unwrap();
-    assert_eq!(listed["method"], "tools/list");
-    let tools = json!({"tools": [{"name": "log", "inputSchema": {"type": "object"}}]});
-    server.answer(&listed, &tools).await;
-    let one = server.next().await.unwrap();
-    let second = asking(&other, without_session(1, "log"));
-    let two = server.next().await.unwrap();
-    assert_ne!(one["id"], two["id"]);
-    let token = |seen: &Value| seen["params"]["_meta"]["progressToken"].clone();
-    assert_ne!(token(&one), token(&two));
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token(&two), "progress": 1}});
-    server.say(&progress).await;
-    server
-        .answer(&two, &json!({"content": [{"type": "text", "text": "two"}]}))
-        .await;
-    server.answer(&one, &long_result()).await;
-    let (mut first, mut second) = (first.await.unwrap(), second.await.unwrap());
-    let shown = second.message().await.unwrap();
-    assert_eq!(shown["params"]["progressToken"], "mine");
-    let shown = second.message().await.unwrap();
-    assert_eq!(
-        (&shown["id"], &shown["result"]["content"][0]["text"]),
-        (&json!(1), &json!("two"))
-    );
-    let shown = first.message().await.unwrap();
-    assert_eq!(shown["id"], 1);
-    assert!(hint_in(&shown).is_some(), "it is stored");
-
-    // A client that leaves has cancelled.
-    let third = asking(&client, without_session(2, "log"));
-    let seen = server.next().await.unwrap();
-    third.abort();
-    let told = server.next().await.unwrap();
-    assert_eq!(
-        (&told["method"], &told["params"]["requestId"]),
-        (&json!("notifications/cancelled"), &seen["id"])
-    );
-    // Headers have to say what the message says.
-    other.set("mcp-name", "other");
-    assert_eq!(other.post(&without_session(3, "log")).await.status, 400);
-    other.set("mcp-name", "log");
-    other.unset("mcp-method");
-    let mut refused = other.post(&without_session(3, "log")).await;
-    assert_eq!(refused.status, 400);
-    assert_eq!(refused.message().await.unwrap()["error"]["code"], -32020);
-    // Requests have to name their revision themselves.
-    other.set("mcp-method", "tools/call");
-    let mut refused = other.post(&call(4, "log")).await;
-    assert_eq!(refused.status, 400);
-    let refused = refused.message().await.unwrap();
-    assert_eq!(
-        (&refused["id"], &refused["error"]["code"]),
-        (&json!(4), &json!(-32602))
-    );
-    other.set("mcp-method", "initialize");
-    other.unset("mcp-name");
-    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
-    let opening = request(4, "initialize", &json!({"_meta": meta}));
-    assert_eq!(other.post(&opening).await.status, 404);
-    other.set("mcp-method", "tools/call");
-    other.set("mcp-name", "log");
-    // A refusal that comes at once has a status.
-    for (code, status) in [(-32601, 404), (-32602, 400), (-32603, 200)] {
-        let asked = asking(&other, without_session(5, "log"));
-        let id = server.next().await.unwrap()["id"].clone();
-        let error = json!({"code": code, "message": "no"});
-        server
-            .say(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
-            .await;
-        let mut refused = asked.await.unwrap();
-        assert_eq!(refused.status, status);
-        let refused = refused.message().await.unwrap();
-        assert_eq!((&refused["id"], &refused["error"]), (&json!(5), &error));
-    }
-}
-
-/// Sends a message while the server is being asked.
-fn asking(client: &Client, message: Value) -> tokio::task::JoinHandle<http_client::Answer> {
-    let client = client.like();
-    tokio::spawn(async move { client.post(&message).await })
+    let _server = session(&mut client, &mut servers).await;
+    // The gateway holds one, and no pipe holds another.
+    let told = json!({"jsonrpc": "2.0", "method": "x", "params": {"text": "x".repeat(300_000)}});
+    assert_eq!(client.post(&told).await.status, 202);
+    let stuck = client.like();
+    let stuck = tokio::spawn(async move { stuck.post(&told).await.status });
+    session(&mut other, &mut servers).await;
+    assert_eq!(client.delete().await.status, 200);
+    assert_eq!(stuck.await.unwrap(), 404, "its session has ended");
 }
 
 #[tokio::test]

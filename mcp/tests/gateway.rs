@@ -67,6 +67,31 @@ async fn a_long_result_is_stored_and_the_reader_reads_it_back() {
     }
 }
 
+#[tokio::test]
+async fn a_server_that_first_wants_to_be_read_keeps_no_answer_waiting() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    ends.ask(&call(&json!(0), "log")).await;
+    let shown = ends.reply(&answer(&json!(0), &log())).await;
+    let path = hint_in(&shown).unwrap().location.unwrap().to_string();
+    // More answers than a pipe holds, and then more for the server than it has read.
+    for id in 1..=20 {
+        let params = json!({"name": "read_file", "arguments": {"path": path}});
+        ends.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+            .await;
+    }
+    ends.send(&json!({"jsonrpc": "2.0", "method": "x", "params": {"text": "x".repeat(12_000)}}))
+        .await;
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    ends.say(&told).await;
+    let mut received = Vec::new();
+    for _ in 0..21 {
+        received.push(ends.received().await);
+    }
+    assert!(received.contains(&told));
+    assert_eq!(ends.seen().await["method"], "x");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_servers_end_stays_open_until_it_has_answered() {
     let mut ends = Ends::around(gateway(reduction()));

@@ -336,6 +336,19 @@ async fn m6_a_session_that_nobody_has_opened_here_gives_no_place_to_another_toke
 }
 
 #[tokio::test]
+async fn m6_a_session_is_named_once_and_in_ascii() {
+    let server = Server::start(usual).await;
+    let mut client = before(&server).await;
+    client.set(SESSION, "é");
+    assert_eq!(client.post(&call(1, "log")).await.status, 400);
+    client.set(SESSION, "one");
+    assert_eq!(client.post(&call(1, "log")).await.status, 200);
+    client.set(&SESSION.to_uppercase(), "two");
+    assert_eq!(client.post(&call(1, "log")).await.status, 400);
+    assert_eq!(client.delete().await.status, 400);
+}
+
+#[tokio::test]
 async fn m6_only_a_result_shows_that_the_server_knows_a_token() {
     // Everything but what bears a known token is answered as anybody is.
     for odd in 0..5 {

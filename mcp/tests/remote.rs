@@ -419,6 +419,44 @@ async fn what_a_server_says_to_a_notification_or_an_answer_is_dropped() {
 }
 
 #[tokio::test]
+async fn an_answer_may_come_after_a_202_and_after_a_byte_order_mark() {
+    let (pushed, stream) = open_events();
+    let stream = Mutex::new(Some(stream));
+    let server = Server::start(move |seen| {
+        let other = |seen: &Seen| match seen.name().as_str() {
+            "GET" => stream.lock().unwrap().take(),
+            "tools/call" => {
+                let nothing = futures_util::stream::empty::<std::io::Result<String>>();
+                let body = axum::body::Body::from_stream(nothing);
+                let answer = result(seen, &text("late"));
+                pushed.send(format!("data: {answer}\n\n")).unwrap();
+                Some(Response::builder().status(202).body(body).unwrap())
+            }
+            "prompts/list" => {
+                let answer = result(seen, &json!({"prompts": []}));
+                Some(json_answer(&answer).map(|_| format!("\u{feff}{answer}").into()))
+            }
+            _ => None,
+        };
+        with_sessions(other, seen)
+    })
+    .await;
+    let mut client = Client::of(server.remote());
+    client.open().await;
+    let late = client
+        .ask(
+            &json!(7),
+            "tools/call",
+            json!({"name": "short", "arguments": {}}),
+        )
+        .await;
+    assert_eq!(late["result"], text("late"));
+    let listed = client.ask(&json!(8), "prompts/list", json!({})).await;
+    assert_eq!(listed["result"], json!({"prompts": []}));
+    client.leave().await;
+}
+
+#[tokio::test]
 async fn errors_of_http_become_errors_of_the_request() {
     let server = Server::start(|seen| {
         let bare = json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request", "data": 1}, "id": null});

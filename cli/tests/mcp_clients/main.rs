@@ -213,7 +213,7 @@ fn the_inspectors_command_line_sees_the_same_results() {
 
 #[test]
 #[ignore = "needs scripts/mcp-clients"]
-fn a_client_without_sessions_calls_a_server_over_stdio() {
+fn a_client_that_asks_for_a_revision_without_sessions_falls_back_and_calls_a_server_over_stdio() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp_clients/modern.py");
     let python = installed().join("python/bin/python");
     let home = tempfile::tempdir().unwrap();

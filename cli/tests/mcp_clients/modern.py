@@ -35,7 +35,7 @@ async def visit(url):
     async def progress(step, *_):
         steps.append(step)
 
-    async with Client(url, mode="2026-07-28") as client:
+    async with Client(url) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
         done = await client.call_tool("steps", {}, progress_callback=progress)
         calls = [client.call_tool("lines", {"count": count}) for count in (1, 5000, 2)]

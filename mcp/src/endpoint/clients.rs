@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 
 use super::credentials::Credentials;
 use super::unguessable::random_name;
@@ -131,8 +131,8 @@ impl Clients {
 
 /// The session that headers name.
 fn session(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(SESSION).map(HeaderValue::as_bytes)?;
-    (!id.is_empty()).then(|| String::from_utf8_lossy(id).into_owned())
+    let id = headers.get(SESSION)?.to_str().ok()?;
+    (!id.is_empty()).then(|| id.to_owned())
 }
 
 /// Clients by a key. The one that was not used for longest goes first.

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::AsyncRead;
 
 use crate::gateway::lines::{Lines, Piece};
-use crate::remote::events::text;
+use crate::remote::events::{field, text};
 
 /// Room for the lines of an event besides its message.
 const OTHER_LINES: usize = 64 * 1024;
@@ -148,14 +148,6 @@ fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = after;
         Some(line)
     })
-}
-
-/// The name and the value of a line.
-fn field(line: &[u8]) -> (&[u8], &[u8]) {
-    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
-    let (name, value) = line.split_at(colon);
-    let value = value.strip_prefix(b":").unwrap_or(value);
-    (name, value.strip_prefix(b" ").unwrap_or(value))
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! Headers of requests to servers over pipes.
 
+use http::HeaderMap;
 use http::header::ACCEPT;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-
-use crate::remote::meaning::{METHOD, Meaning, NAME};
-use crate::remote::session::REVISION_HEADER;
 
 /// Returns true if a client takes answers of this type.
 pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
@@ -16,41 +13,6 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
             let group = kind.split('/').next().unwrap_or_default();
             one == "*/*" || one.eq_ignore_ascii_case(kind) || one == format!("{group}/*")
         })
-}
-
-const METHOD_NOT_FOUND: i32 = -32601;
-const INVALID_PARAMS: i32 = -32602;
-const HEADER_MISMATCH: i32 = -32020;
-
-/// The reason for which a message of a revision without sessions is refused: a status, a code and words.
-pub(super) fn problem(headers: &HeaderMap, meaning: &Meaning) -> Option<(StatusCode, i32, String)> {
-    if meaning.request_id().is_some() && meaning.revision.is_none() {
-        let text = "each request must name its revision under _meta, as its header does";
-        return Some((StatusCode::BAD_REQUEST, INVALID_PARAMS, text.to_owned()));
-    }
-    // The server that all clients share would begin a session.
-    if meaning.is("initialize") {
-        let text = "revisions without sessions have no initialize";
-        return Some((StatusCode::NOT_FOUND, METHOD_NOT_FOUND, text.to_owned()));
-    }
-    let name = mismatch(headers, meaning)?;
-    let text = format!("the header {name} does not say the same as the message");
-    Some((StatusCode::BAD_REQUEST, HEADER_MISMATCH, text))
-}
-
-/// The header that says something else than its message, if one does: whoever routes by headers must not be
-/// deceived.
-fn mismatch(headers: &HeaderMap, meaning: &Meaning) -> Option<HeaderName> {
-    let revision = meaning.revision.as_deref().map(HeaderValue::from_str);
-    let told = meaning.headers(meaning.revision.as_deref());
-    let mut expected = vec![(METHOD, told.get(METHOD)), (NAME, told.get(NAME))];
-    if let Some(Ok(revision)) = &revision {
-        expected.push((REVISION_HEADER, Some(revision)));
-    }
-    let mut wrong = expected
-        .into_iter()
-        .filter(|(name, value)| headers.get(name) != *value);
-    wrong.next().map(|(name, _)| name)
 }
 
 /// Returns true for the name of a revision: a date.

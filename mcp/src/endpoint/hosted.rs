@@ -1,4 +1,4 @@
-//! Servers over pipes: one for each session, and one for all requests without.
+//! Servers over pipes, one for each session.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{future, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
+use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::headers::{accepts, is_revision, problem};
+use super::headers::{accepts, is_revision};
 use super::reply::{self, Body, BoxError, Read, Room};
-use super::session::{Asked, NotAsked, Session};
-use super::status;
+use super::session::{NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
 use crate::gateway::message::{Message, parse};
-use crate::gateway::{Conversation, McpGateway};
+use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
 use crate::remote::failure::INTERNAL_ERROR;
 use crate::remote::meaning::Meaning;
 use crate::remote::parameters::Parameters;
@@ -35,14 +35,14 @@ const MAX_SESSIONS: usize = 64;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Time between two signs of life in a stream without events.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
-/// Time for a request without a session to be refused by its status.
-const FIRST: Duration = Duration::from_secs(10);
 /// Time for the servers to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The first revision whose clients understand an event without a message.
 const WITH_EMPTY_EVENTS: &str = "2025-11-25";
-/// The first revision without sessions.
+/// The first revision without sessions. A server over pipes can't tell clients apart without them.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
+/// The revisions to which clients fall back.
+const WITH_SESSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// JSON-RPC's codes, and those of the protocol.
@@ -50,6 +50,7 @@ const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 const REFUSED: i32 = -32000;
 const NO_SESSION: i32 = -32001;
+const UNSUPPORTED_REVISION: i32 = -32022;
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a server for a conversation whose client is at the other end of these pipes, until both have
@@ -61,8 +62,6 @@ pub(super) struct Hosted {
     gateway: Arc<McpGateway>,
     start: Box<Start>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
-    /// The server for requests without a session.
-    shared: tokio::sync::Mutex<Option<Arc<Session>>>,
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
     room: Room,
@@ -78,7 +77,6 @@ impl Hosted {
             gateway,
             start,
             sessions: Mutex::default(),
-            shared: tokio::sync::Mutex::default(),
             running: tokio::sync::Mutex::default(),
         }
     }
@@ -132,23 +130,19 @@ impl Hosted {
         drop(room);
         let revision = headers.get(REVISION_HEADER).map(HeaderValue::as_bytes);
         let named = meaning.revision.as_deref().map(str::as_bytes);
-        let is_modern = named.or(revision) >= Some(WITHOUT_SESSIONS.as_bytes());
         // An older client may begin a session whatever its headers say.
-        let is_opening = meaning.is("initialize") && (named.is_none() || !is_modern);
-        let is_without = is_modern && !is_opening && !headers.contains_key(SESSION);
+        let is_opening = meaning.is("initialize") && named.is_none_or(has_sessions);
         let mut opened = None;
         let session = if is_opening {
             let (id, session) = self.open().await?;
             opened = Some(id);
             session
-        } else if is_without {
-            if let Some((status, code, text)) = problem(headers, &meaning) {
-                let id = meaning.request_id();
-                return Err(Box::new(reply::error(status, code, &text, id)));
-            }
-            self.shared().await
+        } else if !headers.contains_key(SESSION)
+            && named.or(revision).is_some_and(|one| !has_sessions(one))
+        {
+            return Err(without_session(&meaning));
         } else {
-            self.session(headers).await?
+            self.session(headers)?
         };
         session.touch();
         if meaning.request_id().is_none() {
@@ -158,9 +152,8 @@ impl Hosted {
                 Err(self.lost(headers))
             };
         }
-        let may_resume =
-            !is_without && revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
-        let asked = session.ask(&text, is_without, may_resume).await;
+        let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
+        let asked = session.ask(&text, may_resume).await;
         let asked = asked.map_err(|problem| {
             let (status, code) = match problem {
                 NotAsked::Invalid => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
@@ -169,11 +162,7 @@ impl Hosted {
             let id = meaning.request_id();
             Box::new(reply::error(status, code, problem.text(), id))
         })?;
-        let mut source = Source::Asked(None, asked);
-        if is_without && let Some(refusal) = source.refusal().await {
-            return Ok(refusal);
-        }
-        let mut answer = stream_of(source);
+        let mut answer = stream_of(Source::Reader(asked));
         if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
             answer.headers_mut().insert(SESSION, id);
         }
@@ -183,10 +172,7 @@ impl Hosted {
     /// Passes a message that is too long to be read.
     async fn unread(&self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
         self.gateway.note_long("a client");
-        let session = match headers.contains_key(SESSION) {
-            true => self.session(headers).await?,
-            false => self.shared().await,
-        };
+        let session = self.session(headers)?;
         let asked = session.ask_long().ok_or_else(|| self.lost(headers))?;
         // The server may answer before it has all, and then waits until its answer is read.
         let telling = Box::pin(async move { session.tell_long(body).await });
@@ -198,7 +184,7 @@ impl Hosted {
             let text = "the client must accept text/event-stream";
             return Err(refusal(StatusCode::NOT_ACCEPTABLE, REFUSED, text));
         }
-        let session = self.session(headers).await?;
+        let session = self.session(headers)?;
         session.touch();
         let after = headers.get(LAST_EVENT_ID).map(HeaderValue::to_str);
         let after = after.transpose().unwrap_or(Some(""));
@@ -210,14 +196,14 @@ impl Hosted {
     }
 
     async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        let session = self.session(headers).await?;
+        let session = self.session(headers)?;
         self.forget(headers);
         session.close().await;
         Ok(reply::empty(StatusCode::OK))
     }
 
     /// The session that a request names.
-    async fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
+    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
         let Some(id) = headers.get(SESSION) else {
             let text = "the header Mcp-Session-Id is missing: a session begins with initialize";
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
@@ -230,7 +216,7 @@ impl Hosted {
         let id = id.to_str().ok();
         let session = id.and_then(|id| self.sessions().get(id).cloned());
         match session {
-            Some(session) if !session.is_over().await => Ok(session),
+            Some(session) if !session.is_over() => Ok(session),
             _ => Err(self.lost(headers)),
         }
     }
@@ -261,19 +247,6 @@ impl Hosted {
         Ok((id, session))
     }
 
-    /// The session of all requests without one.
-    async fn shared(&self) -> Arc<Session> {
-        let mut shared = self.shared.lock().await;
-        if let Some(session) = &*shared
-            && !session.is_over().await
-        {
-            return session.clone();
-        }
-        let session = self.begin().await;
-        *shared = Some(session.clone());
-        session
-    }
-
     async fn begin(&self) -> Arc<Session> {
         let (session, client, from_server) = Session::new(self.gateway.clone());
         let server = (self.start)(
@@ -284,7 +257,15 @@ impl Hosted {
         let mut running = self.running.lock().await;
         while running.try_join_next().is_some() {}
         running.spawn(async move {
-            tokio::join!(server, passed.pass(from_server));
+            // A server that does not even read that its client has gone is dropped.
+            let dropped = async {
+                passed.closed().await;
+                sleep(LAST_ANSWERS + FAREWELL).await;
+            };
+            tokio::select! {
+                _ = future::join(server, passed.pass(from_server)) => {}
+                () = dropped => {}
+            }
             passed.ended().await;
         });
         session
@@ -308,8 +289,7 @@ impl Hosted {
 
     /// Ends all sessions, and waits for their servers.
     pub(super) async fn close(&self) {
-        let mut all: Vec<Arc<Session>> = self.sessions().drain().map(|(_, one)| one).collect();
-        all.extend(self.shared.lock().await.take());
+        let all: Vec<Arc<Session>> = self.sessions().drain().map(|(_, one)| one).collect();
         for session in all {
             session.close().await;
         }
@@ -320,6 +300,23 @@ impl Hosted {
     }
 }
 
+/// Returns true for a revision with sessions.
+fn has_sessions(revision: &[u8]) -> bool {
+    revision < WITHOUT_SESSIONS.as_bytes()
+}
+
+/// Tells a client of a revision without sessions which it may fall back to.
+fn without_session(meaning: &Meaning) -> Refusal {
+    let error = json!({
+        "code": UNSUPPORTED_REVISION,
+        "message": "offcut: in front of a command, clients have sessions: begin one with initialize",
+        "data": {"supported": WITH_SESSIONS, "requested": meaning.revision},
+    });
+    let id = meaning.request_id().unwrap_or("null");
+    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+    Box::new(reply::json(StatusCode::BAD_REQUEST, message))
+}
+
 fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
     Box::new(reply::error(status, code, text, None))
 }
@@ -328,33 +325,14 @@ type Telling = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// The source of an answer's events.
 enum Source {
-    /// An answer, of which the first event may have been read.
-    Asked(Option<Bytes>, Asked),
     /// The answer to a message that is still on its way.
-    Telling(Asked, Option<Telling>),
+    Telling(Reader, Option<Telling>),
     Reader(Reader),
 }
 
 impl Source {
-    /// The answer to a request that the server refuses before it says anything else.
-    async fn refusal(&mut self) -> Option<Response<Body>> {
-        let Ok(event) = timeout(FIRST, self.next()).await else {
-            return None;
-        };
-        let event = event?;
-        let refused = status::refusal(&event);
-        if let Self::Asked(first, _) = self {
-            *first = Some(event);
-        }
-        refused.map(|(status, message)| reply::json(status, message))
-    }
-
     async fn next(&mut self) -> Option<Bytes> {
         match self {
-            Self::Asked(first, asked) => match first.take() {
-                Some(first) => Some(first),
-                None => asked.next().await,
-            },
             Self::Telling(asked, telling) => loop {
                 let Some(told) = telling else {
                     return asked.next().await;

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http_body_util::BodyExt;
-use offcut_json::{Node, View};
+use offcut_json::View;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::reply::{Body, error_text};
@@ -25,15 +25,17 @@ const PIPE: usize = 64 * 1024;
 /// between its parts.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// A server over pipes, for one client with a session or for all without one.
+/// A server over pipes, for one client.
 pub(super) struct Session {
     streams: Arc<Streams>,
     routes: Routes,
     /// `None` once the session has ended.
     to_server: tokio::sync::Mutex<Option<Pipe>>,
+    /// True once the session ends: nobody waits any more until the server reads.
+    is_over: watch::Sender<bool>,
     gateway: Arc<McpGateway>,
-    /// Number of requests that were renamed.
-    renamed: AtomicU64,
+    /// Number of requests that were too long to be read.
+    unread: AtomicU64,
     used: Mutex<Instant>,
 }
 
@@ -56,15 +58,6 @@ impl Pipe {
         self.is_cut = !piece.ends_with(b"\n");
         is_written
     }
-}
-
-/// A request that the server has got.
-pub(super) struct Asked {
-    session: Arc<Session>,
-    reader: Reader,
-    key: String,
-    /// True if the server is told once nobody waits any more.
-    is_cancelled_by_leaving: bool,
 }
 
 /// The reason for which the server did not get a request.
@@ -99,8 +92,9 @@ impl Session {
                 pipe: to_server,
                 is_cut: false,
             })),
+            is_over: watch::Sender::new(false),
             gateway,
-            renamed: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
             used: Mutex::new(Instant::now()),
         });
         (session, (from_client, to_client), from_server)
@@ -121,8 +115,7 @@ impl Session {
                         continue;
                     };
                     let Some(stream) = route.stream else { continue };
-                    let bytes = route.message.as_deref().map_or(line, str::as_bytes);
-                    self.streams.put(stream, whole(bytes));
+                    self.streams.put(stream, whole(line));
                     if route.is_answer {
                         self.streams.end(stream);
                     }
@@ -157,7 +150,13 @@ impl Session {
 
     /// Ends the session: the server's stdin is closed, and clients get no more.
     pub(super) async fn close(&self) {
+        self.is_over.send_replace(true);
         drop(self.to_server.lock().await.take());
+    }
+
+    /// Waits until the session ends.
+    pub(super) async fn closed(&self) {
+        _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
     }
 
     /// Notes that the server has ended, and answers those who wait.
@@ -171,8 +170,8 @@ impl Session {
     }
 
     /// Returns true if the server gets no more messages.
-    pub(super) async fn is_over(&self) -> bool {
-        self.to_server.lock().await.is_none()
+    pub(super) fn is_over(&self) -> bool {
+        *self.is_over.borrow()
     }
 
     fn used(&self) -> std::sync::MutexGuard<'_, Instant> {
@@ -184,10 +183,9 @@ impl Session {
         *self.used() = Instant::now();
     }
 
-    /// The time since which no client was there. `None` while one waits or listens.
+    /// The time since which no client was there. `None` while one reads a stream.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let is_used = self.streams.is_any_read() || !self.routes.is_empty();
-        (!is_used).then(|| *self.used())
+        (!self.streams.is_any_read()).then(|| *self.used())
     }
 
     /// Sends a message to the server. Returns false if it has ended.
@@ -200,117 +198,87 @@ impl Session {
             }
         }
         line.push(b'\n');
-        let mut to_server = self.to_server.lock().await;
-        match to_server.as_mut() {
-            Some(pipe) => pipe.write(&line, true).await,
-            None => false,
-        }
+        self.write(async |pipe| pipe.write(&line, true).await).await
     }
 
     /// Sends a message to the server as its parts come, unread. Returns false if it has ended, or the
     /// message has not come whole.
     pub(super) async fn tell_long(&self, mut body: Body) -> bool {
-        let mut to_server = self.to_server.lock().await;
-        let Some(pipe) = to_server.as_mut() else {
-            return false;
-        };
-        let mut is_first = true;
-        while let Ok(Some(frame)) = timeout(PAUSE, body.frame()).await {
-            let Ok(frame) = frame else { break };
-            let mut bytes = frame.into_data().unwrap_or_default().to_vec();
-            for byte in &mut bytes {
-                if matches!(byte, b'\n' | b'\r') {
-                    *byte = b' ';
+        self.write(async |pipe| {
+            let mut is_first = true;
+            while let Ok(Some(frame)) = timeout(PAUSE, body.frame()).await {
+                let Ok(frame) = frame else { break };
+                let mut bytes = frame.into_data().unwrap_or_default().to_vec();
+                for byte in &mut bytes {
+                    if matches!(byte, b'\n' | b'\r') {
+                        *byte = b' ';
+                    }
+                }
+                if !pipe.write(&bytes, std::mem::take(&mut is_first)).await {
+                    return false;
                 }
             }
-            if !pipe.write(&bytes, std::mem::take(&mut is_first)).await {
-                return false;
-            }
-        }
-        pipe.write(b"\n", is_first).await
+            pipe.write(b"\n", is_first).await
+        })
+        .await
     }
 
-    /// Sends a request to the server. Without a session, ids and progress tokens mean something to one
-    /// client alone, so the server sees others.
+    /// Writes to the server, unless it ends. Returns false if it has not got all.
+    async fn write(&self, write: impl AsyncFnOnce(&mut Pipe) -> bool) -> bool {
+        let written = async {
+            match self.to_server.lock().await.as_mut() {
+                Some(pipe) => write(pipe).await,
+                None => false,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.closed() => false,
+            is_written = written => is_written,
+        }
+    }
+
+    /// Sends a request to the server. Returns the stream of its answer.
     ///
     /// # Errors
     ///
     /// A request with the same id still waits, or the server has ended.
-    pub(super) async fn ask(
-        self: &Arc<Self>,
-        message: &[u8],
-        is_renamed: bool,
-        may_resume: bool,
-    ) -> Result<Asked, NotAsked> {
+    pub(super) async fn ask(&self, message: &[u8], may_resume: bool) -> Result<Reader, NotAsked> {
         let json = parse(message).ok_or(NotAsked::Invalid)?;
         let Message::Request { id, params, .. } = Message::read(&json) else {
             return Err(NotAsked::Invalid);
         };
         let meta = params.and_then(|params| params.get("_meta"));
         let token = meta.and_then(|meta| meta.get("progressToken"));
-        let nth = self.renamed.fetch_add(1, Ordering::Relaxed);
-        let own = format!("\"offcut-http-{nth}\"");
-        let own_key = own.trim_end_matches('"').to_owned();
-        let spelled = |node: Node<'_>| node.json().to_string();
-        let known = |node: Node<'_>| {
-            if is_renamed {
-                own_key.clone()
-            } else {
-                key(node)
-            }
-        };
         let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
         let waiting = Waiting {
             stream,
-            id: spelled(id),
-            token: token.map(|token| (known(token), spelled(token))),
-            is_renamed,
+            id: id.json().to_string(),
+            token: token.map(key),
         };
         let reader = self.streams.read(stream).ok_or(NotAsked::Ended)?;
-        let key = known(id);
-        if self.routes.add(key.clone(), waiting).is_err() {
+        if self.routes.add(key(id), waiting).is_err() {
             self.streams.end(stream);
             return Err(NotAsked::Invalid);
         }
-        let asked = Asked {
-            session: self.clone(),
-            reader,
-            key,
-            is_cancelled_by_leaving: is_renamed,
-        };
-        let mut places = vec![id.range()];
-        places.extend(token.map(Node::range));
-        // From the last to the first, so that places stay.
-        places.sort_by_key(|place| std::cmp::Reverse(place.start));
-        let mut text = json.as_str().to_owned();
-        for place in places.into_iter().filter(|_| is_renamed) {
-            text.replace_range(place, &own);
-        }
-        if self.tell(text.as_bytes()).await {
-            Ok(asked)
+        if self.tell(json.as_str().as_bytes()).await {
+            Ok(reader)
         } else {
             Err(NotAsked::Ended)
         }
     }
 
     /// Opens the stream of an answer to a message that is too long to be read.
-    pub(super) fn ask_long(self: &Arc<Self>) -> Option<Asked> {
+    pub(super) fn ask_long(&self) -> Option<Reader> {
         let stream = self.streams.open(false)?;
-        let nth = self.renamed.fetch_add(1, Ordering::Relaxed);
-        let key = format!("{UNREAD}{nth}");
+        let nth = self.unread.fetch_add(1, Ordering::Relaxed);
         let waiting = Waiting {
             stream,
             id: "null".to_owned(),
             token: None,
-            is_renamed: false,
         };
-        self.routes.add(key.clone(), waiting).ok()?;
-        Some(Asked {
-            reader: self.streams.read(stream)?,
-            session: self.clone(),
-            key,
-            is_cancelled_by_leaving: false,
-        })
+        self.routes.add(format!("{UNREAD}{nth}"), waiting).ok()?;
+        self.streams.read(stream)
     }
 
     /// Reads the server's own stream, or one that has broken off.
@@ -318,32 +286,6 @@ impl Session {
         match after {
             Some(id) => self.streams.resume(id),
             None => self.streams.read(super::streams::OWN),
-        }
-    }
-}
-
-impl Asked {
-    /// The next event of the answer as it is sent; `None` at its end.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
-        self.reader.next().await
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        if !self.is_cancelled_by_leaving || self.reader.is_over() {
-            return;
-        }
-        if self.session.routes.remove(&self.key).is_none() {
-            return;
-        }
-        let id = self.key.trim_start_matches('"');
-        let told = format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":"{id}"}}}}"#
-        );
-        let session = self.session.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { session.tell(told.as_bytes()).await });
         }
     }
 }
@@ -367,6 +309,7 @@ fn whole(bytes: &[u8]) -> Part<'_> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use futures_util::{StreamExt as _, stream};
     use http_body::Frame;
     use http_body_util::{BodyExt as _, StreamBody};

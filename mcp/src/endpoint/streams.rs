@@ -294,12 +294,6 @@ impl Reader {
             changed.await;
         }
     }
-
-    /// Returns true once the stream has ended.
-    pub(super) fn is_over(&self) -> bool {
-        let state = self.streams.state();
-        state.streams.get(&self.nth).is_none_or(|one| one.is_over)
-    }
 }
 
 impl Drop for Reader {

@@ -38,6 +38,8 @@ impl<'m> Message<'m> {
         let _: [_; 5] = looked.pick(["id", "method", "params", "result", "error"]);
         let [id, method, params, result, error] =
             Node::root(json).pick(["id", "method", "params", "result", "error"]);
+        // Some servers write all of them.
+        let method = method.filter(|method| method.kind() != Kind::Null);
         match (id, method, result.or(error)) {
             _ if watch.has_twice.get() => Self::Other,
             (id, Some(method), None) => match (id, method.as_str()) {
@@ -80,8 +82,12 @@ pub(crate) fn key(id: Node<'_>) -> String {
     }
 }
 
+/// Some servers write it before their text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// A message as JSON. `None` if it is not.
 pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
+    let message = message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message);
     JsonText::parse(str::from_utf8(message).ok()?).ok()
 }
 
@@ -116,7 +122,7 @@ mod tests {
     use super::*;
 
     fn kind(text: &str) -> &'static str {
-        match Message::read(&JsonText::parse(text).unwrap()) {
+        match Message::read(&parse(text.as_bytes()).unwrap()) {
             Message::Request { .. } => "request",
             Message::Notification { .. } => "notification",
             Message::Response { result: None, .. } => "error",
@@ -136,6 +142,11 @@ mod tests {
             (r#"{"id":1,"id":2,"method":"a"}"#, "other"),
             (r#"{"id":1,"method":"a","result":1}"#, "other"),
             (r#"{"method":1}"#, "other"),
+            (
+                r#"{"id":1,"method":null,"params":null,"result":{},"error":null}"#,
+                "response",
+            ),
+            ("\u{feff}{\"method\":\"a\"}", "notification"),
             (r#"[{"id":1,"method":"a"}]"#, "other"),
             ("1", "other"),
         ] {

@@ -6,12 +6,13 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::try_join;
+use futures_util::stream::{self, TryStreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
+use super::asked::ReaderCall;
 use super::conversation::{Conversation, FromClient, FromServer};
 use super::lines::{Lines, Piece};
 
@@ -50,13 +51,18 @@ pub(crate) async fn run_for(
 ) -> io::Result<()> {
     let (to_client, end) = (Mutex::new(client.1), End::default());
     let (own, requests) = mpsc::unbounded_channel();
-    let up = pass_up(
-        conversation,
-        client.0,
-        server.1,
-        &to_client,
-        requests,
-        (&end, last_answers),
+    let (asked, to_answer) = mpsc::unbounded_channel();
+    // A server that does not read until the client has read must not keep the client's answers waiting.
+    let up = try_join(
+        pass_up(
+            conversation,
+            client.0,
+            server.1,
+            asked,
+            requests,
+            (&end, last_answers),
+        ),
+        answer(conversation, &to_client, to_answer),
     );
     let down = pass_down(conversation, server.0, &to_client, own, &end);
     tokio::pin!(up, down);
@@ -67,7 +73,8 @@ pub(crate) async fn run_for(
             end.is_server_over.store(true, Ordering::Relaxed);
             end.changed.notify_one();
             // The client has sent its last message, and may still wait for the reader.
-            if end.is_client_over.load(Ordering::Relaxed) { up.await } else { Ok(()) }
+            if end.is_client_over.load(Ordering::Relaxed) { up.await?; }
+            Ok(())
         }
         passed = &mut up => {
             passed?;
@@ -85,12 +92,12 @@ struct End {
     changed: Notify,
 }
 
-/// Passes the client's messages to the server, and answers those for the reader.
+/// Passes the client's messages to the server, and those for the reader to `to_answer`.
 async fn pass_up(
     conversation: &Conversation,
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
-    to_client: &Mutex<impl AsyncWrite + Unpin>,
+    to_answer: mpsc::UnboundedSender<Box<ReaderCall>>,
     mut requests: mpsc::UnboundedReceiver<String>,
     (end, last_answers): (&End, Duration),
 ) -> io::Result<()> {
@@ -99,11 +106,6 @@ async fn pass_up(
         Mutex::new(server),
     );
     let mut batch = Batch::default();
-    let mut answers = FuturesUnordered::new();
-    let answer = async |asked| match conversation.answer(asked).await {
-        Some(answer) => write(&mut *to_client.lock().await, &[answer.as_bytes(), b"\n"]).await,
-        None => Ok(()),
-    };
     // True until the server no longer reads.
     let mut is_read = true;
     // True between the parts of a long line, where no request of the gateway's own may come.
@@ -117,10 +119,6 @@ async fn pass_up(
             break;
         }
         let piece = tokio::select! {
-            Some(answered) = answers.next() => {
-                answered?;
-                continue;
-            }
             Some(own) = requests.recv(), if !is_in_line => {
                 batch.add(&[own.as_bytes(), b"\n"]);
                 is_read = is_read && batch.send(&server).await.is_ok();
@@ -150,7 +148,8 @@ async fn pass_up(
                     }
                     is_read = is_read && batch.pass(line, &server).await.is_ok();
                 }
-                FromClient::Answer(asked) => answers.push(answer(asked)),
+                // Once answers can't be written, all ends.
+                FromClient::Answer(asked) => _ = to_answer.send(asked),
                 FromClient::Drop => {}
             },
             Piece::Part {
@@ -173,11 +172,22 @@ async fn pass_up(
         }
     }
     end.is_client_over.store(true, Ordering::Relaxed);
-    drop(server);
-    while let Some(answered) = answers.next().await {
-        answered?;
-    }
     Ok(())
+}
+
+/// Answers messages for the reader, several at once.
+async fn answer(
+    conversation: &Conversation,
+    to_client: &Mutex<impl AsyncWrite + Unpin>,
+    mut asked: mpsc::UnboundedReceiver<Box<ReaderCall>>,
+) -> io::Result<()> {
+    let asked = stream::poll_fn(|context| asked.poll_recv(context).map(|asked| asked.map(Ok)));
+    let answered =
+        asked.try_for_each_concurrent(None, async |asked| match conversation.answer(asked).await {
+            Some(answer) => write(&mut *to_client.lock().await, &[answer.as_bytes(), b"\n"]).await,
+            None => Ok(()),
+        });
+    answered.await
 }
 
 /// Passes the server's messages to the client, and requests of the gateway's own to `own`.

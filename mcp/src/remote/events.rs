@@ -7,6 +7,7 @@ use http::HeaderValue;
 use tokio::io::AsyncRead;
 
 use crate::gateway::lines::{Lines, Piece};
+use crate::gateway::message::BYTE_ORDER_MARK;
 
 /// The time after which a client connects again, unless the server names one.
 const RETRY: Duration = Duration::from_secs(1);
@@ -162,10 +163,7 @@ impl Event {
 
     /// Takes a line, which is not empty.
     fn field(&mut self, line: &[u8], place: &mut Place) {
-        let colon = memchr::memchr(b':', line).unwrap_or(line.len());
-        let (name, value) = line.split_at(colon);
-        let value = value.strip_prefix(b":").unwrap_or(value);
-        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let (name, value) = field(line);
         match name {
             b"data" => {
                 self.begin_line();
@@ -184,6 +182,15 @@ impl Event {
             _ => {}
         }
     }
+}
+
+/// The name and the value of a line, which may begin with the byte order mark of its stream.
+pub(crate) fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+    let (name, value) = line.split_at(colon);
+    let value = value.strip_prefix(b":").unwrap_or(value);
+    (name, value.strip_prefix(b" ").unwrap_or(value))
 }
 
 /// A line without its end; `None` if the end of the stream has cut it off.
@@ -226,10 +233,10 @@ mod tests {
 
     #[test]
     fn messages_come_whole_and_other_events_do_not_come() {
-        let stream = ": hello\n\nid: 1\nretry: 20\ndata:\n\nevent: message\r\nid: 2\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n\
+        let stream = "\u{feff}data: 0\n\n: hello\n\nid: 1\nretry: 20\ndata:\n\nevent: message\r\nid: 2\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n\
             event: ping\ndata: x\n\ndata:y\n\nid: 4\ndata: cut off";
         let (all, place) = messages(stream, 1000);
-        assert_eq!(all, ["{\"a\": 1}", "y"]);
+        assert_eq!(all, ["0", "{\"a\": 1}", "y"]);
         assert_eq!(place.last_id.unwrap(), "2");
         assert_eq!(place.retry, Duration::from_millis(20));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::io::AsyncReadExt;
@@ -18,6 +18,7 @@ use super::link::Link;
 use super::meaning::Meaning;
 use super::session::SESSION;
 use super::stream;
+use crate::gateway::message::BYTE_ORDER_MARK;
 
 /// Time for a new session to be started.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -99,9 +100,11 @@ impl Exchange {
                 let cancel = self.cancel.clone();
                 stream::follow(link, response, &self.meaning, &cancel, &mut self.done).await
             }
-            Kind::Other if self.meaning.request_id().is_some() && !is_empty(&response) => {
-                Err(Failure::NoMessage)
+            // The answer may come on another stream.
+            Kind::Other if response.status() == StatusCode::ACCEPTED || is_empty(&response) => {
+                Ok(())
             }
+            Kind::Other if self.meaning.request_id().is_some() => Err(Failure::NoMessage),
             Kind::Other => Ok(()),
         }
     }
@@ -116,6 +119,9 @@ impl Exchange {
         if message.len() > link.max {
             let passed = link.to_client.line_of(message, &mut reader).await;
             return passed.map_err(|_| Failure::BrokeOff);
+        }
+        if message.starts_with(BYTE_ORDER_MARK) {
+            message.drain(..BYTE_ORDER_MARK.len());
         }
         let is_object = matches!(message.trim_ascii_start().first(), Some(b'{' | b'['));
         if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {

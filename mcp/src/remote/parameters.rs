@@ -10,6 +10,9 @@ use offcut_json::{Kind, Node, View};
 /// Maximum depth at which a property is found.
 const MAX_DEPTH: usize = 16;
 
+/// Maximum number of such arguments of a tool. No server takes as many headers.
+const MAX_PARAMETERS: usize = 100;
+
 /// Maximum number of tools with such arguments.
 const MAX_TOOLS: usize = 10_000;
 
@@ -71,6 +74,9 @@ fn collect(schema: Node<'_>, path: &mut Vec<String>, found: &mut Vec<Parameter>)
     }
     let properties = schema.get("properties");
     for (name, property) in properties.into_iter().flat_map(Node::fields) {
+        if found.len() == MAX_PARAMETERS {
+            return;
+        }
         path.push(name.to_string());
         let header = format!("mcp-param-{}", property.text("x-mcp-header"));
         if let (true, Ok(header)) = (property.has("x-mcp-header"), header.parse()) {
@@ -131,6 +137,23 @@ mod tests {
             ]
         );
         assert!(parameters.headers("other", arguments).is_empty());
+    }
+
+    #[test]
+    fn a_call_has_at_most_a_hundred_such_headers() {
+        let all = |value: fn(usize) -> String| {
+            let fields: Vec<String> = (0..40_000)
+                .map(|nth| format!("\"p{nth}\":{}", value(nth)))
+                .collect();
+            format!("{{{}}}", fields.join(","))
+        };
+        let properties = all(|nth| format!(r#"{{"x-mcp-header":"H{nth}"}}"#));
+        let list =
+            format!(r#"{{"tools":[{{"name":"t","inputSchema":{{"properties":{properties}}}}}]}}"#);
+        let mut parameters = Parameters::default();
+        parameters.learn(Node::root(&JsonText::parse(list).unwrap()));
+        let arguments = JsonText::parse(all(|nth| nth.to_string())).unwrap();
+        assert_eq!(parameters.headers("t", Node::root(&arguments)).len(), 100);
     }
 
     #[test]

@@ -44,21 +44,9 @@ impl Installation {
         self.change(|place, bare| {
             let servers = place.read(bare)?;
             let (text, all) = wrapped(bare, &servers, &front);
-            // The new text has to mean what was meant.
-            let after = place.read(&text)?;
-            let is_right = servers.iter().zip(&after).all(|(server, after)| {
-                let words = |server: &Server| server.command.as_ref().map(|one| one.words.clone());
-                let is_ours = all.iter().any(|one| one.path == server.path);
-                let expected = words(server).map(|words| match is_ours {
-                    true => [&front[..], &words].concat(),
-                    false => words,
-                });
-                server.path == after.path && expected == words(after)
-            });
-            if is_right && servers.len() == after.len() {
-                Ok((text, all))
-            } else {
-                Err("a server's command is written in an unusual way; write `offcut mcp --` in front of it yourself".to_owned())
+            match is_in_front(&all, &servers, &place.read(&text)?) {
+                true => Ok((text, all)),
+                false => Err(unusual("write `offcut mcp --` in front of it yourself")),
             }
         })
     }
@@ -116,7 +104,11 @@ impl Installation {
             edit::write_record(&place, &[])?;
             return looked(&place, text, false).map(Some);
         }
-        let bare = undone(text, &place.read(text).map_err(refuse)?, &before);
+        let servers = place.read(text).map_err(refuse)?;
+        let (bare, all) = undone(text, &servers, &before);
+        if !is_in_front(&all, &place.read(&bare).map_err(refuse)?, &servers) {
+            return Err(refuse(unusual("take `offcut mcp --` out of it yourself")));
+        }
         let (changed, record) = new(&place, &bare).map_err(refuse)?;
         if changed != text {
             let mark = if is_marked { "\u{feff}" } else { "" };
@@ -128,6 +120,23 @@ impl Installation {
         edit::write_record(&place, &record)?;
         looked(&place, &changed, changed != text).map(Some)
     }
+}
+
+/// Returns true if the words of these changes are all that `after` has more than `before`: a new text has to mean what
+/// was meant.
+fn is_in_front(changes: &[Wrapped], before: &[Server], after: &[Server]) -> bool {
+    let is_right = |(before, after): (&Server, &Server)| {
+        let words = |server: &Server| server.command.as_ref().map(|one| one.words.clone());
+        let change = changes.iter().find(|one| one.path == before.path);
+        let front = change.map_or(&[][..], |change| &change.front);
+        let expected = words(before).map(|words| [front, &words].concat());
+        before.path == after.path && expected == words(after)
+    };
+    before.len() == after.len() && before.iter().zip(after).all(is_right)
+}
+
+fn unusual(cure: &str) -> String {
+    format!("a server's command is written in an unusual way; {cure}")
 }
 
 fn looked(place: &ServersFile, text: &str, is_changed: bool) -> Result<Servers, InstallError> {

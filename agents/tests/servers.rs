@@ -198,6 +198,47 @@ fn what_others_change_in_between_stays() {
 }
 
 #[test]
+fn offcut_is_taken_out_of_settings_that_were_written_anew() {
+    for (agent, text, stdio, _) in files() {
+        let project = Project::with(agent, text);
+        let one = &project.installation;
+        one.wrap_servers().unwrap();
+        // Line breaks between all words, a comma after the last, and another name for the first server.
+        let apart = if agent == Agent::ClaudeCode {
+            "\n  ]"
+        } else {
+            ",\n  ]"
+        };
+        let home = format!("\"OFFCUT_HOME={}\", ", one.home.path().display());
+        let now = project
+            .text()
+            .replace(&home, &home.replace(", ", "\n    ,\n"));
+        let now = now
+            .replace("\"--\", ", "\"--\",\n    ")
+            .replace("\"]", &format!("\"{apart}"));
+        let now = now.replace(&format!("\"b.c\"{apart}"), "\"b.c\"]");
+        let (old, new) = match agent {
+            Agent::Codex => ("mcp_servers.a", "mcp_servers.new"),
+            _ => (&*format!("\"{}\"", stdio[0]), "\"new\""),
+        };
+        let now = now.replacen(old, new, 1);
+        fs::write(project.file(), &now).unwrap();
+        let bare = one.unwrap_servers().unwrap().unwrap();
+        assert_eq!(
+            (bare.wrapped.len(), bare.bare.len()),
+            (0, stdio.len()),
+            "{now}"
+        );
+        let text = project.text();
+        assert!(
+            !text.contains("offcut") && !text.contains("env\","),
+            "{text}"
+        );
+        assert_eq!(project.records(), 0);
+    }
+}
+
+#[test]
 fn files_that_are_missing_or_wrong_stay_as_they_are() {
     for agent in [
         Agent::ClaudeCode,

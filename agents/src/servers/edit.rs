@@ -1,5 +1,6 @@
 //! Changes of a text by which servers get Offcut in front, and their records.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -8,23 +9,19 @@ use super::place::ServersFile;
 use super::server::{Args, Command, Server};
 use crate::install::{AgentFile, InstallError};
 
-/// The changes of one server.
+/// The change of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Wrapped {
     /// Names of the objects that lead to it, and its own.
     pub(super) path: Vec<String>,
-    /// The change at the place of the command.
-    command: Edit,
-    /// The change at the place of the arguments, if they have one of their own.
-    args: Option<Edit>,
+    /// The words that were put in front of it.
+    pub(super) front: Vec<String>,
+    /// The text that began its list of arguments, where there was none.
+    key: Option<String>,
 }
 
-/// A change of the text at one place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Edit {
-    original: String,
-    written: String,
-}
+/// A place of the text, and what takes it.
+type Edit = (Range<usize>, String);
 
 /// The changes of one file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,87 +39,105 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
         let Some(command) = server.command.as_ref().filter(|one| one.front().is_none()) else {
             continue;
         };
-        let (first, second) = edits_of(text, command, front);
-        edits.push((command.start, first.clone()));
-        if let (Args::List { start, .. }, Some(second)) = (&command.args, &second) {
-            edits.push((*start, second.clone()));
-        }
+        edits.extend(wrapping(text, command, front));
+        let key = match command.args {
+            Args::Missing { key } => Some(key.to_owned()),
+            _ => None,
+        };
         all.push(Wrapped {
             path: server.path.clone(),
-            command: first,
-            args: second,
+            front: front.to_vec(),
+            key,
         });
     }
     (applied(text, edits), all)
 }
 
 /// The changes that put words in front of a command.
-fn edits_of(text: &str, command: &Command, front: &[String]) -> (Edit, Option<Edit>) {
+fn wrapping(text: &str, command: &Command, front: &[String]) -> Vec<Edit> {
     // A string of JSON is one of TOML too.
     let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
-    let program = front.first().map(quoted).unwrap_or_default();
-    let words: String = front
-        .iter()
-        .skip(1)
-        .map(|word| quoted(word) + ", ")
-        .collect();
-    let original = text[command.start..command.end].to_owned();
-    let edit = |original: &str, written: String| Edit {
-        original: original.to_owned(),
-        written,
-    };
+    let front: Vec<String> = front.iter().map(quoted).collect();
+    let (own, first) = (command.places[0].clone(), command.places.get(1));
+    let (program, words) = (front[0].clone(), front[1..].join(", "));
+    let original = &text[own.clone()];
     match command.args {
-        Args::Inside => (edit("[", format!("[{program}, {words}")), None),
-        Args::Missing { key } => {
-            let written = format!("{program}{key}[{words}{original}]");
-            (edit(&original, written), None)
-        }
-        Args::List { is_empty, .. } => {
-            let comma = if is_empty { "" } else { ", " };
-            let args = edit("[", format!("[{words}{original}{comma}"));
-            (edit(&original, program), Some(args))
+        Args::Inside => vec![(own.start..own.start, front.join(", ") + ", ")],
+        Args::Missing { key } => vec![(own, format!("{program}{key}[{words}, {original}]"))],
+        Args::List { start } => {
+            let (at, comma) = first.map_or((start + 1, ""), |first| (first.start, ", "));
+            vec![
+                (own.clone(), program),
+                (at..at, format!("{words}, {original}{comma}")),
+            ]
         }
     }
 }
 
-/// The text without the changes of a record. A server that others have changed since stays as it is.
-pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> String {
-    let mut edits: Vec<(usize, Edit)> = Vec::new();
-    for one in record {
-        let server = servers.iter().find(|server| server.path == one.path);
-        let Some(command) = server.and_then(|server| server.command.as_ref()) else {
+/// The text without the changes of a record, also where it was written anew, or servers have other names now. A
+/// server that others have changed since stays as it is.
+pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> (String, Vec<Wrapped>) {
+    let is_there = |one: &Wrapped| servers.iter().any(|server| server.path == one.path);
+    let mut renamed: Vec<&Wrapped> = record.iter().filter(|one| !is_there(one)).collect();
+    let (mut edits, mut all) = (Vec::new(), Vec::new());
+    for server in servers {
+        let Some(command) = &server.command else {
             continue;
         };
-        let args = match (&one.args, &command.args) {
-            (None, _) => None,
-            (Some(args), Args::List { start, .. }) => Some((*start, args.clone())),
-            (Some(_), _) => continue,
+        let is_in_front = |one: &Wrapped| {
+            command.words.len() > one.front.len() && command.words.starts_with(&one.front)
         };
-        let both: Vec<(usize, Edit)> = [(command.start, one.command.clone())]
-            .into_iter()
-            .chain(args)
-            .collect();
-        let is_as_written = |(at, edit): &(usize, Edit)| {
-            let is_new = edits.iter().all(|(other, _)| other != at);
-            is_new && text[*at..].starts_with(&edit.written)
-        };
-        if both.iter().all(is_as_written) {
-            let back = both.into_iter().map(|(at, edit)| {
-                let (original, written) = (edit.written, edit.original);
-                (at, Edit { original, written })
+        let mut own = record.iter().filter(|one| one.path == server.path);
+        let found = own.find(|one| is_in_front(one)).or_else(|| {
+            let at = renamed.iter().position(|one| is_in_front(one));
+            at.map(|at| renamed.remove(at))
+        });
+        if let Some(found) = found {
+            edits.extend(unwrapping(text, command, found));
+            let path = server.path.clone();
+            all.push(Wrapped {
+                path,
+                ..found.clone()
             });
-            edits.extend(back);
         }
     }
-    applied(text, edits)
+    (applied(text, edits), all)
 }
 
-fn applied(text: &str, mut edits: Vec<(usize, Edit)>) -> String {
+/// The changes that take the words of a record from the front of a command.
+fn unwrapping(text: &str, command: &Command, record: &Wrapped) -> Vec<Edit> {
+    let (places, nth) = (&command.places, record.front.len());
+    let (own, original) = (places[0].clone(), &places[nth]);
+    let next = places.get(nth + 1);
+    if matches!(command.args, Args::Inside) {
+        return vec![(own.start..original.start, String::new())];
+    }
+    let begun = record.key.as_ref().map(|key| format!("{key}["));
+    let is_begun = begun.is_some_and(|begun| text[own.end..places[1].start] == begun);
+    let command = text[original.clone()].to_owned();
+    if is_begun && text[original.end..].starts_with(']') {
+        return vec![(own.start..original.end + 1, command)];
+    }
+    let rest = &text[original.end..];
+    // A list that was written anew may have a comma after its last word.
+    let comma = rest
+        .trim_start()
+        .starts_with(',')
+        .then(|| rest.find(','))
+        .flatten();
+    let end = next.map_or_else(
+        || original.end + comma.map_or(0, |at| at + 1),
+        |next| next.start,
+    );
+    vec![(own, command), (places[1].start..end, String::new())]
+}
+
+fn applied(text: &str, mut edits: Vec<Edit>) -> String {
     let mut text = text.to_owned();
     // From the last to the first, so that places stay.
-    edits.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    for (at, edit) in edits {
-        text.replace_range(at..at + edit.original.len(), &edit.written);
+    edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    for (place, new) in edits {
+        text.replace_range(place, &new);
     }
     text
 }

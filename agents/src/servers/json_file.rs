@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
@@ -74,59 +74,42 @@ fn no_name_twice(object: &Object<'_>, path: &[String]) -> Result<(), String> {
 }
 
 fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
-    let command = match (server.get("command"), server.get("args")) {
-        (None, _) => {
-            let urls = ["url", "httpUrl", "serverUrl"];
-            urls.iter().find_map(|name| server.get(name))?;
-            return Some(Server {
-                path,
-                command: None,
-            });
+    let (Some(command), args) = (server.get("command"), server.get("args")) else {
+        let urls = ["url", "httpUrl", "serverUrl"];
+        urls.iter().find_map(|name| server.get(name))?;
+        return Some(Server {
+            path,
+            command: None,
+        });
+    };
+    let (elements, args) = match (&command.value, args.map(|args| &args.value)) {
+        (Value::Array(list), _) => (list.elements.iter().collect(), Args::Inside),
+        (program, None) => {
+            let key = ", \"args\": ";
+            (vec![program], Args::Missing { key })
         }
-        (Some(command), args) => match (&command.value, args.map(|args| &args.value)) {
-            (Value::Array(list), _) => Command {
-                words: words(list)?,
-                start: list.range().start,
-                end: list.range().end,
-                args: Args::Inside,
-            },
-            (Value::StringLit(word), args) => {
-                let (rest, args) = match args {
-                    None => (
-                        Vec::new(),
-                        Args::Missing {
-                            key: ", \"args\": ",
-                        },
-                    ),
-                    Some(Value::Array(list)) => {
-                        let args = Args::List {
-                            start: list.range().start,
-                            is_empty: list.elements.is_empty(),
-                        };
-                        (words(list)?, args)
-                    }
-                    Some(_) => return None,
-                };
-                Command {
-                    words: [vec![word.value.to_string()], rest].concat(),
-                    start: word.range().start,
-                    end: word.range().end,
-                    args,
-                }
-            }
-            _ => return None,
-        },
+        (program, Some(Value::Array(list))) => {
+            let start = list.range().start;
+            let all = [program].into_iter().chain(&list.elements);
+            (all.collect(), Args::List { start })
+        }
+        _ => return None,
+    };
+    let word = |value: &&Value<'_>| match value {
+        Value::StringLit(word) => {
+            Some((word.value.to_string(), word.range().start..word.range().end))
+        }
+        _ => None,
+    };
+    let all: Option<Vec<_>> = elements.iter().map(word).collect();
+    let (words, places): (Vec<String>, _) = all?.into_iter().unzip();
+    let command = Command {
+        words,
+        places,
+        args,
     };
     (!command.words.is_empty()).then_some(Server {
         path,
         command: Some(command),
     })
-}
-
-fn words(list: &Array<'_>) -> Option<Vec<String>> {
-    let word = |value: &Value<'_>| match value {
-        Value::StringLit(word) => Some(word.value.to_string()),
-        _ => None,
-    };
-    list.elements.iter().map(word).collect()
 }

@@ -1,5 +1,7 @@
 //! A server as a file has it.
 
+use std::ops::Range;
+
 /// A server as a file has it.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
@@ -9,12 +11,13 @@ pub(super) struct Server {
     pub(super) command: Option<Command>,
 }
 
-/// The command of a server, and the place of its parts in the text.
+/// The command of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
+    /// The program and its arguments. There is at least the program.
     pub(super) words: Vec<String>,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    /// The place of each word.
+    pub(super) places: Vec<Range<usize>>,
     pub(super) args: Args,
 }
 
@@ -22,7 +25,7 @@ pub(super) struct Command {
 #[derive(Debug, Clone)]
 pub(super) enum Args {
     /// A list of their own that starts here.
-    List { start: usize, is_empty: bool },
+    List { start: usize },
     /// They are in the same list as the command.
     Inside,
     /// There are none. This begins a list of them after the command.

@@ -16,7 +16,7 @@ struct Settings {
 #[derive(Deserialize)]
 struct Entry {
     command: Option<Spanned<String>>,
-    args: Option<Spanned<Vec<String>>>,
+    args: Option<Spanned<Vec<Spanned<String>>>>,
     url: Option<String>,
 }
 
@@ -40,17 +40,17 @@ pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
             let args = match &entry.args {
                 Some(list) => Args::List {
                     start: list.span().start,
-                    is_empty: list.get_ref().is_empty(),
                 },
                 None => Args::Missing {
                     key: key_after(text, span.start),
                 },
             };
             let rest = entry.args.map(Spanned::into_inner).unwrap_or_default();
+            let all = [command].into_iter().chain(rest);
+            let (places, words) = all.map(|one| (one.span(), one.into_inner())).unzip();
             Command {
-                words: [vec![command.into_inner()], rest].concat(),
-                start: span.start,
-                end: span.end,
+                words,
+                places,
                 args,
             }
         });

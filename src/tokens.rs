@@ -21,11 +21,16 @@
 //! anchors the sum: see [`Turn::last_usage`](crate::Turn::last_usage).
 
 mod cache;
+#[cfg(feature = "tiktoken")]
+mod encoding;
 mod image;
 mod meter;
 mod payload;
 mod seen;
 
+#[cfg(feature = "tiktoken")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tiktoken")))]
+pub use encoding::Encoding;
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
 pub(crate) use seen::{Row, RowIndex, Seen, TextKind};
 
@@ -82,24 +87,5 @@ impl CountTokens for Estimate {
 
     fn is_free(&self) -> bool {
         true
-    }
-}
-
-#[cfg(feature = "tiktoken")]
-impl CountTokens for offcut_encodings::Encoding {
-    fn count(&self, text: &str) -> u64 {
-        Self::count(*self, text)
-    }
-
-    fn never_exceeds_bytes(&self) -> bool {
-        true
-    }
-
-    fn is_ready(&self) -> bool {
-        Self::is_ready(*self)
-    }
-
-    fn prepare(&self) {
-        Self::prepare(*self);
     }
 }

@@ -239,9 +239,9 @@ impl TokenCounter {
         match self {
             Self::Estimate => Ok(Arc::new(Estimate)),
             #[cfg(feature = "tiktoken")]
-            Self::O200kBase => Ok(Arc::new(offcut_encodings::Encoding::o200k_base())),
+            Self::O200kBase => Ok(Arc::new(crate::tokens::Encoding::o200k_base())),
             #[cfg(feature = "tiktoken")]
-            Self::Cl100kBase => Ok(Arc::new(offcut_encodings::Encoding::cl100k_base())),
+            Self::Cl100kBase => Ok(Arc::new(crate::tokens::Encoding::cl100k_base())),
             #[cfg(not(feature = "tiktoken"))]
             Self::O200kBase => Err(BuildError::CounterNotCompiledIn { name: "o200k_base" }),
             #[cfg(not(feature = "tiktoken"))]

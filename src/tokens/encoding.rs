@@ -2,102 +2,62 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{LazyLock, Mutex, Once, TryLockError};
+use std::sync::Once;
 
 use tiktoken_rs::CoreBPE;
 
-use crate::known::Known;
-use crate::segments::Segments;
+use super::CountTokens;
 
 /// The longest run, in bytes, that is given to the encoder as one word. Longer runs are cut first:
 /// the encoder's time and memory grow faster than the run, and it fails on a million spaces. Each
 /// cut changes the count by a few tokens at most, up or down.
 const MAX_RUN: usize = 4 * 1024;
 
-/// Up to this many new stretches of a text are counted one by one, even if none of its stretches is known.
-const FEW: usize = 512;
-
 /// An encoding of OpenAI's: exact counts for its models, and a good estimate for others.
 ///
 /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
 /// about 0.1 s and 45 MB, once for each process. This happens on the first count, or in
-/// [`prepare`](Self::prepare).
+/// [`prepare`](CountTokens::prepare).
 #[derive(Clone, Copy)]
 pub struct Encoding {
     name: &'static str,
     tables: fn() -> &'static CoreBPE,
-    process: &'static Process,
-}
-
-/// The state of an encoding in this process.
-struct Process {
-    is_loaded: Once,
-    known: LazyLock<Mutex<Known>>,
-}
-
-impl Process {
-    const fn new() -> Self {
-        Self {
-            is_loaded: Once::new(),
-            known: LazyLock::new(Mutex::default),
-        }
-    }
+    is_loaded: &'static Once,
 }
 
 impl Encoding {
     /// The encoding of GPT-4o and later.
     #[must_use]
     pub fn o200k_base() -> Self {
-        static PROCESS: Process = Process::new();
+        static IS_LOADED: Once = Once::new();
         Self {
             name: "o200k_base",
             tables: tiktoken_rs::o200k_base_singleton,
-            process: &PROCESS,
+            is_loaded: &IS_LOADED,
         }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
     #[must_use]
     pub fn cl100k_base() -> Self {
-        static PROCESS: Process = Process::new();
+        static IS_LOADED: Once = Once::new();
         Self {
             name: "cl100k_base",
             tables: tiktoken_rs::cl100k_base_singleton,
-            process: &PROCESS,
+            is_loaded: &IS_LOADED,
         }
     }
 
-    /// Number of tokens of `text`; never more than its bytes.
-    #[must_use]
-    pub fn count(self, text: &str) -> u64 {
-        let mut known = match self.process.known.try_lock() {
-            Ok(known) => known,
-            // The encoder may have panicked, but never while a count was being kept.
-            Err(TryLockError::Poisoned(known)) => known.into_inner(),
-            Err(TryLockError::WouldBlock) => return self.encode(text),
-        };
-        let (mut tokens, mut met, mut new) = (0, 0, 0);
-        let mut segments = Segments(text);
-        while let Some(text) = segments.next() {
-            if let Some(count) = known.get(text) {
-                met += 1;
-                tokens += count;
-                continue;
-            }
-            new += 1;
-            let count = self.encode(text);
-            known.keep(text, count);
-            tokens += count;
-            if new >= FEW && new > met {
-                // The rest of a text of new words is encoded in one go.
-                return tokens + self.encode(segments.0);
-            }
-        }
-        tokens
+    /// The encoding's tables. The first caller loads them, and others wait.
+    fn tables(self) -> &'static CoreBPE {
+        let tables = (self.tables)();
+        self.is_loaded.call_once(|| {});
+        tables
     }
+}
 
-    /// Encodes `text`, and returns its number of tokens.
-    pub(crate) fn encode(self, text: &str) -> u64 {
+impl CountTokens for Encoding {
+    fn count(&self, text: &str) -> u64 {
         let encoding = self.tables();
         let none_special = HashSet::new();
         // If the encoder fails, use the number of bytes, which is never too low.
@@ -106,22 +66,16 @@ impl Encoding {
             .sum()
     }
 
-    /// Returns true if the tables have been loaded.
-    #[must_use]
-    pub fn is_ready(self) -> bool {
-        self.process.is_loaded.is_completed()
+    fn never_exceeds_bytes(&self) -> bool {
+        true
     }
 
-    /// Loads the tables, unless they are loaded already.
-    pub fn prepare(self) {
+    fn is_ready(&self) -> bool {
+        self.is_loaded.is_completed()
+    }
+
+    fn prepare(&self) {
         self.tables();
-    }
-
-    /// The encoding's tables. The first caller loads them, and others wait.
-    fn tables(self) -> &'static CoreBPE {
-        let tables = (self.tables)();
-        self.process.is_loaded.call_once(|| {});
-        tables
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::ErrorChain;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
-use offcut_store::ErrorChain;
 use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};

@@ -1,12 +1,46 @@
 //! Stores for content, and the contract that every store fulfils.
 //!
-//! They come from the crate `offcut-store`, which is all that a crate with a store of its own needs.
+//! A store keeps content that leaves a conversation, and gives it back byte for byte. [`Backend`]
+//! has the contract and a skeleton to copy. [`Memory`] and, with the feature `fs`, `Fs` fulfil it.
+//!
+//! ```
+//! use offcut::backend::{Backend, Key, Memory, PutOutcome};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let store = Memory::new();
+//! let key = Key::new("trunc/call_1")?;
+//! assert_eq!(store.put(&key, "the whole result".into()).await?, PutOutcome::Stored);
+//! assert_eq!(store.put(&key, "something else".into()).await?, PutOutcome::Taken);
+//! assert_eq!(store.read(&key, 0..u64::MAX).await?.bytes, "the whole result");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub(crate) mod content;
+mod contract;
+mod error;
+mod error_chain;
 #[cfg(feature = "fs")]
-#[doc(inline)]
-pub use offcut_store::Fs;
-#[doc(inline)]
-pub use offcut_store::{
-    Backend, BackendError, Entry, ErrorKind, Key, KeyError, Location, Memory, PutOutcome,
-    ReadRange, StoreUrl, Writer, open,
-};
+mod fs;
+mod home;
+mod key;
+pub(crate) mod layout;
+mod memory;
+mod phase;
+pub mod range;
+mod url;
+
+pub use contract::{Backend, Entry, Location, PutOutcome, ReadRange, Writer};
+pub use error::{BackendError, ErrorKind};
+pub use error_chain::ErrorChain;
+#[cfg(feature = "fs")]
+pub use fs::Fs;
+pub use key::{Key, KeyError};
+pub use memory::Memory;
+pub use url::{StoreUrl, open};
+
+/// Parts of keys, for code that makes keys up.
+pub(crate) mod names {
+    pub(crate) use super::key::{digest, digest_from_sha256, is_safe_segment};
+}

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::string::FromUtf8Error;
 
+use crate::backend::ErrorChain;
+use crate::preview::text::utf8::{is_utf16, text_of};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use offcut_preview::text::utf8::{is_utf16, text_of};
-use offcut_store::ErrorChain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use offcut_store::ErrorChain;
+use crate::backend::ErrorChain;
 
 use crate::backend::BackendError;
 use crate::content::ToolError;

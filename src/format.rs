@@ -28,12 +28,12 @@ mod wire_json;
 
 use crate::content::{Part, ToolCall};
 
+#[doc(no_inline)]
+pub use crate::json::{InvalidJson, JsonRef, JsonText};
 pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
 pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
-#[doc(no_inline)]
-pub use offcut_json::{InvalidJson, JsonRef, JsonText};
 pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 pub use plain::{Message, Plain};

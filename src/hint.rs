@@ -1,7 +1,6 @@
 //! Hints: texts that replace stored content.
 //!
-//! A hint is a header, a sentence and perhaps a preview. The crate `offcut-hint` renders and parses
-//! them, and describes their form:
+//! A hint is a header, a sentence and perhaps a preview:
 //!
 //! ```text
 //! [offcut/1 truncated 51200B/812L 39+7998 "/home/me/.offcut/trunc/call_1"] Stored in full. Read it with read_file.
@@ -9,9 +8,25 @@
 //! [… 47000B, L40-790 …]
 //! last lines
 //! ```
+//!
+//! The header is the same in every language, and only the header is parsed. It has the envelope's
+//! version, the kind of hint, the original's bytes (and lines), the lengths in bytes of the
+//! sentence and the preview, and the location as a JSON string. Since the header has the lengths,
+//! sentence and preview may contain anything, and a hint that was changed later is no longer
+//! recognized.
 
-// The index of this crate lists what most users name; the rest is in the leaf's own.
-#[doc(no_inline)]
-pub use offcut_hint::{Flags, Kind, Position, Sentence};
-#[doc(inline)]
-pub use offcut_hint::{Hint, Language};
+mod draft;
+mod en;
+mod envelope;
+mod parsed;
+mod prose;
+mod sentence;
+pub mod template;
+mod zh;
+
+pub(crate) use draft::Draft;
+pub use parsed::{Flags, Hint, Kind, Language};
+pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
+pub use sentence::Sentence;
+
+pub use crate::preview::text::lines::Position;

@@ -50,12 +50,14 @@ pub mod backend;
 pub mod clear;
 pub mod config;
 mod content;
+pub mod decisions;
 mod error;
 pub mod format;
 mod guard;
 pub mod handler;
 pub mod hint;
 mod history;
+pub mod json;
 mod middleware;
 mod ours;
 pub mod preview;
@@ -68,6 +70,8 @@ pub mod tokens;
 mod tool;
 mod truncate;
 
+#[doc(no_inline)]
+pub use backend::ErrorChain;
 pub use config::{
     BuildError, OnStoreFailure, PreviewLength, Settings, SettingsError, StoredNames, TokenCounter,
     ToolPolicy,
@@ -75,12 +79,8 @@ pub use config::{
 pub use content::{Body, Chunk, Part, ToolCall, ToolError, ToolOutput};
 pub use error::OffloadError;
 #[doc(no_inline)]
-pub use hint::Language;
+pub use hint::{Language, template};
 pub use middleware::{Middleware, Next, ToolHandler, Turn};
-#[doc(no_inline)]
-pub use offcut_hint::template;
-#[doc(inline)]
-pub use offcut_store::ErrorChain;
 pub use read_back::ReadFileTool;
 pub use reduction::{Builder, ToolReduction};
 pub use report::Report;

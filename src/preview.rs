@@ -1,10 +1,38 @@
-//! Previews of long texts: pure functions of a text and a budget.
+//! Excerpts of long texts within a budget in bytes: pure functions of a text and a budget.
 //!
-//! The built-in methods come from the crate `offcut-preview`.
+//! A preview never exceeds its budget, and shows parts of the text's plain form with their places: without
+//! escape sequences, redrawn lines in their last state, encoded data by its length.
+//! [`Preview`] is the method.
+//!
+//! ```
+//! use offcut::preview::{Preview, holds_only};
+//!
+//! let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
+//! let shown = Preview::HeadTail.show(&text, 100);
+//! assert!(shown.contains("[… 8825 B, L8-998 …]"), "{shown}");
+//! assert!(holds_only(&shown, &text));
+//! ```
 
+mod choice;
+mod cost;
 mod custom;
+mod excerpt;
+mod failures;
+mod found;
+mod gathered;
+mod head_tail;
+mod kinds;
+mod method;
+mod names;
+mod outcomes;
+mod plain;
+mod sketch;
+pub mod text;
+mod units;
+mod values;
 
 pub use custom::PreviewOf;
 pub(crate) use custom::{Custom, Previewer};
-#[doc(inline)]
-pub use offcut_preview::Preview;
+pub(crate) use method::sketch;
+pub use method::{Preview, holds_only};
+pub(crate) use sketch::Sketch;

@@ -10,15 +10,15 @@ mod words;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use offcut_hint::{Facts, Prose};
-use offcut_preview::holds_only;
-use offcut_preview::text::lines::{count_lines, last_line};
-use offcut_preview::text::utf8::{is_utf16, text_of};
+use crate::hint::{Facts, Prose};
+use crate::preview::holds_only;
+use crate::preview::text::lines::{count_lines, last_line};
+use crate::preview::text::utf8::{is_utf16, text_of};
 
+use crate::backend::content::Stored;
 use crate::backend::{Backend, BackendError, Location, Memory};
 use crate::hint::{Flags, Hint, Kind, Position};
 use crate::session::Session;
-use offcut_store::content::Stored;
 
 pub(crate) use other_reader::{named_in, names_a_store, page_of_other};
 pub use tool::ReadFileTool;

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use offcut_hint::{Draft, Prose};
-use offcut_store::layout::Phase;
+use crate::backend::layout::Phase;
+use crate::hint::{Draft, Prose};
 
+use crate::backend::content::{Id, Roots, Stored, longest_key};
 use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
@@ -16,7 +17,6 @@ use crate::handler::{GenId, PostProcess};
 use crate::hint::{Hint, Language};
 use crate::report::{ErrorSource, Failure, Report};
 use crate::tokens::Meter;
-use offcut_store::content::{Id, Roots, Stored, longest_key};
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 

@@ -77,7 +77,7 @@ fn l1_long_output_is_stored_whole_and_read_back() {
     assert_eq!(String::from_utf8(stored(&home)).unwrap(), seq(100_000));
     let hint = &shown[shown.find("[offcut/1 ").unwrap()..];
     let hint = offcut::hint::Hint::parse(hint).unwrap();
-    assert!(offcut_preview::holds_only(&hint.preview, &seq(100_000)));
+    assert!(offcut::preview::holds_only(&hint.preview, &seq(100_000)));
     let location = shown.split('"').nth(1).unwrap();
     let store = home.path().join("store");
     let page = succeed(

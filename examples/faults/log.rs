@@ -14,8 +14,7 @@ struct Counter;
 
 impl Subscriber for Counter {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let from_library = |name| metadata.target().starts_with(name);
-        metadata.level() == &Level::WARN && ["offcut::", "offcut_store::"].iter().any(from_library)
+        metadata.level() == &Level::WARN && metadata.target().starts_with("offcut::")
     }
 
     fn event(&self, event: &Event<'_>) {

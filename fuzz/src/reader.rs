@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use offcut::agent::Tool;
 use offcut::backend::{Backend, Key, Memory};
 use offcut::hint::{Hint, Kind};
+use offcut::preview::text::utf8::{is_utf16, text_of};
 use offcut::{Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
-use offcut_preview::text::utf8::{is_utf16, text_of};
 use serde_json::{Value, json};
 
 use crate::laws::block_on;

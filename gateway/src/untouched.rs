@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offcut::ErrorChain;
 use offcut::backend::{Backend, BackendError};
-use offcut_decisions::{Decided, Records};
+use offcut::decisions::{Decided, Records};
 
 /// Number of conversations that are held in memory; of the others, the store is asked again.
 const HELD: usize = 65_536;

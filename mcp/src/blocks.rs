@@ -5,7 +5,7 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use offcut::Part;
-use offcut_json::{Kind, Node, View};
+use offcut::json::{Kind, Node, View};
 use serde_json::{Value, json};
 
 /// A block of a result's `content`.

@@ -1,8 +1,8 @@
 //! Reduction of a tool's result.
 
 use offcut::hint::Hint;
+use offcut::json::{Edit, JsonText, New, Node, View, Watch, put_into_text};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
-use offcut_json::{Edit, JsonText, New, Node, View, Watch, put_into_text};
 
 use crate::blocks::{self, Block};
 use crate::error::ReduceError;

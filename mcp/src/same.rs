@@ -1,6 +1,6 @@
 //! Equality of JSON by meaning.
 
-use offcut_json::{Kind, Node, View};
+use offcut::json::{Kind, Node, View};
 
 /// Maximum depth that is compared; anything deeper counts as different.
 const MAX_DEPTH: usize = 100;
@@ -52,7 +52,7 @@ fn same_number(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use offcut_json::JsonText;
+    use offcut::json::JsonText;
     use proptest::prelude::*;
 
     use super::*;

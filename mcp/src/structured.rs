@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use offcut::hint::Hint;
-use offcut_json::{Kind, Node, View as _};
+use offcut::json::{Kind, Node, View as _};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;

@@ -6,9 +6,9 @@ use super::edit::{Content, Edit};
 use super::ledger::{Anchor, Substitute};
 use super::pass::Pass;
 use super::print::{Place, prints_at};
+use crate::decisions::fingerprint::Fingerprint;
 use crate::format::Conversation;
 use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
-use offcut_decisions::fingerprint::Fingerprint;
 
 /// A pass whose content is stored and whose messages are not changed yet.
 #[must_use = "a committed pass changes no message until it is applied"]

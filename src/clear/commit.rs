@@ -14,9 +14,9 @@ use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::shorten::shorten;
 use super::stub::{Line, LineText};
+use crate::decisions::fingerprint::Fingerprint;
 use crate::error::OffloadError;
 use crate::report::{Outcome, Reason, Sum};
-use offcut_decisions::fingerprint::Fingerprint;
 
 /// Number of results stored concurrently.
 const AT_ONCE: usize = 8;

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use offcut_json::Frame;
+use crate::json::Frame;
 
 use super::items::Item;
 use super::ledger::{Origin, Substitute, bytes_of, tokens_of};
 use super::print::Place;
 use super::stub::{Line, LineText, join, parts_of};
 use crate::backend::Backend;
+use crate::backend::content::Target;
+use crate::decisions::fingerprint::Fingerprint;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
 use crate::tokens::Meter;
-use offcut_decisions::fingerprint::Fingerprint;
-use offcut_store::content::Target;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
 /// replacement.

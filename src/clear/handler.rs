@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use offcut_store::layout::Phase;
+use crate::backend::layout::Phase;
 
 use super::edit::{Content, Edit, Given};
 use super::ledger::Substitute;

@@ -6,10 +6,10 @@ use super::ledger::{Ledger, Origin, Substitute, Walk};
 use super::part::part_bytes;
 use super::print::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
+use crate::decisions::fingerprint::Fingerprint;
 use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot};
 use crate::tokens::{Meter, Row, Seen, Text, TextKind, media_cost};
-use offcut_decisions::fingerprint::Fingerprint;
 
 /// The results and calls of a conversation, and the cost of each.
 pub(super) struct Items<'c> {

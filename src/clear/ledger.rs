@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::part::part_bytes;
 use crate::content::Part;
+use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
 use crate::report::Reason;
 use crate::tokens::Meter;
-use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
 
 /// The replacement of a result or of a call's arguments.
-pub(crate) type Substitute = offcut_decisions::Substitute<Part>;
+pub(crate) type Substitute = crate::decisions::Substitute<Part>;
 
 /// Number of bytes of a replacement.
 pub(crate) fn bytes_of(put: &Substitute) -> u64 {

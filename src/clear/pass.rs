@@ -6,12 +6,12 @@ use bytes::Bytes;
 
 use super::ledger::Ledger;
 use super::outages::{NoAnswer, Outages};
+use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, Location};
 use crate::config::OnStoreFailure;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
-use offcut_store::content::Target;
 
 /// One pass. Clones share their state.
 #[derive(Clone)]

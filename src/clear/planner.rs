@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use offcut_store::layout::Phase;
+use crate::backend::layout::Phase;
 
 use super::edit::{Content, Edit};
 use super::items::{Item, Items};
@@ -12,10 +12,10 @@ use super::ledger::{Ledger, Substitute, bytes_of, tokens_of};
 use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
+use crate::decisions::fingerprint::Fingerprint;
 use crate::report::{Failure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
-use offcut_decisions::fingerprint::Fingerprint;
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {

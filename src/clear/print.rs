@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::decisions::fingerprint::{Fingerprint, Record};
 use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
 use crate::report::{Decision, Subject};
 use crate::rounds::Slot;
 use crate::tokens::{Meter, Text};
-use offcut_decisions::fingerprint::{Fingerprint, Record};
 
 /// The place of a result or of a call's arguments. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

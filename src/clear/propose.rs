@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use offcut_json::{Leaving, leaving};
+use crate::json::{Leaving, leaving};
 
 use super::choice::Choice;
 use super::edit::{Content, Edit};

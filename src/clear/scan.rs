@@ -14,12 +14,12 @@ use super::items::Items;
 use super::ledger::{Anchor, Ledger};
 use super::pass::Pass;
 use super::print::{ResultPrint, print_of_call};
+use crate::decisions::fingerprint::Fingerprint;
 use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, is_compaction, last_turn, unknown_with};
 use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
-use offcut_decisions::fingerprint::Fingerprint;
 
 /// If new texts have at least this many bytes in total, they are counted off the async thread:
 /// about two milliseconds of work.

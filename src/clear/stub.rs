@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::backend::layout::Phase;
+use crate::backend::names::digest;
+use crate::hint::Draft;
+use crate::preview::text::lines::{count_lines, opening};
 use bytes::Bytes;
-use offcut_hint::Draft;
-use offcut_preview::text::lines::{count_lines, opening};
-use offcut_store::layout::Phase;
-use offcut_store::names::digest;
 
+use crate::backend::content::{Id, Name, Target};
 use crate::backend::{Backend, Location};
 use crate::config::Policy;
 use crate::content::Part;
@@ -20,7 +21,6 @@ use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::session::Session;
-use offcut_store::content::{Id, Name, Target};
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
 const MAX_FIRST_LINE: usize = 80;

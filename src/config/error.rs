@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use offcut_hint::WrongTemplate;
-use offcut_store::ErrorChain;
+use crate::backend::ErrorChain;
+use crate::hint::WrongTemplate;
 
 use crate::backend::{KeyError, StoreUrl};
 use crate::hint::{Language, Sentence};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use offcut_store::ErrorChain;
+use crate::backend::ErrorChain;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 #[cfg(feature = "toml")]
@@ -252,7 +252,7 @@ fn describe_json(error: &serde_json::Error) -> (Option<usize>, String) {
 
 #[cfg(feature = "toml")]
 fn line_at(text: &str, byte: usize) -> usize {
-    use offcut_preview::text::lines::count_feeds;
+    use crate::preview::text::lines::count_feeds;
 
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
     1 + count_feeds(before) as usize

@@ -1,6 +1,6 @@
 //! Anthropic's messages as wire JSON.
 
-use offcut_json::{Edit, New, Step, View};
+use crate::json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program};

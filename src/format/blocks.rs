@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
+use crate::json::{Edit, JsonRef, Kind, ListItem, New, Step, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, JsonRef, Kind, ListItem, New, Step, View};
 use serde_json::{Value, json};
 
 use super::{PartRef, Piece};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use offcut_json::{InvalidJson, JsonText, Node, View};
-use offcut_store::ErrorChain;
+use crate::backend::ErrorChain;
+use crate::json::{InvalidJson, JsonText, Node, View};
 use serde_json::Value;
 
 use super::WireFormat;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use offcut_json::{JsonText, Node, Watch};
+use crate::json::{JsonText, Node, Watch};
 
 use super::piece::Piece;
 use super::wire_json::WireJson;

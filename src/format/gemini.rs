@@ -2,7 +2,7 @@
 
 mod response;
 
-use offcut_json::{Edit, Kind, ListItem, New, Step, View};
+use crate::json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;

@@ -1,6 +1,6 @@
 //! Helpers for the tests of all wire formats.
 
-use offcut_json::JsonText;
+use crate::json::JsonText;
 use serde_json::{Value, json};
 
 use super::owned::owned;

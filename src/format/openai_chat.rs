@@ -1,6 +1,6 @@
 //! Chat-completions messages as wire JSON.
 
-use offcut_json::{Edit, Kind, Step, View};
+use crate::json::{Edit, Kind, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, new_arguments, read_url};

@@ -1,9 +1,9 @@
 //! Parts of messages as values, for handlers and for storing.
 
+use crate::json::JsonRef;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use offcut_json::JsonRef;
 use serde_json::Value;
 
 use super::{Data, PartRef};

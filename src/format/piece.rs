@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::json::{JsonRef, View};
 use bytes::Bytes;
-use offcut_json::{JsonRef, View};
 
 use crate::content::Part;
 

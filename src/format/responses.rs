@@ -1,6 +1,6 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use offcut_json::{Edit, Kind, View};
+use crate::json::{Edit, Kind, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_for_program, new_arguments, read_url};

@@ -1,6 +1,6 @@
 //! Wire formats over the text of messages.
 
-use offcut_json::{JsonText, Node, put_into_text};
+use crate::json::{JsonText, Node, put_into_text};
 
 use super::fixed::Fixed;
 use super::wire_json::WireJson;

@@ -1,6 +1,6 @@
 //! Wire formats over messages that are values.
 
-use offcut_json::put_into_value;
+use crate::json::put_into_value;
 use serde_json::Value;
 
 use super::wire_json::WireJson;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use offcut_json::{Kind, View};
+use crate::json::{Kind, View};
 use serde_json::Value;
 
 use super::wire_json::{Edits, WireJson};

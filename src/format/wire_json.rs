@@ -1,7 +1,7 @@
 //! The trait behind all wire formats: each is written once, for messages that are values and for
 //! messages that are text.
 
-use offcut_json::{Edit, View};
+use crate::json::{Edit, View};
 
 use super::{Piece, Role};
 use crate::content::Part;

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use crate::decisions::fingerprint::Fingerprint;
+use crate::decisions::{Decided, Moment, WrittenReplacement};
 use futures_util::future::join_all;
-use offcut_decisions::fingerprint::Fingerprint;
-use offcut_decisions::{Decided, Moment, WrittenReplacement};
 
 use super::memory::Memory;
 use super::slots::{Item, Slots};

@@ -1,6 +1,6 @@
 //! A name for a conversation that has none, made of its beginning.
 
-use offcut_decisions::SlotIds;
+use crate::decisions::SlotIds;
 
 use crate::format::{Conversation, PartRef, Piece, Role};
 use crate::tokens::Text;

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
+use crate::decisions::{Decided, Decisions, Record, Records, digest_of_settings};
 use futures_util::future::join;
-use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
-use offcut_decisions::{Decided, Decisions, Record, Records, digest_of_settings};
 
 use super::slots::Digests;
 use crate::backend::BackendError;

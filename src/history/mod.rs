@@ -23,9 +23,9 @@ mod slots;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use crate::decisions::fingerprint::Fingerprint;
+use crate::decisions::{Decided, Moment, Records, WrittenReplacement};
 use futures_util::future::join;
-use offcut_decisions::fingerprint::Fingerprint;
-use offcut_decisions::{Decided, Moment, Records, WrittenReplacement};
 
 use crate::backend::{BackendError, Location};
 use crate::clear::{self, Place, bytes_of, prints_at};

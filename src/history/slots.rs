@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
-use offcut_decisions::{SlotId, SlotIds};
+use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
+use crate::decisions::{SlotId, SlotIds};
 
 use crate::clear::{Place, ResultPrint, part_bytes, print_of_call};
 use crate::content::ToolCall;

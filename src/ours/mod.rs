@@ -7,11 +7,11 @@
 mod classify;
 mod compare;
 
+use crate::backend::content::Stored;
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
 use crate::session::Session;
-use offcut_store::content::Stored;
 
 pub(crate) use classify::{Classified, classify};
 pub(crate) use compare::{Verdict, judge};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use offcut_preview::Preview;
+use crate::preview::Preview;
 
 use crate::guard::guard;
 

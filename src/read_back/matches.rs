@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use offcut_hint::Prose;
-use offcut_preview::text::lines::count_lines;
+use crate::hint::Prose;
+use crate::preview::text::lines::count_lines;
 use regex::bytes::Regex;
 
 use crate::backend::Location;

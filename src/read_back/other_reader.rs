@@ -1,17 +1,17 @@
 //! Results of other readers that return our stored content.
 
+use crate::preview::text::lines::{begins, first_line};
+use crate::preview::text::utf8::is_utf16;
 use memchr::memmem;
-use offcut_preview::text::lines::{begins, first_line};
-use offcut_preview::text::utf8::is_utf16;
 use serde_json::Value;
 
 use super::page::{Cutter, room};
 use super::{overhead, readable};
 use crate::backend::Key;
+use crate::backend::content::Stored;
 use crate::content::{Part, ToolCall};
 use crate::hint::Position;
 use crate::session::Session;
-use offcut_store::content::Stored;
 
 /// Minimum room, in bytes, for a page's content beside what its reader says.
 const MIN_ROOM: usize = 16;

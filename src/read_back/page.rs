@@ -1,8 +1,8 @@
 //! Pages: stretches of content that end with a line, or inside a line that is too long for a page.
 
-use offcut_hint::Prose;
-use offcut_preview::text::lines::{count_lines, first_line};
-use offcut_preview::text::utf8::{bytes_shown_as, char_end};
+use crate::hint::Prose;
+use crate::preview::text::lines::{count_lines, first_line};
+use crate::preview::text::utf8::{bytes_shown_as, char_end};
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position};

@@ -10,12 +10,12 @@ use super::page::room;
 use super::words::{Description, Refusal};
 use super::{MIN_PAGE, decoded, matches, overhead, page};
 use crate::backend::BackendError;
+use crate::backend::content::{Stored, media_type};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::hint::Position;
 use crate::preview::Preview;
 use crate::session::Session;
 use crate::tool::{Tool, ToolDefinition};
-use offcut_store::content::{Stored, media_type};
 
 /// `read_file { path, offset?, limit?, pattern? }`, a tool that reads stored content back one
 /// bounded page at a time.

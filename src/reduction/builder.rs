@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::layout::Phase;
+use crate::hint::Prose;
 use futures_util::future::BoxFuture;
-use offcut_hint::Prose;
-use offcut_store::layout::Phase;
 
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use offcut_hint::{Facts, MAX_NAME, Prose};
-use offcut_store::layout::{is_reserved, longest_session};
+use crate::backend::layout::{is_reserved, longest_session};
+use crate::hint::{Facts, MAX_NAME, Prose};
 
+use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
 use crate::hint::{Flags, Hint, Kind};
 use crate::read_back::{MIN_PAGE, overhead};
-use offcut_store::content::{Roots, longest_key};
 
 /// Bounds of `root_dir`, which a session, a phase and a name follow.
 const MAX_ROOT_SEGMENTS: usize = 8;

@@ -1,13 +1,13 @@
 //! Stores content that other code takes out of a conversation, as a clear pass would.
 
+use crate::backend::layout::Phase;
+use crate::backend::names::digest;
 use bytes::Bytes;
-use offcut_store::layout::Phase;
-use offcut_store::names::digest;
 
+use crate::backend::content::{Id, Name, key, put};
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome};
 use crate::ours::{Classified, classify};
 use crate::session::Session;
-use offcut_store::content::{Id, Name, key, put};
 
 /// Stores `text` and returns its locations, or `None` if it only looks like hints.
 pub(super) async fn store_original(

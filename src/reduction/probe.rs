@@ -1,11 +1,11 @@
 //! A trial of the stores, which finds one that can't be written to before there is anything to store.
 
+use crate::backend::names::digest;
 use bytes::Bytes;
-use offcut_store::names::digest;
 
+use crate::backend::content::{By, name, probe_key, put, read};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::session::Session;
-use offcut_store::content::{By, name, probe_key, put, read};
 
 /// The content that is stored for a trial: always the same, so that a store takes it once.
 const PROBE: &[u8] = b"Offcut found out with this that content can be stored here and read back\n";

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::seen::Seen;
-use offcut_decisions::fingerprint::{Fingerprint, PassThroughHash};
+use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
 
 /// A count that this many passes in a row did not use is dropped. Several passes, so that
 /// conversations that share a session don't evict each other's counts.
@@ -151,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offcut_decisions::fingerprint::Secret;
+    use crate::decisions::fingerprint::Secret;
 
     fn prints(secret: &Secret, range: std::ops::Range<u32>) -> Vec<Fingerprint> {
         range.map(|i| secret.of(&i.to_le_bytes())).collect()

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::cache::Cache;
 use super::seen::Seen;
 use super::{CountTokens, image, payload};
+use crate::decisions::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
-use offcut_decisions::fingerprint::{Fingerprint, Record, Secret};
 
 /// Tokens that each message costs in addition to its content.
 pub(crate) const PER_MESSAGE: u64 = 4;

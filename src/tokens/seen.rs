@@ -3,7 +3,7 @@
 //! If a history only grows, the next pass finds each text in its old place, and looks up only the
 //! new ones.
 
-use offcut_decisions::fingerprint::Fingerprint;
+use crate::decisions::fingerprint::Fingerprint;
 
 /// A text that was seen.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use offcut_decisions::fingerprint::Secret;
+    use crate::decisions::fingerprint::Secret;
 
     /// Runs a pass over `texts`, which cost their length, and returns how many had to be looked up.
     fn look(secret: &Secret, seen: &mut Seen, texts: &[&str]) -> usize {

@@ -1,6 +1,6 @@
 //! Texts of a result that are cut, and the hint that replaces them.
 
-use offcut_hint::Draft;
+use crate::hint::Draft;
 
 use crate::backend::Location;
 use crate::hint::Hint;

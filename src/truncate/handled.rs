@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::backend::layout::Phase;
 use bytes::Bytes;
 use futures_util::stream;
-use offcut_store::layout::Phase;
 
 use super::job::{Job, report, text_bytes};
 use super::run::truncate_by_limit;
 use super::truncated::Truncated;
+use crate::backend::content::Target;
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, parts_of};
 use crate::error::OffloadError;
@@ -16,7 +17,6 @@ use crate::guard::guard_future;
 use crate::handler::{Action, Replacement, ToolOutcome, TruncHandler};
 use crate::hint::Kind;
 use crate::report::{Change, Decision, ErrorSource, Outcome, Reason};
-use offcut_store::content::Target;
 
 /// Truncates a result as the job's `handler` decides.
 pub(super) async fn truncate(

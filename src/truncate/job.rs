@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use offcut_preview::Sketch;
+use crate::preview::Sketch;
 
 use crate::backend::{Backend, BackendError};
 use crate::config::{OnStoreFailure, Policy};
@@ -47,7 +47,7 @@ impl Job {
     /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         let length = self.policy.preview_length.at_most();
-        offcut_preview::sketch(self.policy.preview, length)
+        crate::preview::sketch(self.policy.preview, length)
     }
 
     /// Applies `on_offload_error` to a failed store: returns an error, or the failure to report and

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use offcut_hint::Draft;
-use offcut_store::layout::Phase;
+use crate::backend::layout::Phase;
+use crate::hint::Draft;
 
 use super::cut::{Cut, Form};
 use super::file_read::reads_a_file;
@@ -14,8 +14,8 @@ use super::held::Held;
 use super::job::Job;
 use super::text::Text;
 use crate::backend::Location;
+use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 use crate::hint::Kind;
-use offcut_store::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 
 /// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;

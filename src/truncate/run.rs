@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::backend::layout::Phase;
 use futures_util::StreamExt;
-use offcut_store::layout::Phase;
 
 use super::cut::Cut;
 use super::held::Held;
@@ -12,12 +12,12 @@ use super::plan::{Plan, plan, plan_lost};
 use super::spill::Spill;
 use super::text::Content;
 use super::truncated::Truncated;
+use crate::backend::content::{Id, MAX_WHOLE};
 use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolOutput};
 use crate::error::OffloadError;
 use crate::read_back::{named_in, page_of_other};
 use crate::report::{Change, Decision, ErrorSource, Failure, Outcome, Reason, Report};
-use offcut_store::content::{Id, MAX_WHOLE};
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.

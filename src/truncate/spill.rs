@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::backend::layout::Phase;
+use crate::backend::names::{digest, digest_from_sha256};
+use crate::backend::range::within;
 use bytes::Bytes;
-use offcut_store::layout::Phase;
-use offcut_store::names::{digest, digest_from_sha256};
-use offcut_store::range::within;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
+use crate::backend::content::{self, Blocks, By, Id, Name, Ranges, Target};
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
-use offcut_store::content::{self, Blocks, By, Id, Name, Ranges, Target};
 
 /// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use offcut_preview::Sketch;
-use offcut_preview::text::utf8::{Decoder, text_of};
+use crate::preview::Sketch;
+use crate::preview::text::utf8::{Decoder, text_of};
 use serde_json::Value;
 
 use crate::content::Part;

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use offcut::hint::Kind;
+use offcut::preview::text::utf8::text_of;
 use offcut::report::Outcome;
 use offcut::{Part, Report, ToolCall, ToolOutput};
-use offcut_preview::text::utf8::text_of;
 
 use super::generate::{Body, CallSpec, Output, Step};
 use super::output::{Known, Made, aim, make};

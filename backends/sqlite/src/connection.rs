@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use offcut_store::{BackendError, ErrorKind};
+use offcut::backend::{BackendError, ErrorKind};
 use rusqlite::{Connection, ErrorCode};
 use tokio::task::spawn_blocking;
 

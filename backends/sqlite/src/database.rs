@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use offcut_store::range::within;
-use offcut_store::{Key, PutOutcome};
+use offcut::backend::range::within;
+use offcut::backend::{Key, PutOutcome};
 use rusqlite::{Connection, OptionalExtension, Result, Transaction, TransactionBehavior, params};
 
 /// Size of each piece except the last, in bytes. Equal content has equal pieces.

@@ -1,4 +1,4 @@
-//! A store in an SQLite database: a worked example of a custom [`Backend`](offcut_store::Backend).
+//! A store in an SQLite database: a worked example of a custom [`Backend`](offcut::backend::Backend).
 //!
 //! - `store.rs` is the contract: names, and the effect of each call.
 //! - `connection.rs` runs work on a thread that may block, and turns SQLite's errors into ours.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use offcut_store::range::within;
-use offcut_store::{BackendError, ErrorKind, Key, PutOutcome, Writer};
+use offcut::backend::range::within;
+use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use tokio::runtime::Handle;
 
 use crate::connection::Shared;

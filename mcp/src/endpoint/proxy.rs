@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Collected, Limited, StreamBody};
 use hyper::body::Incoming;
-use offcut_json::{Node, View as _};
+use offcut::json::{Node, View as _};
 use tokio::time::timeout;
 
 use super::clients::{Clients, Current};

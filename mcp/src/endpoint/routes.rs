@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use offcut_json::{JsonText, Node, View};
+use offcut::json::{JsonText, Node, View};
 
 use super::streams::OWN;
 use crate::gateway::message::{Message, is_message, key, parse};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use offcut_json::View;
+use offcut::json::View;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};

@@ -1,7 +1,7 @@
 //! Requests that the gateway answers itself.
 
+use offcut::json::{Node, View as _};
 use offcut::{ToolCall, ToolReduction};
-use offcut_json::{Node, View as _};
 use serde_json::json;
 
 use super::message::{REVISION, key};

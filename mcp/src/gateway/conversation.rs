@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, Report, ToolCall};
-use offcut_json::{JsonText, Node, View};
 use serde_json::{Value, json};
 
 use super::asked::{Asked, ReaderCall};

@@ -1,6 +1,6 @@
 //! The parts of a JSON-RPC message that decide about its way.
 
-use offcut_json::{JsonText, Kind, Node, View, Watch};
+use offcut::json::{JsonText, Kind, Node, View, Watch};
 use serde_json::json;
 
 /// The key by which requests of revisions without sessions name their revision.

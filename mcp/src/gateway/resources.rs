@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use offcut::backend::Location;
-use offcut_json::{Edit, JsonText, New, Node, View, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use offcut_json::{Edit, JsonText, New, Node, Step, View, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
 use serde_json::Value;
 
 use crate::schema::OutputSchema;

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Error;
 use offcut::ErrorChain;
-use offcut_json::{Node, View};
+use offcut::json::{Node, View};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

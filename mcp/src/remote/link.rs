@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use offcut_json::View;
+use offcut::json::View;
 use tokio::sync::watch;
 
 use super::address::shown;

@@ -1,7 +1,7 @@
 //! The parts of a client's message that decide about its request.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use offcut_json::{Node, View};
+use offcut::json::{Node, View};
 
 use super::parameters::{Parameters, encoded};
 use crate::gateway::message::{Message, REVISION, key, parse};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderName, HeaderValue};
-use offcut_json::{Kind, Node, View};
+use offcut::json::{Kind, Node, View};
 
 /// Maximum depth at which a property is found.
 const MAX_DEPTH: usize = 16;
@@ -107,7 +107,7 @@ const END: &str = "?=";
 
 #[cfg(test)]
 mod tests {
-    use offcut_json::JsonText;
+    use offcut::json::JsonText;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use offcut_json::{Kind, Node, View};
+use offcut::json::{Kind, Node, View};
 use serde_json::Value;
 
 /// The field that carries the hint where no string can, if the schema allows another field.

@@ -1,9 +1,9 @@
 //! The content of a function's response: a value in one field of an object, or the whole object,
 //! and separate media.
 
+use crate::json::{Edit, Kind, ListItem, New, Step, View};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use offcut_json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Value, json};
 
 use crate::content::Part;

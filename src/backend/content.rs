@@ -1,0 +1,376 @@
+//! The place of a result in a store: prefixes, taken names, and reading stored content.
+//!
+//! The library `offcut` names, stores and reads its results by this module. A store of your own needs
+//! none of it.
+
+mod blocks;
+mod names;
+mod swept;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backend::layout::{Phase, is_reserved};
+use crate::backend::names::digest;
+use crate::backend::{
+    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
+
+pub(crate) use blocks::{BLOCK, Blocks, Ranges};
+pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
+pub(crate) use swept::{By, name, put, read};
+
+/// Content of at most this many bytes is read whole if a text must be compared with it.
+pub(crate) const MAX_WHOLE: u64 = 64 << 20;
+
+/// The prefix under which one session stores, in every backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roots {
+    /// Empty, or safe segments, each followed by a slash.
+    prefix: String,
+    /// Length of the part of the prefix that does not come from a session.
+    root: usize,
+    /// Length of the prefix of all conversations of a tenant, if this is one of them. What any of
+    /// them stored is read.
+    tenant: Option<usize>,
+}
+
+impl Roots {
+    /// The roots of a configuration with a `root_dir`.
+    pub(crate) fn of(root_dir: &Key) -> Self {
+        let prefix = format!("{root_dir}/");
+        Self {
+            root: prefix.len(),
+            prefix,
+            tenant: None,
+        }
+    }
+
+    /// The roots of the session `id` within this one.
+    pub(crate) fn session(&self, id: &str) -> Self {
+        Self {
+            prefix: self.nested(&self.prefix, &Key::session_segment(id)),
+            root: self.root,
+            tenant: None,
+        }
+    }
+
+    /// The roots of one of the conversations of a tenant. It reads what any of them stored: a
+    /// conversation that was compacted or forked is another one, with the old hints.
+    pub(crate) fn conversation(&self, tenant: &str, id: &str) -> Self {
+        let all = self.session(tenant);
+        let one = all.session(id);
+        Self {
+            tenant: one
+                .prefix
+                .starts_with(&all.prefix)
+                .then_some(all.prefix.len()),
+            ..one
+        }
+    }
+
+    /// `prefix` with one more session. If that leaves no room for a key, a digest replaces all
+    /// sessions on the way.
+    fn nested(&self, prefix: &str, segment: &str) -> String {
+        let (root, prefix) = (self.root, format!("{prefix}{segment}/"));
+        let longest = Name::longest(true).with_digest(DIGEST_EXAMPLE);
+        let has_room = Key::new(format!(
+            "{prefix}{}/{}",
+            Phase::Truncate.folder(),
+            longest.file()
+        ))
+        .is_ok_and(|longest| longest.swept().is_some());
+        if has_room {
+            prefix
+        } else {
+            format!("{}{}/", &prefix[..root], digest(&prefix.as_bytes()[root..]))
+        }
+    }
+
+    /// The beginning of every key of the session, and of sessions made from it.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Returns true if `key` names something that this session stored: exactly
+    /// `<prefix><phase>/<name>`.
+    pub(crate) fn owns(&self, key: &Key) -> bool {
+        let siblings = self.tenant.and_then(|tenant| {
+            let name = key.as_str().strip_prefix(&self.prefix[..tenant])?;
+            let (session, _) = name.split_once('/')?;
+            (!is_reserved(session)).then(|| format!("{}{session}/", &self.prefix[..tenant]))
+        });
+        [Some(&self.prefix), siblings.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|prefix| {
+                let name = key.as_str().strip_prefix(prefix).and_then(|rest| {
+                    Key::FOLDERS
+                        .iter()
+                        .find_map(|folder| rest.strip_prefix(folder)?.strip_prefix('/'))
+                });
+                name.is_some_and(|name| !name.contains('/'))
+            })
+    }
+}
+
+/// A key as long as any below `roots`.
+pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
+    key(
+        roots,
+        Phase::Truncate,
+        &Name::longest(has_given_ids).with_digest(DIGEST_EXAMPLE),
+    )
+}
+
+/// The key under which a trial of a store stores its content, which has this `digest`. It is next
+/// to the leases of sweeps, where no conversation stores anything.
+#[expect(
+    clippy::expect_used,
+    reason = "prefix and name are made of safe segments, shorter than those of content"
+)]
+pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
+    Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::SWEPT)).expect("safe segments")
+}
+
+/// The key of the content with this name.
+#[expect(
+    clippy::expect_used,
+    reason = "prefix, phase and name are all made of safe segments of bounded length"
+)]
+pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
+    Key::new(format!(
+        "{}{}/{}",
+        roots.prefix,
+        phase.folder(),
+        name.file()
+    ))
+    .expect("safe segments")
+}
+
+/// The two names that content may get: its own, and one that is free even if the first is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    first: Key,
+    second: Key,
+}
+
+impl Target {
+    /// A target for `content`.
+    pub(crate) fn new(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+        Self::with_digest(roots, phase, name, &digest(content))
+    }
+
+    /// A target for content of which only the digest is known.
+    pub(crate) fn with_digest(roots: &Roots, phase: Phase, name: &Name, digest: &str) -> Self {
+        let second = key(roots, phase, &name.with_digest(digest));
+        Self {
+            first: key(roots, phase, name),
+            second,
+        }
+    }
+
+    /// A target for content whose own name is known to be taken.
+    pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
+        Self::new(roots, phase, name, content).second_only()
+    }
+
+    /// Drops the first name, which is known to be taken.
+    pub(crate) fn second_only(self) -> Self {
+        Self {
+            first: self.second.clone(),
+            second: self.second,
+        }
+    }
+
+    /// The locations that the content may get.
+    pub(crate) fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
+        [backend.locate(&self.first), backend.locate(&self.second)]
+    }
+
+    /// The keys to try, in this order.
+    pub(crate) fn keys(&self) -> [&Key; 2] {
+        [&self.first, &self.second]
+    }
+
+    /// Stores `content` and returns its location. Never overwrites stored content.
+    pub(crate) async fn save(
+        &self,
+        backend: &dyn Backend,
+        content: Bytes,
+    ) -> Result<Location, BackendError> {
+        for key in self.keys() {
+            match put(backend, key, content.clone()).await? {
+                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(backend.locate(key)),
+                PutOutcome::Taken => {}
+            }
+        }
+        Err(self.both_taken())
+    }
+
+    /// Names the bytes written to `writer` and returns their location. `store` is the writer's own
+    /// store or its spool.
+    pub(crate) async fn name(
+        &self,
+        store: &dyn Backend,
+        writer: &mut dyn Writer,
+        by: By,
+    ) -> Result<Location, BackendError> {
+        for key in self.keys() {
+            match name(store, writer, key, by).await? {
+                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(store.locate(key)),
+                PutOutcome::Taken => {}
+            }
+        }
+        Err(self.both_taken())
+    }
+
+    fn both_taken(&self) -> BackendError {
+        let message = format!(
+            "`{}` and `{}` already hold other content: nothing was stored",
+            self.first, self.second
+        );
+        BackendError::new(ErrorKind::Other, message)
+    }
+}
+
+/// Stored content and its location.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// The store that has it.
+    pub backend: Arc<dyn Backend>,
+    /// Its key there.
+    pub key: Key,
+    /// Its location, as hints show it.
+    pub location: Location,
+}
+
+impl Stored {
+    /// Reads `range`. Every block is looked up again, because the content may be swept between two
+    /// blocks.
+    pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
+        read(&*self.backend, &self.key, range).await
+    }
+
+    /// Passes the content to `see` block by block until that returns `false`. Returns the content's
+    /// length.
+    pub(crate) async fn scan(
+        &self,
+        see: impl FnMut(&[u8], u64) -> bool + Send,
+    ) -> Result<u64, BackendError> {
+        self.scan_from(0, BLOCK, see).await
+    }
+
+    /// Like [`scan`](Self::scan), from byte `at` on, in blocks of at most `block` bytes.
+    pub(crate) async fn scan_from(
+        &self,
+        at: u64,
+        block: u64,
+        mut see: impl FnMut(&[u8], u64) -> bool + Send,
+    ) -> Result<u64, BackendError> {
+        let mut blocks = Blocks::from(self, at, block);
+        let mut total = 0;
+        while let Some(page) = blocks.next().await? {
+            total = page.total;
+            if !see(&page.bytes, total) {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// The whole content, or `None` if it is longer than [`MAX_WHOLE`].
+    pub(crate) async fn whole(&self) -> Result<Option<Bytes>, BackendError> {
+        let mut content = Vec::new();
+        let total = self
+            .scan(|bytes, total| {
+                if total <= MAX_WHOLE {
+                    // As much as is missing; it fits, as it is at most that.
+                    content.reserve_exact(total as usize - content.len());
+                    content.extend_from_slice(bytes);
+                }
+                total <= MAX_WHOLE
+            })
+            .await?;
+        Ok((content.len() as u64 == total).then(|| content.into()))
+    }
+}
+
+impl Ranges for &Stored {
+    async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
+        Stored::read(self, range).await
+    }
+
+    fn too_short(&self, at: u64, total: u64) -> String {
+        format!(
+            "`{}` ends after {at} of {total} bytes: check the store",
+            self.location
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_owns_only_its_own_keys() {
+        let root = Roots::default().session("agent");
+        let session = root.session("s1");
+        let own = |roots: &Roots, key: &str| roots.owns(&Key::new(key).unwrap());
+        assert!(own(&root, "agent/trunc/call_1") && own(&root, "agent/clear/call_1-args"));
+        assert!(own(&session, "agent/s1/trunc/call_1"));
+        for foreign in [
+            "agent/s1/trunc/call_1",
+            "trunc/call_1",
+            "agent/swept/trunc/call_1",
+            "agent/swept/call_1",
+            "agent/trunc",
+            "other/trunc/call_1",
+        ] {
+            assert!(!own(&root, foreign), "{foreign}");
+        }
+        assert!(!own(&session, "agent/trunc/call_1"));
+        assert!(!own(&root.session("swept"), "agent/swept/trunc/call_1"));
+        assert!(!own(&Roots::default(), "agent/trunc/call_1"));
+    }
+
+    #[test]
+    fn a_conversation_of_a_tenant_owns_the_keys_of_all_of_them() {
+        let one = Roots::default().conversation("tenant", "one");
+        assert_eq!(one.prefix(), "tenant/one/");
+        let own = |key: &str| one.owns(&Key::new(key).unwrap());
+        assert!(own("tenant/one/trunc/a") && own("tenant/other/clear/a"));
+        for foreign in [
+            "tenant/trunc/a",
+            "tenant/swept/trunc/a",
+            "tenant/other/more/trunc/a",
+            "tenant/other/swept/trunc/a",
+            "tenants/one/trunc/a",
+            "one/trunc/a",
+        ] {
+            assert!(!own(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_fits_a_key() {
+        let roots =
+            Roots::of(&Key::new(format!("{}/{}", "x".repeat(200), "x".repeat(199))).unwrap())
+                .session(&crate::backend::layout::longest_session());
+        assert!(
+            longest_key(&roots, false).as_str().len() > 400 + 2 * 64,
+            "a session and an id"
+        );
+        assert!(
+            longest_key(&roots, true).as_str().len() > 400 + 64 + 200,
+            "a session and a given id"
+        );
+        assert!(
+            longest_key(&roots, true).swept().is_some(),
+            "it can be swept"
+        );
+    }
+}

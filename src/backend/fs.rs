@@ -1,0 +1,209 @@
+//! A store in a directory.
+
+mod error;
+mod list;
+mod place;
+mod root;
+mod stage;
+mod store;
+mod writer;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+use self::error::{Doing, blocking, failed};
+use self::root::Found;
+use self::stage::Stage;
+pub use self::store::Fs;
+use self::writer::FsWriter;
+use crate::backend::error::found;
+use crate::backend::range::within;
+use crate::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
+
+#[async_trait]
+impl Backend for Fs {
+    fn locate(&self, key: &Key) -> Location {
+        Location::new(format!("{}{key}", self.shown))
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        // Compares text only. No location that this store gave out relies on `..`, on links, or on
+        // the file system ignoring case.
+        let under = |prefix: &str| Key::new(location.strip_prefix(prefix)?).ok();
+        under(&self.shown).or_else(|| under(self.root.prefix()))
+    }
+
+    /// Derived from the directory, since two directories may be shown with the same prefix.
+    fn store_id(&self) -> Option<usize> {
+        let mut hash = DefaultHasher::new();
+        self.root.prefix().hash(&mut hash);
+        usize::try_from(hash.finish() & u64::from(u32::MAX)).ok()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
+        let (store, key) = (self.clone(), key.clone());
+        blocking(move || store.put_now(&key, &content)).await
+    }
+
+    async fn put_then_find(
+        &self,
+        key: &Key,
+        content: Bytes,
+        other: &Key,
+    ) -> Result<(PutOutcome, bool), BackendError> {
+        let (store, key, other) = (self.clone(), key.clone(), other.clone());
+        blocking(move || {
+            let put = store.put_now(&key, &content)?;
+            if put == PutOutcome::Taken {
+                return Ok((put, false));
+            }
+            let other = found(store.read_now(&other, &(0..0)))?;
+            Ok((put, other.is_some()))
+        })
+        .await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        let store = self.clone();
+        Ok(Box::new(blocking(move || FsWriter::open(&store)).await?))
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
+        let (store, key) = (self.clone(), key.clone());
+        blocking(move || store.read_now(&key, &range)).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        list::list(self.clone())
+    }
+
+    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+        let (store, key) = (self.clone(), key.clone());
+        blocking(move || {
+            store
+                .remove_now(&key)
+                .map_err(|source| failed(source, Doing::Remove, &store.locate(&key)))
+        })
+        .await
+    }
+
+    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
+        let (store, from, to) = (self.clone(), from.clone(), to.clone());
+        blocking(move || {
+            let copied = stage::copy(&store, &from, &to);
+            let put = copied.map_err(|source| failed(source, Doing::Copy, &store.locate(&from)))?;
+            put.ok_or_else(|| not_found(&store.locate(&from)))
+        })
+        .await
+    }
+
+    /// Removes staging files of killed processes.
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        let store = self.clone();
+        blocking(move || {
+            let place = Location::new(&*store.shown);
+            stage::tidy(&store, before).map_err(|source| failed(source, Doing::Tidy, &place))
+        })
+        .await
+    }
+}
+
+fn not_found(location: &Location) -> BackendError {
+    BackendError::new(
+        ErrorKind::NotFound,
+        format!("nothing is stored as {location}"),
+    )
+}
+
+impl Fs {
+    /// Tries out everything that storing needs: makes a file, a directory and a hard link, and
+    /// removes them again. Does not create the store: if the directory is missing, it tries the
+    /// nearest existing parent.
+    ///
+    /// The first content stored by a process does the same. Call this at program start to find a
+    /// missing permission, or a file system without hard links, early.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the store can't store, and how to fix it.
+    pub async fn check(&self) -> Result<(), BackendError> {
+        let store = self.clone();
+        blocking(move || store.check_now()).await
+    }
+
+    fn check_now(&self) -> Result<(), BackendError> {
+        let nearest = self.root.nearest();
+        let tried = if nearest == self.root.path() {
+            self.clone()
+        } else {
+            Self::open(nearest)?
+        };
+        let tried = tried
+            .root
+            .make()
+            .and_then(|()| tried.root.expect_in_place())
+            .and_then(|()| stage::try_out(&tried));
+        tried.map_err(|source| failed(source, Doing::Check, &Location::new(self.root.prefix())))
+    }
+
+    fn put_now(&self, key: &Key, content: &[u8]) -> Result<PutOutcome, BackendError> {
+        let put = || {
+            // Compare first, so that content already stored succeeds even on a full disk.
+            if let Some(put) = stage::compare(self, key, content, content.len() as u64)? {
+                return Ok(put);
+            }
+            let mut stage = Stage::create(self)?;
+            stage.write(content)?;
+            stage.name(key)
+        };
+        put().map_err(|source| failed(source, Doing::Store, &self.locate(key)))
+    }
+
+    fn remove_now(&self, key: &Key) -> io::Result<()> {
+        if self.root.remove(key)? {
+            if self.durable {
+                // Otherwise the file could reappear after a power loss, in place of newer content.
+                self.root.sync_parent(key)?;
+            }
+            self.root.remove_empty_parents(key);
+        }
+        Ok(())
+    }
+
+    fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<ReadRange, BackendError> {
+        let location = self.locate(key);
+        let failed = |source| failed(source, Doing::Read, &location);
+        let (mut file, total) = match self.root.find(key).map_err(failed)? {
+            Found::File(file, total) => (file, total),
+            Found::Nothing => return Err(not_found(&location)),
+            Found::Foreign => {
+                let why = format!("nothing is stored as {location}: it is not a regular file");
+                return Err(BackendError::new(ErrorKind::NotFound, why));
+            }
+        };
+        let Range { start, end } = within(range, total);
+        let length = end - start;
+        let mut bytes = Vec::new();
+        // `with_capacity` would abort the process if the range is larger than the memory.
+        usize::try_from(length).ok().and_then(|length| bytes.try_reserve_exact(length).ok()).ok_or_else(|| {
+            let why = format!("reading {location} failed: {length} bytes do not fit into memory; read a smaller range");
+            BackendError::new(ErrorKind::Other, why)
+        })?;
+        if length > 0 {
+            file.seek(SeekFrom::Start(start)).map_err(failed)?;
+            file.take(length).read_to_end(&mut bytes).map_err(failed)?;
+        }
+        Ok(ReadRange {
+            bytes: bytes.into(),
+            total,
+        })
+    }
+}

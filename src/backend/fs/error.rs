@@ -1,0 +1,244 @@
+//! Translation of I/O errors into the store's errors, with advice.
+
+use std::io;
+
+use tokio::runtime::Handle;
+
+use crate::backend::{BackendError, ErrorKind, Location};
+
+/// The operation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Open,
+    Check,
+    Stage,
+    Store,
+    Read,
+    List,
+    Remove,
+    Copy,
+    Tidy,
+}
+
+/// The error for `source` in an operation at `location`.
+pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> BackendError {
+    let operation = match doing {
+        Doing::Open => "opening the store in",
+        Doing::Check => "trying out the store in",
+        Doing::Stage => "writing a staging file in",
+        Doing::Store => "storing",
+        Doing::Read => "reading",
+        Doing::List => "listing",
+        Doing::Remove => "removing",
+        Doing::Copy => "copying",
+        Doing::Tidy => "tidying up in",
+    };
+    let (kind, advice) = advice(&source, doing);
+    BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)
+}
+
+const NO_DIRECTORY: &str = "its directory can't be made there; choose another path";
+
+fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
+    use io::ErrorKind as Io;
+    if source
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>)
+    {
+        let advice = "new hints would name missing files; move the directory back, or open the store again where it is now";
+        return (ErrorKind::Other, advice);
+    }
+    if source
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unmade>)
+    {
+        return (ErrorKind::Other, NO_DIRECTORY);
+    }
+    match source.kind() {
+        Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "another process removed it"),
+        Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => {
+            (ErrorKind::Other, NO_DIRECTORY)
+        }
+        // `ErrorKind::NotFound` is only for missing content.
+        Io::NotFound => (
+            ErrorKind::Other,
+            "another process removed the directory or the staging file; clean up only while no process uses the store",
+        ),
+        // cap-std's own error, the only one without an OS error code.
+        Io::PermissionDenied if source.raw_os_error().is_none() => (
+            ErrorKind::Denied,
+            "a symbolic link leads out of the store; remove the link",
+        ),
+        Io::PermissionDenied => (
+            ErrorKind::Denied,
+            "the system refuses; let this user read and write the store's directory, or choose another one",
+        ),
+        // From `link_refused`; the system's own error would have a code.
+        Io::Unsupported if source.raw_os_error().is_none() => (
+            ErrorKind::Other,
+            "the file system has no hard links, or refuses them here, and the store needs them to write \
+             atomically; choose a directory on another file system",
+        ),
+        Io::ReadOnlyFilesystem => (
+            ErrorKind::Denied,
+            "the file system is read-only; choose a directory that can be written to",
+        ),
+        Io::StorageFull => (
+            ErrorKind::Full,
+            "no space is left; free some, or choose a directory on another file system",
+        ),
+        Io::QuotaExceeded => (
+            ErrorKind::Full,
+            "the quota is used up; free some space, or raise the quota",
+        ),
+        Io::FileTooLarge => (
+            ErrorKind::Full,
+            "the file is larger than the file system or the process's limit allows; raise the limit",
+        ),
+        Io::NotADirectory | Io::AlreadyExists => (
+            ErrorKind::Other,
+            "part of the path is not a directory; move it away, or choose another path",
+        ),
+        _ => (ErrorKind::Other, "the system reports an error"),
+    }
+}
+
+/// The store's directory is not where it was when the store was opened.
+#[derive(Debug, thiserror::Error)]
+#[error("its directory was moved or replaced while it was open")]
+struct Moved;
+
+pub(super) fn moved() -> io::Error {
+    io::Error::other(Moved)
+}
+
+/// The store's directory can't be created in its place.
+#[derive(Debug, thiserror::Error)]
+#[error("no directory can be made")]
+struct Unmade(#[source] io::Error);
+
+/// The error for a directory of a store that could not be made, by `source`.
+pub(super) fn unmade(source: io::Error) -> io::Error {
+    match source.kind() {
+        // Happens below `/proc`. As it is, the error would read as if content were missing.
+        io::ErrorKind::NotFound => io::Error::other(Unmade(source)),
+        _ => source,
+    }
+}
+
+/// Marks an error of a refused hard link as unsupported if the file system may have no hard links.
+pub(super) fn link_refused(source: io::Error) -> io::Error {
+    const EPERM: i32 = 1; // from Linux on FAT and exFAT; same on every Unix
+    if source.kind() == io::ErrorKind::Unsupported
+        || (cfg!(unix) && source.raw_os_error() == Some(EPERM))
+    {
+        return io::Error::new(io::ErrorKind::Unsupported, source);
+    }
+    source
+}
+
+/// Runs `work` on one of tokio's blocking threads.
+///
+/// If the future is dropped, `work` still runs to its end or never starts. So it must own its data
+/// and clean up when dropped.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
+    runtime()?
+        .spawn_blocking(work)
+        .await
+        .unwrap_or_else(|source| {
+            Err(BackendError::new(
+                ErrorKind::Other,
+                "the runtime shut down before the store answered",
+            )
+            .with_source(source))
+        })
+}
+
+pub(super) fn runtime() -> Result<Handle, BackendError> {
+    Handle::try_current().map_err(|source| {
+        BackendError::new(
+            ErrorKind::Other,
+            "a store in a directory needs a tokio runtime; call it within one",
+        )
+        .with_source(source)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_failed_where_and_what_to_do() {
+        let location = Location::new(".offcut/trunc/call_1");
+        let error = failed(io::ErrorKind::StorageFull.into(), Doing::Store, &location);
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert_eq!(
+            error.to_string(),
+            "storing .offcut/trunc/call_1 failed: no space is left; free some, or choose a directory on another file system"
+        );
+    }
+
+    #[test]
+    fn only_reading_can_find_nothing() {
+        let kind =
+            |kind: io::ErrorKind, doing| failed(kind.into(), doing, &Location::new("x")).kind();
+        assert_eq!(
+            kind(io::ErrorKind::NotFound, Doing::Read),
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            kind(io::ErrorKind::NotFound, Doing::Store),
+            ErrorKind::Other
+        );
+        assert_eq!(
+            kind(io::ErrorKind::PermissionDenied, Doing::Read),
+            ErrorKind::Denied
+        );
+        assert_eq!(
+            kind(io::ErrorKind::ReadOnlyFilesystem, Doing::Store),
+            ErrorKind::Denied
+        );
+        assert_eq!(
+            kind(io::ErrorKind::QuotaExceeded, Doing::Store),
+            ErrorKind::Full
+        );
+        assert_eq!(
+            kind(io::ErrorKind::FileTooLarge, Doing::Store),
+            ErrorKind::Full
+        );
+        assert_eq!(
+            kind(io::ErrorKind::BrokenPipe, Doing::Store),
+            ErrorKind::Other
+        );
+    }
+
+    #[test]
+    fn a_refused_hard_link_says_what_to_do() {
+        for code in [1, 95] {
+            let error = link_refused(io::Error::from_raw_os_error(code));
+            let said = failed(error, Doing::Open, &Location::new("/mnt/stick")).to_string();
+            assert_eq!(
+                said.contains("no hard links"),
+                cfg!(unix) && (code == 1 || cfg!(target_os = "linux")),
+                "{said}"
+            );
+        }
+        let other = link_refused(io::ErrorKind::AlreadyExists.into());
+        assert_eq!(other.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn l7_without_a_runtime_it_is_an_error() {
+        let mut work = Box::pin(blocking(|| Ok(())));
+        let polled = work
+            .as_mut()
+            .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(
+            matches!(polled, std::task::Poll::Ready(Err(_))),
+            "{polled:?}"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! Decisions about the results and calls of a conversation, and what takes their place.
+
+use std::collections::HashMap;
+
+use crate::backend::Location;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use crate::decisions::slot::SlotId;
+
+/// The moment of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// The result arrived. The decision is repeated from the first call on.
+    Arrival,
+    /// A pass went over the conversation. The decision is repeated where the model has answered the
+    /// result.
+    Pass,
+}
+
+/// The replacement of a result or of a call's arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Substitute<P> {
+    /// The parts of a result.
+    Parts(Vec<P>),
+    /// The arguments of a call, as JSON.
+    Arguments(String),
+}
+
+/// A replacement as it is written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrittenReplacement<P> {
+    /// The parts of a result.
+    Parts(Vec<WrittenPart<P>>),
+    /// The arguments of a call, as JSON.
+    Arguments(String),
+}
+
+/// A part of a replacement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrittenPart<P> {
+    /// The part of the original with this index, which is not written down again.
+    Kept(usize),
+    /// Another part.
+    New(P),
+}
+
+impl<P: Clone + PartialEq> WrittenReplacement<P> {
+    /// Writes `substitute` down. Parts that are in `originals` too are kept; both are in one order.
+    #[must_use]
+    pub fn of(substitute: &Substitute<P>, originals: &[P]) -> Self {
+        let parts = match substitute {
+            Substitute::Parts(parts) => parts,
+            Substitute::Arguments(text) => return Self::Arguments(text.clone()),
+        };
+        let mut next = 0;
+        let put = parts.iter().map(|part| {
+            let mut later = originals.iter().enumerate().skip(next);
+            match later.find(|(_, original)| *original == part) {
+                Some((at, _)) => {
+                    next = at + 1;
+                    WrittenPart::Kept(at)
+                }
+                None => WrittenPart::New(part.clone()),
+            }
+        });
+        Self::Parts(put.collect())
+    }
+
+    /// The replacement of an original, of which `original` gives single parts. `None` if it needs a
+    /// part that does not exist, or if these arguments are not JSON.
+    pub fn over(&self, original: impl Fn(usize) -> Option<P>) -> Option<Substitute<P>> {
+        match self {
+            Self::Parts(parts) => {
+                let part = |part: &WrittenPart<P>| match part {
+                    WrittenPart::Kept(at) => original(*at),
+                    WrittenPart::New(part) => Some(part.clone()),
+                };
+                let parts: Option<Vec<P>> = parts.iter().map(part).collect();
+                Some(Substitute::Parts(parts?))
+            }
+            Self::Arguments(text) => {
+                serde_json::from_str::<IgnoredAny>(text).ok()?;
+                Some(Substitute::Arguments(text.clone()))
+            }
+        }
+    }
+}
+
+/// A decision about one result or one call's arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided<P> {
+    /// The result or call.
+    pub slot: SlotId,
+    /// The moment of the decision.
+    pub moment: Moment,
+    /// The replacement.
+    pub put: WrittenReplacement<P>,
+    /// Locations of the original.
+    pub locations: Vec<Location>,
+}
+
+/// All decisions about one conversation so far. For each slot and moment the last one counts.
+#[derive(Debug)]
+pub struct Decisions<P> {
+    arrivals: HashMap<SlotId, Decided<P>>,
+    passes: HashMap<SlotId, Decided<P>>,
+}
+
+impl<P> Default for Decisions<P> {
+    fn default() -> Self {
+        Self {
+            arrivals: HashMap::new(),
+            passes: HashMap::new(),
+        }
+    }
+}
+
+impl<P> Decisions<P> {
+    /// Adds decisions, which count from now on.
+    pub fn add(&mut self, decisions: Vec<Decided<P>>) {
+        for decided in decisions {
+            let known = match decided.moment {
+                Moment::Arrival => &mut self.arrivals,
+                Moment::Pass => &mut self.passes,
+            };
+            known.insert(decided.slot, decided);
+        }
+    }
+
+    /// The decision to repeat. A result that the model has not answered is still what it was when it
+    /// arrived.
+    #[must_use]
+    pub fn about(&self, slot: SlotId, is_answered: bool) -> Option<&Decided<P>> {
+        let pass = self.passes.get(&slot).filter(|_| is_answered);
+        pass.or_else(|| self.arrivals.get(&slot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decisions::slot::SlotIds;
+
+    fn parts(parts: &[&str]) -> Vec<String> {
+        parts.iter().map(|part| (*part).to_owned()).collect()
+    }
+
+    #[test]
+    fn kept_parts_are_not_written_down_again() {
+        let originals = parts(&["head", "image", "long", "image"]);
+        let substitute = Substitute::Parts(parts(&["head", "hint", "image"]));
+        let put = WrittenReplacement::of(&substitute, &originals);
+        let new = |part: &str| WrittenPart::New(part.to_owned());
+        assert_eq!(
+            put,
+            WrittenReplacement::Parts(vec![
+                WrittenPart::Kept(0),
+                new("hint"),
+                WrittenPart::Kept(1)
+            ])
+        );
+        assert_eq!(put.over(|at| originals.get(at).cloned()), Some(substitute));
+        assert_eq!(put.over(|_| None), None);
+        let arguments =
+            |text: &str| WrittenReplacement::<String>::Arguments(text.to_owned()).over(|_| None);
+        assert!(arguments("{}").is_some() && arguments("{").is_none());
+    }
+
+    #[test]
+    fn c13_an_unanswered_result_is_what_it_was_when_it_arrived() {
+        let slot = SlotIds::default().next(1);
+        let decided = |moment, text: &str| Decided {
+            slot,
+            moment,
+            put: WrittenReplacement::<String>::Arguments(text.to_owned()),
+            locations: Vec::new(),
+        };
+        let mut decisions = Decisions::default();
+        decisions.add(vec![
+            decided(Moment::Pass, "old"),
+            decided(Moment::Pass, "cleared"),
+        ]);
+        let about = |decisions: &Decisions<String>, is_answered| {
+            decisions
+                .about(slot, is_answered)
+                .map(|decided| decided.put.clone())
+        };
+        let put = |text: &str| Some(WrittenReplacement::Arguments(text.to_owned()));
+        assert_eq!(
+            (about(&decisions, true), about(&decisions, false)),
+            (put("cleared"), None)
+        );
+        decisions.add(vec![decided(Moment::Arrival, "cut")]);
+        assert_eq!(
+            (about(&decisions, true), about(&decisions, false)),
+            (put("cleared"), put("cut"))
+        );
+    }
+}

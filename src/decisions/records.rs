@@ -1,0 +1,275 @@
+//! Records of decisions: one small object for each call that decided something, in a row that any
+//! process can read from its beginning.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::decisions::decided::{Decided, Moment, WrittenReplacement};
+
+/// Number of records that are read at once where several are expected.
+const AT_ONCE: u64 = 8;
+/// Maximum length of a record in bytes. A longer object is not one of ours.
+const MAX_RECORD: u64 = 16 << 20;
+const VERSION: u32 = 1;
+
+/// The records of one session, made with the same settings.
+///
+/// The n-th is `<prefix>swept/decided-<settings>-<n>`, counted from 0: beside the leases of sweeps,
+/// where no conversation stores anything and no hint leads. Records are created and never changed.
+/// The row ends where nothing is stored.
+#[derive(Debug)]
+pub struct Records {
+    store: Arc<dyn Backend>,
+    /// The keys without their numbers.
+    stem: String,
+    /// True once the row has been read to its end.
+    is_known: AtomicBool,
+}
+
+/// A record that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record<P> {
+    /// Its decisions.
+    Decisions(Vec<Decided<P>>),
+    /// An object that can't be understood. It keeps its place in the row and decides nothing.
+    Unusable,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<P> {
+    offcut_record: u32,
+    decisions: Vec<WrittenDecision<P>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDecision<P> {
+    slot: String,
+    moment: Moment,
+    put: WrittenReplacement<P>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    at: Vec<Location>,
+}
+
+impl Records {
+    /// The records of the session that stores below `prefix`, under the settings with the digest
+    /// `settings`.
+    #[must_use]
+    pub fn new(store: Arc<dyn Backend>, prefix: &str, settings: &str) -> Self {
+        Self {
+            store,
+            stem: format!("{prefix}{}/decided-{settings}-", Key::SWEPT),
+            is_known: AtomicBool::new(false),
+        }
+    }
+
+    /// Reads the records from the `next`-th on.
+    ///
+    /// # Errors
+    ///
+    /// The store failed.
+    pub async fn read<P: DeserializeOwned>(
+        &self,
+        mut next: u64,
+    ) -> Result<Vec<Record<P>>, BackendError> {
+        let mut records = Vec::new();
+        // A process that meets a conversation for the first time expects several; one that knows it
+        // expects none.
+        let is_known = self.is_known.load(Ordering::Relaxed);
+        let mut at_once = if is_known { 1 } else { AT_ONCE };
+        loop {
+            let reads = (next..next + at_once).map(|number| self.read_one(number));
+            for record in join_all(reads).await {
+                match record? {
+                    Some(record) => records.push(record),
+                    None => {
+                        self.is_known.store(true, Ordering::Relaxed);
+                        return Ok(records);
+                    }
+                }
+            }
+            (next, at_once) = (next + at_once, AT_ONCE);
+        }
+    }
+
+    /// Returns `true` if there is a `number`-th record.
+    ///
+    /// # Errors
+    ///
+    /// The store failed.
+    pub async fn has(&self, number: u64) -> Result<bool, BackendError> {
+        match self.store.read(&self.key(number)?, 0..1).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_one<P: DeserializeOwned>(
+        &self,
+        number: u64,
+    ) -> Result<Option<Record<P>>, BackendError> {
+        match self.store.read(&self.key(number)?, 0..MAX_RECORD).await {
+            Ok(page) if page.total > MAX_RECORD => Ok(Some(Record::Unusable)),
+            Ok(page) => {
+                let decisions = parse(&page.bytes).map(Record::Decisions);
+                Ok(Some(decisions.unwrap_or(Record::Unusable)))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the `number`-th record; all records before it must have been read. Returns `false` if
+    /// another process was faster and decided otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The store failed. The record may or may not be there.
+    pub async fn append<P: Clone + Serialize>(
+        &self,
+        number: u64,
+        decisions: &[Decided<P>],
+    ) -> Result<bool, BackendError> {
+        let put = self
+            .store
+            .put(&self.key(number)?, write(decisions)?)
+            .await?;
+        Ok(put != PutOutcome::Taken)
+    }
+
+    fn key(&self, number: u64) -> Result<Key, BackendError> {
+        Key::new(format!("{}{number}", self.stem))
+            .map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))
+    }
+}
+
+fn write<P: Clone + Serialize>(decisions: &[Decided<P>]) -> Result<Bytes, BackendError> {
+    let decisions = decisions.iter().map(|decided| WrittenDecision {
+        slot: decided.slot.to_string(),
+        moment: decided.moment,
+        put: decided.put.clone(),
+        at: decided.locations.clone(),
+    });
+    let written = Written {
+        offcut_record: VERSION,
+        decisions: decisions.collect(),
+    };
+    serde_json::to_vec(&written)
+        .map(Bytes::from)
+        .map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))
+}
+
+fn parse<P: DeserializeOwned>(bytes: &[u8]) -> Option<Vec<Decided<P>>> {
+    let written: Written<P> = serde_json::from_slice(bytes).ok()?;
+    if written.offcut_record != VERSION {
+        return None;
+    }
+    let decided = |decision: WrittenDecision<P>| {
+        Some(Decided {
+            slot: decision.slot.parse().ok()?,
+            moment: decision.moment,
+            put: decision.put,
+            locations: decision.at,
+        })
+    };
+    written.decisions.into_iter().map(decided).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::Memory;
+
+    use super::*;
+    use crate::decisions::slot::SlotIds;
+
+    fn decided(text: &str) -> Vec<Decided<String>> {
+        vec![Decided {
+            slot: SlotIds::default().next(1),
+            moment: Moment::Arrival,
+            put: WrittenReplacement::Parts(vec![crate::decisions::WrittenPart::New(
+                text.to_owned(),
+            )]),
+            locations: vec![Location::new("memory:trunc/a")],
+        }]
+    }
+
+    fn records(store: &Memory) -> Records {
+        Records::new(Arc::new(store.clone()), "s1/", "0123456789abcdef")
+    }
+
+    #[tokio::test]
+    async fn records_are_read_in_their_order_from_any_place_on() {
+        let store = Memory::new();
+        let texts: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        for (number, text) in (0..).zip(&texts) {
+            assert!(
+                records(&store)
+                    .append(number, &decided(text))
+                    .await
+                    .unwrap()
+            );
+        }
+        for from in [0, 1, 8, 19, 20] {
+            let read = records(&store).read::<String>(from as u64).await.unwrap();
+            let expected: Vec<_> = texts
+                .iter()
+                .skip(from)
+                .map(|text| Record::Decisions(decided(text)))
+                .collect();
+            assert_eq!(read, expected, "from {from}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_place_is_taken_only_once() {
+        let store = Memory::new();
+        assert!(!records(&store).has(0).await.unwrap());
+        assert!(records(&store).append(0, &decided("one")).await.unwrap());
+        assert!(records(&store).has(0).await.unwrap());
+        assert!(
+            records(&store).append(0, &decided("one")).await.unwrap(),
+            "the same again"
+        );
+        assert!(!records(&store).append(0, &decided("two")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_record_keeps_its_place_and_decides_nothing() {
+        let store = Memory::new();
+        let key =
+            |number: u64| Key::new(format!("s1/swept/decided-0123456789abcdef-{number}")).unwrap();
+        let whole = String::from_utf8(write(&decided("one")).unwrap().to_vec()).unwrap();
+        let broken = [
+            "",
+            "{}",
+            &whole[..whole.len() - 1],
+            &whole.replace("\"offcut_record\":1", "\"offcut_record\":2"),
+            &whole.replace("-0\"", "-00\""),
+            &whole.replace("\"moment\"", "\"more\":1,\"moment\""),
+        ];
+        for (number, text) in (0..).zip(broken) {
+            store
+                .put(&key(number), Bytes::copy_from_slice(text.as_bytes()))
+                .await
+                .unwrap();
+        }
+        let last = broken.len() as u64;
+        assert!(records(&store).append(last, &decided("one")).await.unwrap());
+        let read = records(&store).read::<String>(0).await.unwrap();
+        assert_eq!(read.len(), broken.len() + 1);
+        assert!(
+            read[..broken.len()]
+                .iter()
+                .all(|record| *record == Record::Unusable)
+        );
+        assert_eq!(read.last(), Some(&Record::Decisions(decided("one"))));
+    }
+}

@@ -1,0 +1,64 @@
+//! Hints without a location yet.
+
+use crate::backend::Location;
+
+use crate::hint::prose::{Facts, Prose};
+use crate::hint::{Hint, Kind};
+
+/// A hint of truncation or clearing, before its location and its sentence are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    /// The hint without location and sentence.
+    pub hint: Hint,
+    /// The tool that returned the result or was given the arguments.
+    pub tool: String,
+    /// Media type of the cleared content, if it was not text.
+    pub mime: Option<String>,
+    /// True if a call's arguments were cleared.
+    pub is_arguments: bool,
+    /// Number of texts joined, once known.
+    pub parts: usize,
+    /// The sentence, if an existing one must be kept.
+    pub words: Option<String>,
+}
+
+impl Draft {
+    /// A draft for a text of `bytes` bytes from `tool`, with the given preview.
+    pub(crate) fn new(kind: Kind, bytes: u64, tool: &str, preview: String) -> Self {
+        Self {
+            hint: Hint {
+                preview,
+                ..Hint::new(kind, bytes)
+            },
+            tool: tool.to_owned(),
+            mime: None,
+            is_arguments: false,
+            parts: 0,
+            words: None,
+        }
+    }
+
+    /// Completes the hint with its location; `None` means that nothing is stored.
+    pub(crate) fn at(
+        self,
+        location: Option<Location>,
+        prose: &Prose,
+        reader: Option<&str>,
+    ) -> Hint {
+        let mut hint = Hint {
+            location,
+            ..self.hint
+        };
+        hint.prose = self.words.unwrap_or_else(|| {
+            let facts = Facts {
+                tool: &self.tool,
+                reader,
+                mime: self.mime.as_deref(),
+                is_arguments: self.is_arguments,
+                parts: self.parts,
+            };
+            prose.of_hint(&hint, facts)
+        });
+        hint
+    }
+}

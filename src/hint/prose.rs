@@ -1,0 +1,341 @@
+//! Composition of the sentences in hints.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
+
+use crate::backend::Location;
+use crate::preview::text::lines::Position;
+
+use crate::hint::sentence::Sentence;
+use crate::hint::template::Template;
+use crate::hint::{Flags, Hint, Kind, Language};
+
+/// All sentences of one language, built-in or replaced by templates.
+#[derive(Clone, Debug)]
+pub(crate) struct Prose {
+    language: Language,
+    /// In the order of [`Sentence::ALL`].
+    sentences: Vec<Template>,
+    /// The lengths that [`longest`](Self::longest) gives if the reader's name is not long.
+    longest: OnceLock<(usize, usize)>,
+}
+
+/// An invalid template of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongTemplate {
+    /// The language.
+    pub language: Language,
+    /// The sentence.
+    pub sentence: Sentence,
+    /// The problem, and what to write instead.
+    pub problem: String,
+}
+
+/// Facts for the sentences that are not in the header.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts<'a> {
+    /// The tool that returned the result.
+    pub tool: &'a str,
+    /// The tool that can read it, if hints name one.
+    pub reader: Option<&'a str>,
+    /// Media type of the cleared content, if it was not text.
+    pub mime: Option<&'a str>,
+    /// Number of texts joined.
+    pub parts: usize,
+    /// True if a call's arguments were cleared.
+    pub is_arguments: bool,
+}
+
+/// Length in bytes at which hints cut names of tools and media types, since a model or a tool wrote
+/// them.
+pub(crate) const MAX_NAME: usize = 64;
+
+const ALL_FLAGS: Flags = Flags {
+    local: true,
+    interrupted: true,
+    not_utf8: true,
+    joined: true,
+};
+
+/// Values for the placeholders.
+type Values<'v> = [(&'v str, &'v str)];
+
+impl Prose {
+    /// The built-in sentences.
+    pub(crate) fn of(language: Language) -> Self {
+        let text = |sentence| language.sentence(sentence);
+        let sentences =
+            Sentence::ALL.map(|sentence| Template::parse(text(sentence)).unwrap_or_default());
+        Self {
+            language,
+            sentences: sentences.into(),
+            longest: OnceLock::new(),
+        }
+    }
+
+    /// The built-in sentences, some replaced by templates.
+    pub(crate) fn with(
+        language: Language,
+        templates: &BTreeMap<Sentence, String>,
+    ) -> Result<Self, WrongTemplate> {
+        let mut prose = Self::of(language);
+        for (sentence, text) in templates {
+            let checked = check(*sentence, text);
+            prose.sentences[*sentence as usize] = checked.map_err(|problem| WrongTemplate {
+                language,
+                sentence: *sentence,
+                problem,
+            })?;
+        }
+        Ok(prose)
+    }
+
+    /// The built-in sentences of all languages.
+    fn built_in() -> &'static [Self] {
+        static BUILT_IN: LazyLock<Vec<Prose>> =
+            LazyLock::new(|| Language::ALL.into_iter().map(Prose::of).collect());
+        &BUILT_IN
+    }
+
+    /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
+    /// language. So hints in built-in sentences stay valid when templates are set.
+    pub(crate) fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
+        say(self) == text || Self::built_in().iter().any(|prose| say(prose) == text)
+    }
+
+    /// The sentences for a hint of truncation or clearing.
+    pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
+        let words = self.language.words();
+        let (tool, mime) = (head(facts.tool), facts.mime.map(head));
+        let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
+        let location = hint.location.as_ref();
+        let values = [
+            ("tool", or_else(&tool, words.tool)),
+            (
+                "mime",
+                or_else(mime.as_deref().unwrap_or_default(), words.media),
+            ),
+            ("reader", facts.reader.unwrap_or_default()),
+            ("parts", &parts),
+            ("bytes", &bytes),
+            ("location", location.map_or("-", Location::as_str)),
+        ];
+        let is_stored = hint.location.is_some();
+        let mut said = vec![match hint.kind {
+            Kind::Link => Sentence::ClearedLink,
+            Kind::Cleared if !is_stored => Sentence::Gone,
+            Kind::Cleared if facts.is_arguments => Sentence::ClearedArguments,
+            Kind::Cleared if facts.mime.is_some() => Sentence::ClearedMedia,
+            Kind::Cleared => Sentence::Cleared,
+            _ if !is_stored => Sentence::Unsaved,
+            _ => Sentence::Truncated,
+        }];
+        let notes = [
+            (Sentence::Local, hint.flags.local),
+            (Sentence::Joined, hint.flags.joined),
+            (Sentence::Interrupted, hint.flags.interrupted),
+            (Sentence::NotUtf8, hint.flags.not_utf8),
+            (
+                Sentence::Reader,
+                is_stored && hint.kind != Kind::Link && facts.reader.is_some(),
+            ),
+        ];
+        said.extend(
+            notes
+                .into_iter()
+                .filter_map(|(sentence, is_so)| is_so.then_some(sentence)),
+        );
+        let text = self.join(&said, &values);
+        // Sentences put spaces around names, which are Latin, but Chinese words need none.
+        let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
+        if words.space.is_empty() && is_unnamed {
+            return [words.tool, words.media].iter().fold(text, |text, word| {
+                text.replace(&format!("{word} "), word)
+                    .replace(&format!(" {word}"), word)
+            });
+        }
+        text
+    }
+
+    /// Maximum length in bytes of a hint's sentences in any language, not counting locations, and
+    /// the maximum number of times that they contain the location.
+    pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
+        let measure = |reader: &str| {
+            let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
+            (nowhere, somewhere - nowhere)
+        };
+        match reader.filter(|reader| reader.len() > MAX_NAME) {
+            Some(reader) => measure(reader),
+            None => *self.longest.get_or_init(|| measure(&"x".repeat(MAX_NAME))),
+        }
+    }
+
+    fn longest_at(&self, location: &str, reader: &str) -> usize {
+        let name = "x".repeat(MAX_NAME);
+        let facts = Facts {
+            tool: &name,
+            reader: Some(reader),
+            parts: usize::MAX,
+            ..Facts::default()
+        };
+        let far = Position {
+            line: u64::MAX,
+            byte: u64::MAX,
+        };
+        let lengths = Self::built_in().iter().chain([self]).flat_map(|prose| {
+            let hints = [Kind::Truncated, Kind::Cleared, Kind::Link]
+                .into_iter()
+                .flat_map(|kind| {
+                    [Some(Location::new(location)), None].map(|location| Hint {
+                        location,
+                        flags: ALL_FLAGS,
+                        ..Hint::new(kind, u64::MAX)
+                    })
+                });
+            let all_facts = [
+                facts,
+                Facts {
+                    mime: Some(&name),
+                    ..facts
+                },
+                Facts {
+                    is_arguments: true,
+                    ..facts
+                },
+            ];
+            let said = hints
+                .flat_map(move |hint| all_facts.map(|facts| prose.of_hint(&hint, facts).len()));
+            let pages = [(u64::MAX - 1, false), (u64::MAX, false), (u64::MAX, true)]
+                .map(|(last, is_empty)| prose.of_page(far, last, Some(far), is_empty).len());
+            said.chain(pages)
+                .chain([prose.of_matches(u64::MAX, Some(far)).len()])
+                .collect::<Vec<_>>()
+        });
+        lengths.max().unwrap_or_default()
+    }
+
+    /// The sentences for a page from `from` up to `next`. `last` is the last line shown at least in
+    /// part.
+    pub(crate) fn of_page(
+        &self,
+        from: Position,
+        last: u64,
+        next: Option<Position>,
+        is_empty: bool,
+    ) -> String {
+        let first = from.line.to_string();
+        let last_line = last.to_string();
+        let next_offset = next.map(|next| next.to_string());
+        let values = [
+            ("first", first.as_str()),
+            ("last", &last_line),
+            ("next", next_offset.as_deref().unwrap_or_default()),
+        ];
+        let is_inside_a_line =
+            last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
+        let mut said = vec![if is_empty {
+            Sentence::PageOfNothing
+        } else if is_inside_a_line {
+            Sentence::PageInLine
+        } else if last == from.line {
+            Sentence::PageOfOne
+        } else {
+            Sentence::Page
+        }];
+        said.extend(next.map(|_| Sentence::Next));
+        self.join(&said, &values)
+    }
+
+    /// The sentences for `count` matching lines; `next` is the offset of more.
+    pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
+        let count = count.to_string();
+        let next_offset = next.map(|next| next.to_string());
+        let sentence = if next.is_some() {
+            Sentence::MoreMatches
+        } else {
+            Sentence::Matches
+        };
+        self.join(
+            &[sentence],
+            &[
+                ("count", &count),
+                ("next", next_offset.as_deref().unwrap_or_default()),
+            ],
+        )
+    }
+
+    fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
+        let texts = sentences
+            .iter()
+            .map(|sentence| fill(&self.sentences[*sentence as usize], values));
+        texts
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(self.language.words().space)
+    }
+}
+
+/// Parses a template and checks its placeholders.
+fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
+    let template = Template::parse(text)
+        .map_err(|error| format!("is invalid at byte {}: {}", error.at, error.problem))?;
+    let (required, optional) = (sentence.required(), sentence.optional());
+    let keys: Vec<&str> = template.keys().collect();
+    for (at, key) in keys.iter().enumerate() {
+        if !required.contains(key) && !optional.contains(key) {
+            let known: Vec<String> = required
+                .iter()
+                .chain(optional)
+                .map(|known| format!("`{{{known}}}`"))
+                .collect();
+            return Err(format!(
+                "has the unknown placeholder `{{{key}}}` (allowed: {}): write `{{{{` for a brace",
+                known.join(", ")
+            ));
+        }
+        if keys[..at].contains(key) {
+            return Err(format!("has the placeholder `{{{key}}}` twice: remove one"));
+        }
+    }
+    match required.iter().find(|required| !keys.contains(required)) {
+        Some(missing) => Err(format!(
+            "lacks the placeholder `{{{missing}}}`: add it where its value belongs"
+        )),
+        None => Ok(template),
+    }
+}
+
+/// Cuts a name, which anyone may have written, and puts it on one line.
+fn head(name: &str) -> String {
+    let name = name
+        .get(..name.floor_char_boundary(MAX_NAME))
+        .unwrap_or_default();
+    name.chars()
+        .map(|c| {
+            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+                '?'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
+    if name.is_empty() { unnamed } else { name }
+}
+
+/// Fills in the placeholders, which were checked when the template was set.
+fn fill(template: &Template, values: &Values<'_>) -> String {
+    let value = |key: &str| {
+        values
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| Cow::Borrowed(*value))
+    };
+    template.render(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

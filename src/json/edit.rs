@@ -1,0 +1,239 @@
+//! Changes of single fields, made once for values and for text.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::json::json_ref::JsonRef;
+use crate::json::scan::scan;
+use crate::json::text::{JsonText, Node};
+use crate::json::view::View;
+
+/// A step from a value to one inside it.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// The field of this name.
+    Field(&'static str),
+    /// The item at this index.
+    Item(usize),
+}
+
+/// A change of one field of an object: `None` as `value` removes it.
+#[derive(Debug)]
+pub struct Edit<'m> {
+    /// Path from the message to the object.
+    pub path: Vec<Step>,
+    /// Name of the field.
+    pub field: Cow<'static, str>,
+    /// Its new value.
+    pub value: Option<New<'m>>,
+}
+
+/// A new value of a field.
+#[derive(Debug)]
+pub enum New<'m> {
+    /// A value.
+    Value(Value),
+    /// JSON text from a caller, which may be invalid.
+    Text(String),
+    /// A list.
+    List(Vec<ListItem<'m>>),
+}
+
+/// An item of a new list.
+#[derive(Debug)]
+pub enum ListItem<'m> {
+    /// A value of the message, as it is spelled there.
+    Kept(JsonRef<'m>),
+    /// A value, and fields of the message that move to it if it is an object.
+    New(Value, Vec<(&'m str, JsonRef<'m>)>),
+}
+
+impl<'m> Edit<'m> {
+    /// Sets `field` of the object at `path` to `value`.
+    #[must_use]
+    pub fn set(path: Vec<Step>, field: impl Into<Cow<'static, str>>, value: New<'m>) -> Self {
+        Self {
+            path,
+            field: field.into(),
+            value: Some(value),
+        }
+    }
+
+    /// Removes `field` of the object at `path`.
+    #[must_use]
+    pub fn remove(path: Vec<Step>, field: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            path,
+            field: field.into(),
+            value: None,
+        }
+    }
+}
+
+impl New<'_> {
+    fn into_value(self) -> Option<Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Text(text) => serde_json::from_str(&text).ok(),
+            Self::List(items) => items.into_iter().map(ListItem::into_value).collect(),
+        }
+    }
+
+    fn into_text(self) -> Option<String> {
+        match self {
+            Self::Value(value) => spelled(&value),
+            Self::Text(text) => scan(&text).is_ok().then_some(text),
+            Self::List(items) => {
+                let items: Option<Vec<String>> =
+                    items.into_iter().map(ListItem::into_text).collect();
+                Some(format!("[{}]", items?.join(",")))
+            }
+        }
+    }
+}
+
+impl ListItem<'_> {
+    /// The item as a value; `None` if `serde_json` refuses a text in it.
+    #[must_use]
+    pub fn into_value(self) -> Option<Value> {
+        match self {
+            Self::Kept(kept) => kept.to_value(),
+            Self::New(mut value, moved) => {
+                if let Value::Object(fields) = &mut value {
+                    for (name, value) in moved {
+                        fields.insert(name.to_owned(), value.to_value()?);
+                    }
+                }
+                Some(value)
+            }
+        }
+    }
+
+    fn into_text(self) -> Option<String> {
+        let (fields, moved) = match self {
+            Self::Kept(kept) => return Some(kept.to_string()),
+            Self::New(Value::Object(fields), moved) => (fields, moved),
+            Self::New(value, _) => return spelled(&value),
+        };
+        let own = fields
+            .iter()
+            .map(|(name, value)| Some((name.as_str(), spelled(value)?)));
+        let moved = moved
+            .iter()
+            .map(|(name, value)| Some((*name, value.to_string())));
+        let all = own.chain(moved).map(|field| {
+            let (name, value) = field?;
+            Some(format!("{}:{value}", Value::from(name)))
+        });
+        let all: Vec<String> = all.collect::<Option<_>>()?;
+        Some(format!("{{{}}}", all.join(",")))
+    }
+}
+
+/// The JSON of a value, written several times as fast as by [`fmt::Display`](std::fmt::Display).
+fn spelled(value: &Value) -> Option<String> {
+    serde_json::to_string(value).ok()
+}
+
+/// Edits that no longer borrow from the message; `None` if one of them can't be made.
+type Made<T> = Option<Vec<(Vec<Step>, Cow<'static, str>, Option<T>)>>;
+
+fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
+    let make = |Edit { path, field, value }| {
+        let value = match value {
+            Some(value) => Some(into(value)?),
+            None => None,
+        };
+        Some((path, field, value))
+    };
+    edits.into_iter().map(make).collect()
+}
+
+/// Applies all edits to a value, or none.
+pub fn put_into_value(
+    message: &mut Value,
+    edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
+) {
+    let Some(edits) = edits(message).and_then(|edits| detach(edits, New::into_value)) else {
+        return;
+    };
+    for (path, field, value) in edits {
+        let object = path
+            .iter()
+            .try_fold(&mut *message, |value, step| match step {
+                Step::Field(name) => value.get_mut(name),
+                Step::Item(nth) => value.get_mut(nth),
+            });
+        let Some(Value::Object(fields)) = object else {
+            continue;
+        };
+        match value {
+            Some(value) => drop(fields.insert(field.into_owned(), value)),
+            // `remove` would change the order of the other fields where order is kept.
+            None => fields.retain(|name, _| *name != field),
+        }
+    }
+}
+
+/// Applies all edits to a text, or none. No other byte changes.
+pub fn put_into_text(
+    message: &mut JsonText,
+    edits: impl for<'m> FnOnce(Node<'m>) -> Option<Vec<Edit<'m>>>,
+) {
+    let Some(edits) = edits(Node::root(message)).and_then(|edits| detach(edits, New::into_text))
+    else {
+        return;
+    };
+    let mut changed = message.clone();
+    for (path, field, value) in edits {
+        let object = path
+            .iter()
+            .try_fold(Node::root(&changed), |node, step| match step {
+                Step::Field(name) => node.get(name),
+                Step::Item(nth) => node.items().nth(*nth),
+            });
+        let Some(object) = object.filter(|object| object.is_object()) else {
+            continue;
+        };
+        let text = match value {
+            Some(value) => with(object, &field, &value),
+            None => without(object, &field),
+        };
+        let Ok(parsed) = JsonText::parse(text) else {
+            return;
+        };
+        changed = parsed;
+    }
+    *message = changed;
+}
+
+/// The message with `field` of `object` set to the JSON `value`: in place if the field exists,
+/// otherwise as the last field.
+fn with(object: Node<'_>, field: &str, value: &str) -> String {
+    if let Some(old) = object.get(field) {
+        return object.json.replaced(old.range(), value);
+    }
+    // After the last value, so that whitespace before the brace stays there.
+    let (at, comma) = match object.fields().last() {
+        Some((_, last)) => (last.range().end, ","),
+        None => (object.range().start + 1, ""),
+    };
+    let added = format!("{comma}{}:{value}", Value::from(field));
+    object.json.replaced(at..at, &added)
+}
+
+/// The message without `field` of `object`, and without its comma.
+fn without(object: Node<'_>, field: &str) -> String {
+    let keys: Vec<Node<'_>> = object.key_nodes().collect();
+    let at = keys.iter().rposition(|key| key.as_str() == Some(field));
+    let range = at.map_or(0..0, |at| {
+        let (start, end) = (keys[at].range().start, keys[at].value().range().end);
+        match (at.checked_sub(1), keys.get(at + 1)) {
+            (Some(before), _) => keys[before].value().range().end..end,
+            (None, Some(after)) => start..after.range().start,
+            (None, None) => start..end,
+        }
+    });
+    object.json.replaced(range, "")
+}

@@ -1,0 +1,360 @@
+//! Choice of the lines and names of a text that are worth showing.
+//!
+//! The lines that tell how the text ended come first, in a part of the budget, and then, in another
+//! part, those that report failures. Any other line is worth the names and values that it shows, most
+//! if they have not yet been shown in a line, and extra if it reports a further failure. An entry of the
+//! index is worth its name. Items with the highest worth per token are taken first, until the budget is
+//! used up or nothing of worth is left.
+//!
+//! Worths only fall as more is taken, so a heap whose entries are checked again when popped gives
+//! the exact order. They fall at most as often as there are names in the text, which bounds the
+//! running time.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::preview::cost::about_tokens;
+use crate::preview::excerpt::{
+    Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead,
+};
+use crate::preview::failures::{Templates, failing, failure_worth};
+use crate::preview::found::Found;
+use crate::preview::kinds::{companions, factors, han};
+use crate::preview::outcomes::ending;
+use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
+
+/// One part in so many of the budget is for the lines that tell how the text ended.
+const ENDING: usize = 5;
+/// One in so many for the lines that report failures; the first of them may take twice that.
+const FAILING: usize = 4;
+/// Extra worth of a heading: headings tell what a text is about, and where.
+const HEADING: f32 = 1.5;
+/// Extra worth of a Han character, and the number of characters that count: words of such scripts
+/// are not found as names.
+const HAN: f32 = 0.04;
+const MAX_HAN: usize = 64;
+/// Extra worth of a line that belongs to one that is shown.
+const COMPANION: f32 = 3.0;
+/// Estimated tokens of an index entry, not counting its name.
+const PER_ENTRY: f32 = 1.0;
+/// Estimated tokens of the mark before a line, and of a line's end.
+const PER_MARK: f32 = 2.5;
+const PER_LINE: f32 = 1.0;
+
+/// Number of items over the budget after which the search stops: a long text has thousands, and the
+/// little budget left is not worth it.
+const MAX_TOO_LONG: usize = 256;
+
+/// The kinds of items to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Lines,
+    Index,
+    Both,
+    /// None: the beginning and the end are shown.
+    Ends,
+}
+
+/// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
+/// nothing is worth showing.
+pub(crate) fn choose<'t>(
+    units: &[Unit<'t>],
+    templates: &Templates,
+    wanted: Wanted,
+    length: Length,
+    budget: usize,
+) -> Excerpt<'t> {
+    let Some(left) = budget.checked_sub(most_overhead(length, wanted != Wanted::Lines)) else {
+        return Excerpt::default();
+    };
+    let mut chooser = Chooser::new(units, left);
+    if wanted != Wanted::Index {
+        chooser.take_ending();
+        chooser.take_failing(templates);
+    }
+    chooser.take_best(wanted);
+    chooser.excerpt()
+}
+
+struct Chooser<'u, 't> {
+    units: &'u [Unit<'t>],
+    found: Found<'t>,
+    /// Extra worth of each unit, as of a failure or a heading.
+    extra: Vec<f32>,
+    /// Worth of what is in each unit, as a factor.
+    factors: Vec<f32>,
+    companions: Vec<Option<usize>>,
+    is_taken: Vec<bool>,
+    /// Names in the index.
+    listed: Vec<usize>,
+    /// Number of bytes left of the budget.
+    left: usize,
+}
+
+/// An item to take: a unit, or an index entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    Line(usize),
+    Name(usize),
+}
+
+/// The last piece of the line that begins with unit `at`, if it is in pieces.
+fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
+    let line = units[at].place.line;
+    let further = units[at + 1..].iter();
+    let further = further.take_while(|unit| unit.place.line == line).count();
+    let last = at + further;
+    (last > at && units[last].place.ends_line).then_some(last)
+}
+
+fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
+    let is_file = is_excerpt_of_file(units);
+    let of_kind = |unit: &Unit<'_>| {
+        let heading = if is_heading(unit) { HEADING } else { 0.0 };
+        // Names are mostly how one looks something up in a file.
+        let han = if is_file {
+            0
+        } else {
+            han(unit.text).min(MAX_HAN)
+        };
+        heading + HAN * han as f32
+    };
+    let extra = units.iter().zip(failure_worth(units));
+    extra
+        .map(|(unit, failure)| failure + of_kind(unit))
+        .collect()
+}
+
+impl<'u, 't> Chooser<'u, 't> {
+    fn new(units: &'u [Unit<'t>], left: usize) -> Self {
+        Self {
+            units,
+            found: Found::new(units),
+            extra: extra_worth(units),
+            factors: factors(units),
+            companions: companions(units),
+            is_taken: vec![false; units.len()],
+            listed: Vec::new(),
+            left,
+        }
+    }
+
+    /// Takes the lines that tell how the text ended, in a part of the budget.
+    fn take_ending(&mut self) {
+        let rest = self.left - self.left / ENDING;
+        for unit in ending(self.units) {
+            self.take_line(unit, rest);
+        }
+    }
+
+    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
+    /// are the first one and the last one.
+    fn take_failing(&mut self, templates: &Templates) {
+        let (all, share) = (self.left, self.left / FAILING);
+        for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
+            let rest = all - if nth == 0 { 2 * share } else { share };
+            let last = last_piece(self.units, unit);
+            for unit in [Some(unit), last].into_iter().flatten() {
+                self.take_line(unit, rest);
+            }
+        }
+    }
+
+    /// Takes a line if that leaves `rest` bytes of the budget.
+    fn take_line(&mut self, unit: usize, rest: usize) {
+        let bytes = self.bytes(Item::Line(unit));
+        if rest + bytes <= self.left && self.take(Item::Line(unit)) {
+            self.left -= bytes;
+        }
+    }
+
+    fn take_best(&mut self, wanted: Wanted) {
+        let mut heap = self.items(wanted);
+        let mut too_long = 0;
+        while let Some(entry) = heap.pop() {
+            if entry.density <= 0.0 {
+                break;
+            }
+            let now = Entry::of(self, entry.item, entry.tokens);
+            if now.density < entry.density && heap.peek().is_some_and(|next| now < *next) {
+                heap.push(now);
+                continue;
+            }
+            let bytes = self.bytes(entry.item);
+            if now.density <= 0.0 || bytes > self.left {
+                too_long += usize::from(bytes > self.left);
+                if too_long > MAX_TOO_LONG {
+                    break;
+                }
+                continue;
+            }
+            if !self.take(entry.item) {
+                continue;
+            }
+            self.left -= bytes;
+            let Item::Line(unit) = entry.item else {
+                continue;
+            };
+            if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
+                // The next line no longer needs a mark.
+                heap.push(Entry::of_line(self, unit + 1));
+            }
+            if let Some(other) = self.companions[unit]
+                && !self.is_taken[other]
+            {
+                self.extra[other] += COMPANION;
+                heap.push(Entry::of_line(self, other));
+            }
+        }
+    }
+
+    fn items(&self, wanted: Wanted) -> BinaryHeap<Entry> {
+        let mut heap = BinaryHeap::new();
+        if wanted != Wanted::Index {
+            let open = (0..self.units.len()).filter(|unit| !self.is_taken[*unit]);
+            heap.extend(open.map(|unit| Entry::of_line(self, unit)));
+        }
+        if wanted != Wanted::Lines {
+            let names = self.found.names.iter().enumerate();
+            let names = names.filter(|(_, name)| !is_number(name.text));
+            heap.extend(
+                names.map(|(at, name)| Entry::of(self, Item::Name(at), about_tokens(name.text))),
+            );
+        }
+        heap
+    }
+
+    /// Takes an item. Returns false if it was already taken.
+    fn take(&mut self, item: Item) -> bool {
+        match item {
+            Item::Line(unit) if self.is_taken[unit] => return false,
+            Item::Line(unit) => {
+                self.is_taken[unit] = true;
+                self.found.show(unit);
+            }
+            Item::Name(name) => {
+                self.found.name(name);
+                self.listed.push(name);
+            }
+        }
+        true
+    }
+
+    fn excerpt(mut self) -> Excerpt<'t> {
+        // Names in shown lines need no entry, nor do parts of a longer entry for the same line.
+        for name in &mut self.found.names {
+            name.is_named = false;
+        }
+        let taken: Vec<usize> = (0..self.units.len())
+            .filter(|unit| self.is_taken[*unit])
+            .collect();
+        for unit in &taken {
+            self.found.name_all_in(*unit);
+        }
+        let names = self.listed.iter().map(|name| &self.found.names[*name]);
+        let mut names: Vec<(usize, &str)> = names
+            .filter(|name| !name.is_named)
+            .map(|name| (name.first, name.text))
+            .collect();
+        names.sort_unstable();
+        Excerpt {
+            units: taken.into_iter().map(|unit| self.units[unit]).collect(),
+            names: names
+                .into_iter()
+                .map(|(first, name)| (self.units[first].place.line, name))
+                .collect(),
+        }
+    }
+
+    fn gain(&self, item: Item) -> f32 {
+        match item {
+            Item::Line(unit) => {
+                self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit)
+            }
+            Item::Name(name) => self.found.gain_of_name(name),
+        }
+    }
+
+    /// Estimated tokens of an item, not counting its text.
+    fn overhead(&self, item: Item) -> f32 {
+        match item {
+            Item::Name(_) => PER_ENTRY,
+            Item::Line(unit) if self.follows_taken(unit) => PER_LINE,
+            Item::Line(_) => PER_LINE + PER_MARK,
+        }
+    }
+
+    /// Upper bound for the bytes of an item.
+    fn bytes(&self, item: Item) -> usize {
+        match item {
+            Item::Line(at) => {
+                let unit = &self.units[at];
+                most_of_unit(unit)
+                    + if self.follows_taken(at) {
+                        0
+                    } else {
+                        unit.mark_length()
+                    }
+            }
+            Item::Name(name) => {
+                let name = &self.found.names[name];
+                most_of_name(self.units[name.first].place.line, name.text)
+            }
+        }
+    }
+
+    /// Returns true if the unit right before this one is taken.
+    fn follows_taken(&self, unit: usize) -> bool {
+        let before = unit.checked_sub(1).filter(|before| self.is_taken[*before]);
+        let pair = before
+            .zip(self.units.get(unit))
+            .map(|(before, unit)| (&self.units[before], unit));
+        pair.is_some_and(|(before, unit)| unit.continues(before))
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    density: f32,
+    item: Item,
+    /// Estimated tokens of its text.
+    tokens: f32,
+}
+
+impl Entry {
+    fn of(chooser: &Chooser<'_, '_>, item: Item, tokens: f32) -> Self {
+        Self {
+            density: chooser.gain(item) / (tokens + chooser.overhead(item)),
+            item,
+            tokens,
+        }
+    }
+
+    fn of_line(chooser: &Chooser<'_, '_>, unit: usize) -> Self {
+        let tokens = about_tokens(own_text(&chooser.units[unit]));
+        Self::of(chooser, Item::Line(unit), tokens)
+    }
+}
+
+/// By density; ties put lines before names, and earlier items first.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.density
+            .total_cmp(&other.density)
+            .then_with(|| Reverse(self.item).cmp(&Reverse(other.item)))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}

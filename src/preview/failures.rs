@@ -1,0 +1,344 @@
+//! Lines that report failures. In a log or a test run they matter most, whatever names they
+//! contain.
+//!
+//! They are told by their words, by the place in a file that they begin with, or because they are odd:
+//! in a text of many lines of a few templates, those of a template of their own.
+
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
+use regex::Regex;
+
+use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
+
+/// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
+const FAILURE: f32 = 10.0;
+/// Maximum number of lines that report failures and come before others. Those that differ in digits
+/// alone count once.
+const MAX_FAILURES: usize = 16;
+/// Lines that begin with a place are reports if they are at most one in so many. Of a search, all
+/// lines do.
+const PLACES: usize = 5;
+
+/// The words of such lines, as written by compilers, test runners, interpreters and loggers.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    let signs = [
+        r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
+        // "CRITICAL: " mostly begins an instruction.
+        r"(?-u:\b)CRITICAL(?: |:\w)",
+        r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB)[0-9])",
+        r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
+        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
+        r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
+        r"(?i:\[(?:error|fatal|crit|critical|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
+        r"\*\*\* \[|Segmentation fault|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference",
+        // In the languages that programs are translated to most.
+        r"(?:Fehler|[Ee]rreur|[Ee]rrore|[Ee]rro|[Оо]шибка|错误|錯誤|エラー|오류) ?[:：]",
+    ];
+    Regex::new(&signs.join("|")).expect("a pattern")
+});
+
+/// A place in a file, and something about it.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static PLACE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+,[0-9]+\): \S)")
+        .expect("a pattern")
+});
+
+/// Words of lines that are not failures.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static MILD: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意")
+        .expect("a pattern")
+});
+
+/// A way in which a line is known to report a failure, the surest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    Odd,
+    Place,
+    Word,
+}
+
+/// Returns true if `line` reports a failure in words.
+pub(crate) fn is_failure(line: &str) -> bool {
+    WORDS.is_match(line)
+}
+
+/// Returns true if `line` may report a failure, by its words or by the place that it begins with.
+pub(crate) fn may_be_failure(line: &str) -> bool {
+    is_failure(line) || is_about_place(line)
+}
+
+fn is_about_place(line: &str) -> bool {
+    PLACE.is_match(line) && !MILD.is_match(line)
+}
+
+/// Extra worth of each unit for the failure that it reports. Code that could fail reports nothing, nor
+/// does a piece of a long line, which is data.
+pub(crate) fn failure_worth<'t>(units: &[Unit<'t>]) -> Vec<f32> {
+    if is_excerpt_of_file(units) {
+        return vec![0.0; units.len()];
+    }
+    let mut distinct = HashSet::new();
+    let worth = |unit: &Unit<'t>| {
+        let counts = distinct.len() < MAX_FAILURES
+            && unit.place.byte == 0
+            && is_failure(unit.text)
+            && distinct.insert(own_text(unit).trim());
+        if counts { FAILURE } else { 0.0 }
+    };
+    units.iter().map(worth).collect()
+}
+
+/// Indexes of the lines that report failures and come before others, the surest first. Of a line in
+/// pieces, it is the first one.
+pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
+    if is_excerpt_of_file(units) {
+        return Vec::new();
+    }
+    let lines = || (0..units.len()).filter(|at| units[*at].place.byte == 0);
+    let places: HashSet<usize> = lines()
+        .filter(|at| is_about_place(units[*at].text))
+        .collect();
+    let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
+    let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
+    let sign = |at: &usize| {
+        let text = units[*at].text;
+        if is_failure(text) {
+            Some(Sign::Word)
+        } else if are_reports && places.contains(at) {
+            Some(Sign::Place)
+        } else if odd.contains(&units[*at].place) {
+            Some(Sign::Odd)
+        } else {
+            None
+        }
+    };
+    let mut failing: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
+    failing.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
+    // Odd lines say little where words or places tell.
+    let are_told = failing.first().is_some_and(|(sign, _)| *sign != Sign::Odd);
+    failing.retain(|(sign, _)| !are_told || *sign != Sign::Odd);
+    let mut distinct = HashSet::new();
+    let without_digits = |at: usize| {
+        units[at]
+            .text
+            .replace(|sign: char| sign.is_ascii_digit(), "")
+    };
+    failing.retain(|(_, at)| distinct.insert(without_digits(*at)));
+    failing.truncate(MAX_FAILURES);
+    failing.into_iter().map(|(_, at)| at).collect()
+}
+
+/// Maximum number of templates of a text in which lines can be odd.
+const MAX_TEMPLATES: usize = 256;
+/// Number of lines from which on a template is common, and up to which it is odd.
+const COMMON: u64 = 10;
+const ODD: u64 = 2;
+/// A text is repetitive if it has this many lines, and all but one in [`OTHERS`] are of common templates.
+const MIN_LINES: u64 = 40;
+const OTHERS: u64 = 20;
+
+/// The templates of a text's lines: what is left of them without numbers, names and paths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Templates {
+    /// Number of lines of each, for the first [`MAX_TEMPLATES`].
+    counts: HashMap<u64, u64>,
+    lines: u64,
+    /// The first [`ODD`] lines of each.
+    few: Vec<(u64, String, Place)>,
+}
+
+impl Templates {
+    /// Counts a line, which must not be a ruler.
+    pub(crate) fn add(&mut self, line: Unit<'_>) {
+        self.count(template(line.text), line);
+    }
+
+    fn count(&mut self, template: u64, line: Unit<'_>) {
+        self.lines += 1;
+        if self.counts.len() < MAX_TEMPLATES || self.counts.contains_key(&template) {
+            let count = self.counts.entry(template).or_default();
+            *count += 1;
+            if *count <= ODD {
+                self.few.push((template, line.text.to_owned(), line.place));
+            }
+        }
+    }
+
+    /// Appends those of another text, which comes after `lines` lines.
+    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
+        self.lines += other.lines - other.few.len() as u64;
+        for (template, text, place) in &other.few {
+            let line = Unit {
+                text,
+                place: *place,
+            };
+            self.count(*template, line.moved(lines));
+        }
+        for (template, count) in &other.counts {
+            if let Some(all) = self.counts.get_mut(template) {
+                *all += count - ODD.min(*count);
+            }
+        }
+    }
+
+    /// Returns true if almost all lines are of common templates.
+    pub(crate) fn is_repetitive(&self) -> bool {
+        let common = self.counts.values().filter(|count| **count >= COMMON);
+        self.lines >= MIN_LINES && (self.lines - common.sum::<u64>()) * OTHERS <= self.lines
+    }
+
+    /// The lines of odd templates in a text that is repetitive.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = Unit<'_>> {
+        let few = if self.is_repetitive() {
+            self.few.as_slice()
+        } else {
+            &[]
+        };
+        let few = few
+            .iter()
+            .filter(|(template, ..)| self.counts[template] <= ODD);
+        few.map(|(_, text, place)| Unit {
+            text,
+            place: *place,
+        })
+    }
+}
+
+/// Hash of the template of a line.
+fn template(line: &str) -> u64 {
+    /// The same in every run, so that a preview is.
+    const HASHER: FixedState = FixedState::with_seed(0);
+    let mut hash = 0;
+    for word in line.split_ascii_whitespace() {
+        let is_fixed = !word
+            .bytes()
+            .any(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'_' | b'='));
+        hash = HASHER.hash_one((hash, is_fixed.then_some(word)));
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(text: &str) -> Vec<Unit<'_>> {
+        let place = |line, bytes| Place {
+            line,
+            byte: 0,
+            bytes,
+            ends_line: true,
+        };
+        let lines = text.lines().zip(1..);
+        lines
+            .map(|(text, line)| Unit {
+                text,
+                place: place(line, text.len() as u64),
+            })
+            .collect()
+    }
+
+    fn found(text: &str) -> Vec<&str> {
+        let units = units(text);
+        let mut templates = Templates::default();
+        for unit in &units {
+            templates.add(*unit);
+        }
+        let failing = failing(&units, &templates);
+        failing.into_iter().map(|at| units[at].text).collect()
+    }
+
+    #[test]
+    fn failures_are_told_from_what_is_about_them() {
+        for line in [
+            "test a ... FAILED",
+            "error[E0308]: mismatched types",
+            "ValueError: no",
+            "src/a.c:3: error: no",
+            "src/a.ts(1,2): error TS2304: no",
+            "  ✗ adds",
+            "not ok 3 - adds",
+            "npm ERR! code ERESOLVE",
+            "  7:3  error  'a' is not defined  no-undef",
+            "Exception in thread main java.lang.NullPointerException",
+            "2026-11-25 [error] lost",
+            "level=error msg=lost",
+            r#"{"time":1,"level":"ERROR","msg":"lost"}"#,
+            "E1125 10:20:34 lost",
+            "panic: runtime error",
+            "make: *** [Makefile:2: all] Fehler 2",
+            "Segmentation fault (core dumped)",
+            "erreur : non déclaré",
+            "错误：没有这个文件",
+        ] {
+            assert!(is_failure(line), "{line}");
+        }
+        for line in [
+            "fn error(&self) -> Error {",
+            "throw new Error(\"no\")",
+            "0 errors",
+            "it failed to matter",
+            "const MAX_FAILURES: usize = 8;",
+            "2 × 3",
+        ] {
+            assert!(!is_failure(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn reports_about_places_are_told_from_matches_of_a_search() {
+        let build = "compiling\nlinking\ndone\nall of it\n";
+        for line in [
+            "src/tax.c:88:21: chyba: »rate«",
+            "./pay.go:12:5: undefined: refund",
+            "Tax.java:88: chyba: rate",
+            "src/Tax.cs(88,21): chyba CS0103: rate",
+        ] {
+            assert_eq!(found(&format!("{build}{line}\nend\n")), [line]);
+        }
+        for line in [
+            "src/tax.c:88:21: warning: unused",
+            "src/tax.c:88:    int rate;",
+            "at 10:20:34: done",
+        ] {
+            assert_eq!(found(&format!("{build}{line}\nend\n")), [""; 0], "{line}");
+        }
+        let search: String = (1..9).map(|n| format!("a.yml:{n}:1: key: {n}\n")).collect();
+        assert_eq!(found(&search), [""; 0]);
+    }
+
+    #[test]
+    fn odd_lines_are_those_of_no_common_template() {
+        let log: String = (1..100)
+            .map(|n| match n {
+                40 => "disk is full\n".to_owned(),
+                50 => "ERROR at last\n".to_owned(),
+                _ => format!("step {n} of a/{n}.c\nwrote out.{n}\n"),
+            })
+            .collect();
+        assert_eq!(found(&log), ["ERROR at last"]);
+        assert_eq!(
+            found(&log.replace("ERROR at", "errors at")),
+            ["disk is full", "errors at last"]
+        );
+        let varied: String = (1..100)
+            .map(|n| format!("{} said\n", char::from(b'A' + n % 60)))
+            .collect();
+        assert_eq!(found(&(varied + "once\n")), [""; 0]);
+    }
+
+    #[test]
+    fn a_repeated_failure_counts_once() {
+        let few = units("FAIL a\nok\nFAIL a\n  FAIL a\nFAIL b");
+        assert_eq!(failure_worth(&few), [FAILURE, 0.0, 0.0, 0.0, FAILURE]);
+        let many: String = (0..99).map(|n| format!("FAIL {n}\n")).collect();
+        let worth: f32 = failure_worth(&units(&many)).into_iter().sum();
+        assert!((worth - FAILURE * MAX_FAILURES as f32).abs() < 0.01);
+        assert_eq!(found(&many), ["FAIL 0"]);
+    }
+}

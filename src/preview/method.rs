@@ -1,0 +1,397 @@
+//! The methods of previewing texts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::preview::choice::Wanted;
+use crate::preview::plain::plain;
+use crate::preview::sketch::Sketch;
+use crate::preview::{excerpt, head_tail};
+
+/// A method of previewing texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Preview {
+    /// The beginning and the end, half of the budget each. A mark between them tells what is left
+    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    #[default]
+    HeadTail,
+    /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
+    /// that tell how it ended and lines that report failures take precedence.
+    Lines,
+    /// Names in the text, each after the number of a line that has it, so that this line can be
+    /// read back.
+    Index,
+    /// Lines and names together.
+    Mixed,
+}
+
+impl Preview {
+    /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
+    /// shown whole. If the budget is too small to be useful, the preview is empty.
+    ///
+    /// ```
+    /// use offcut::preview::Preview;
+    /// let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
+    /// let shown = Preview::HeadTail.show(&text, 100);
+    /// assert!(shown.starts_with("line 1\nline 2\n") && shown.ends_with("line 999\nline 1000\n"));
+    /// assert!(shown.contains("[… 8825 B, L8-998 …]"), "{shown}");
+    /// ```
+    #[must_use]
+    pub fn show(self, text: &str, budget: usize) -> String {
+        let mut sketch = sketch(self, budget);
+        sketch.push(text);
+        sketch.show(budget)
+    }
+}
+
+/// A sketch that previews a text arriving in chunks by `method`, in at most `budget` bytes.
+#[must_use]
+pub(crate) fn sketch(method: Preview, budget: usize) -> Sketch {
+    let wanted = match method {
+        Preview::HeadTail => Wanted::Ends,
+        Preview::Lines => Wanted::Lines,
+        Preview::Index => Wanted::Index,
+        Preview::Mixed => Wanted::Both,
+    };
+    Sketch::new(wanted, budget)
+}
+
+/// Returns true if `preview` could be a method's preview of `text` and has no other content.
+///
+/// A text that imitates a hint must not be reduced to the hint: its content that is not stored
+/// would be lost.
+#[must_use]
+pub fn holds_only(preview: &str, text: &str) -> bool {
+    preview.is_empty()
+        || preview == text
+        || {
+            let plain = plain(text);
+            preview == plain || head_tail::holds_only(preview, &plain)
+        }
+        || excerpt::holds_only(preview, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
+
+    use super::*;
+
+    const CHOSEN: [Preview; 3] = [Preview::Lines, Preview::Index, Preview::Mixed];
+
+    /// Texts like those of tools: names, own line numbers, long lines, other scripts, imitations of
+    /// our marks.
+    fn texts() -> impl Strategy<Value = String> {
+        let word = prop_oneof![
+            "[a-z]{1,8}",
+            "[a-z]{2,6}_[a-z]{2,6}",
+            "[a-z]{2,5}/[a-z]{2,6}\\.[a-z]{2}",
+            Just("字串 ".to_owned()),
+            Just("parse_all".to_owned()),
+        ];
+        let body = proptest::collection::vec(word, 0..9).prop_map(|words| words.join(" "));
+        let line = prop_oneof![
+            8 => body.clone(),
+            1 => body.clone().prop_map(|body| body.repeat(12)),
+            1 => (1u64..40, body.clone()).prop_map(|(line, body)| format!("{line}|{body}")),
+            1 => body.clone().prop_map(|body| format!("names: {body}")),
+            1 => Just("[… 12 B …]".to_owned()),
+            1 => prop_oneof![
+                Just("exit code 3".to_owned()),
+                Just("error: no".to_owned()),
+                Just("12 tests passed, 0 failed".to_owned()),
+                Just("Ada Lovelace takes --all of 345".to_owned()),
+                Just("------".to_owned()),
+            ],
+        ];
+        let lines = proptest::collection::vec(line, 0..40);
+        (lines, 0u64..3, any::<bool>()).prop_map(|(lines, number, ends)| {
+            let numbered = |(at, line)| match number {
+                0 => line,
+                from => format!("{:>5}→{line}", at as u64 + 1 + (from - 1) * 7),
+            };
+            let text = lines
+                .into_iter()
+                .enumerate()
+                .map(numbered)
+                .collect::<Vec<String>>()
+                .join("\n");
+            if ends { text + "\n" } else { text }
+        })
+    }
+
+    /// The same text with escapes, NUL and redrawn lines.
+    fn drawn(text: &str) -> String {
+        text.replace("字串 ", "\u{1b}[1m字\0串\r ")
+    }
+
+    #[test]
+    fn lines_and_names_are_shown_with_their_places() {
+        let text: String = (1..=300)
+            .map(|n| match n {
+                17 => "fn read_back(store: &Store) -> Page {\n".to_owned(),
+                18 => "    store.read_range(from..to)\n".to_owned(),
+                203 => "see tests/read_back.rs for settings_file and the rest of it all, which is long\n".to_owned(),
+                n if n % 3 == 0 => "is as plain as a line with the word MAX_LINE gets\n".to_owned(),
+                _ => "nothing to be told apart by\n".to_owned(),
+            })
+            .collect();
+        insta::assert_snapshot!(Preview::Lines.show(&text, 120), @"
+        17|fn read_back(store: &Store) -> Page {
+            store.read_range(from..to)
+        [… 10573 B …]
+        ");
+        insta::assert_snapshot!(Preview::Index.show(&text, 120), @"
+        names: 3 MAX_LINE 18 from..to store.read_range 203 settings_file tests/read_back.rs
+        [… 10642 B …]
+        ");
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 140), @"
+        17|fn read_back(store: &Store) -> Page {
+            store.read_range(from..to)
+        names: 3 MAX_LINE 203 settings_file
+        [… 10573 B …]
+        ");
+        insta::assert_snapshot!(Preview::Mixed.show(&"{\"user_name\":\"jane_doe\",\"plain\":\"words\"},".repeat(90), 160), @r#"
+        names: 1 jane_doe user_name
+        [… 3690 B …]
+        "#);
+        let numbered: String = (1..=200)
+            .map(|n| format!("{n:>6}→let value_{} = next();\n", n / 7))
+            .collect();
+        insta::assert_snapshot!(Preview::Mixed.show(&numbered, 160), @"
+            70→let value_10 = next();
+            77→let value_11 = next();
+            84→let value_12 = next();
+        names: 91 value_13 98 value_14
+        [… 6235 B …]
+        ");
+    }
+
+    #[test]
+    fn a_run_that_passed_looks_passed() {
+        let noise: String = (1..=150)
+            .map(|n| format!("src/part_{n}.test.ts > rejects item_{n} with status_{n}\n"))
+            .collect();
+        let run = format!(
+            "Process exited with code 0\n{noise}\n 150 pass\n 0 fail\n-----\nRan 150 tests across 9 files.\n-----\nbye\n"
+        );
+        insta::assert_snapshot!(Preview::Mixed.show(&run, 700), @"
+        1|Process exited with code 0
+        src/part_1.test.ts > rejects item_1 with status_1
+        src/part_2.test.ts > rejects item_2 with status_2
+        src/part_3.test.ts > rejects item_3 with status_3
+        src/part_4.test.ts > rejects item_4 with status_4
+        src/part_5.test.ts > rejects item_5 with status_5
+        src/part_6.test.ts > rejects item_6 with status_6
+        src/part_7.test.ts > rejects item_7 with status_7
+        src/part_8.test.ts > rejects item_8 with status_8
+        src/part_9.test.ts > rejects item_9 with status_9
+        src/part_10.test.ts > rejects item_10 with status_10
+        153| 150 pass
+         0 fail
+        156|Ran 150 tests across 9 files.
+        158|bye
+        names: 101 src/part_100.test.ts
+        [… 7586 B …]
+        ");
+        insta::assert_snapshot!(Preview::Lines.show(&format!("{noise}\nall is well\n====\n"), 200), @"
+        100|src/part_100.test.ts > rejects item_100 with status_100
+        src/part_101.test.ts > rejects item_101 with status_101
+        152|all is well
+        [… 7970 B …]
+        ");
+        let cut = format!("{noise}exit code 0\n{noise}bye\n");
+        assert!(Preview::Mixed.show(&cut, 300).contains("exit code 0\n"));
+        // An index has no lines, and a line without room is left out.
+        assert!(!Preview::Index.show(&run, 500).contains("150 pass"));
+        let long = format!("{noise}{} 3 tests failed\n", "x ".repeat(90));
+        assert!(!Preview::Mixed.show(&long, 300).contains("3 tests failed"));
+    }
+
+    #[test]
+    fn lines_of_a_numbered_file_keep_their_indentation() {
+        let text: String = (1..=200)
+            .map(|n| format!("{n:>6}→    let value_{n} = next();\n"))
+            .collect();
+        let shown = Preview::Mixed.show(&text, 200);
+        insta::assert_snapshot!(shown, @"
+           100→    let value_100 = next();
+            let value_101 = next();
+            let value_102 = next();
+            let value_103 = next();
+        names: 104 value_104
+        [… 7144 B …]
+        ");
+        assert!(!holds_only(&shown.replace("\n    let", "\n   let"), &text));
+    }
+
+    #[test]
+    fn an_excerpt_of_a_file_has_no_ending_and_no_failure() {
+        let noise: String = (1..=90)
+            .map(|n| format!("{n:>4}→    keep(part_{n}, FAIL_{n});\n"))
+            .collect();
+        let text = format!(
+            "{noise}  91→    panic!(\"error: none\"); // FAIL\n<note>\n3 tests failed, says the reader of files.\n</note>\n"
+        );
+        let shown = Preview::Mixed.show(&text, 300);
+        assert!(
+            !shown.contains("panic") && !shown.contains("note"),
+            "{shown}"
+        );
+        let unnumbered = text.replacen("   1→", "", 1);
+        let shown = Preview::Mixed.show(&unnumbered, 300);
+        assert!(
+            shown.contains("panic") && shown.contains("3 tests failed"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn outcomes_and_failures_of_a_very_long_text_are_kept() {
+        let lines = |from: usize| (from..from + 20_000).map(|n| format!("line {n} of item_{n}\n"));
+        let text: String = lines(0)
+            .chain(["exit code 7\n".to_owned(), "FAIL all of it\n".to_owned()])
+            .chain(lines(20_000))
+            .collect();
+        assert!(text.len() > 512 * 1024);
+        let shown = Preview::Mixed.show(&text, 1_000);
+        assert!(
+            shown.contains("20001|exit code 7\nFAIL all of it\n"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn failures_between_head_and_tail_keep_every_budget() {
+        let long = "a long line ".repeat(50) + "\n";
+        let text = format!("{}{long}error: no\n{long}", "short\n".repeat(10));
+        for budget in 0..text.len() {
+            let shown = Preview::HeadTail.show(&text, budget);
+            assert!(shown.len() <= budget, "{budget}: {shown}");
+        }
+    }
+
+    #[test]
+    fn odd_lines_that_look_like_marks_are_known_again() {
+        let mut text = "nothing to see\n".repeat(100);
+        text.insert_str(50 * 15, "[… 184 B, L16-38 …]\n…]\n");
+        let shown = Preview::HeadTail.show(&text, 400);
+        assert!(shown.contains(":\n51|[… 184 B, L16-38 …]\n…]\n"), "{shown}");
+        assert!(holds_only(&shown, &text));
+        assert!(!holds_only(&shown.replace("184", "185"), &text));
+        assert!(!holds_only(&shown.replace("51|[", "50|["), &text));
+    }
+
+    #[test]
+    fn without_names_head_and_tail_are_shown() {
+        let words = ["没有", "名字", "文字", "只有", "句子", "一行"];
+        let line = |n: usize| {
+            format!(
+                "{}{}。\n",
+                words[n % 6],
+                words[n / 6 % 6].repeat(1 + n / 36)
+            )
+        };
+        let text: String = (0..100).map(line).collect();
+        for preview in CHOSEN {
+            assert_eq!(preview.show(&text, 300), Preview::HeadTail.show(&text, 300));
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_long_text_is_shown_with_its_places() {
+        let text: String = (0..60_000)
+            .map(|n| format!("line {n} of item_{} and more\n", n % 40_000))
+            .collect();
+        assert!(text.len() > 1 << 20);
+        for preview in CHOSEN {
+            let shown = preview.show(&text, 2_000);
+            assert!(shown.len() > 1_500 && holds_only(&shown, &text), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_imitation_is_told_apart() {
+        let plain = "and of much that needs no name at all, ".repeat(4);
+        let text: String = (1..=1000)
+            .map(|n| format!("line {n} of item_{n} {plain}\n"))
+            .collect();
+        let real = Preview::Mixed.show(&text, 300);
+        assert!(
+            holds_only(&real, &text) && real.contains("names:"),
+            "{real}"
+        );
+        let first = real.lines().next().unwrap();
+        assert!(!holds_only(&format!("{first} and more\n{real}"), &text));
+        assert!(!holds_only(
+            &real.replace("names:", "names: 1 item_8"),
+            &text
+        ));
+        assert!(!holds_only(&real.replace(" B …]", "0 B …]"), &text));
+        assert!(!holds_only(&format!("more\n{real}"), &text));
+        assert!(!holds_only(&format!("{real}\n[… 5 B …]"), &text));
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_kept_and_previews_known_again(text in texts(), budget in 0usize..600) {
+            let text = drawn(&text);
+            for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
+                let shown = preview.show(&text, budget);
+                prop_assert!(shown.len() <= budget, "{shown:?}");
+                prop_assert!(holds_only(&shown, &text), "{preview:?} {shown:?}");
+            }
+        }
+
+        #[test]
+        fn every_line_stands_in_the_text_under_its_number(text in texts(), budget in 40usize..600) {
+            // Then every apparent line number in the preview is ours.
+            let text = text.replace('|', " ");
+            let lines: Vec<&str> = text.split('\n').collect();
+            let shown = Preview::Mixed.show(&text, budget);
+            for line in shown.lines() {
+                let Some((place, body)) = line.split_once('|') else { continue };
+                let (number, byte) = place.split_once('+').unwrap_or((place, "0"));
+                let (number, byte): (usize, usize) = (number.parse().unwrap(), byte.parse().unwrap());
+                let body = body.trim_matches('…');
+                prop_assert!(lines[number - 1][byte..].starts_with(body), "{shown}");
+            }
+        }
+
+        #[test]
+        fn t2_what_is_shown_does_not_depend_on_the_chunks(
+            text in texts(), budget in 0usize..600, cuts in proptest::collection::vec(0usize..2_000, 0..20),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            cuts.sort_unstable();
+            for preview in CHOSEN {
+                let (mut sketch, mut from) = (sketch(preview, budget), 0);
+                for cut in cuts.iter().copied().chain([text.len()]) {
+                    sketch.push(&text[from..cut]);
+                    from = cut;
+                    prop_assert_eq!(sketch.show(budget), preview.show(&text[..from], budget));
+                }
+            }
+        }
+
+        #[test]
+        fn texts_put_together_are_shown_as_one(texts in proptest::collection::vec(texts(), 1..4), budget in 0usize..600) {
+            for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
+                let mut joined = sketch(preview, budget);
+                let texts: Vec<String> = texts.iter().map(|text| drawn(text)).collect();
+                for text in &texts {
+                    let mut sketch = sketch(preview, budget);
+                    sketch.push(text);
+                    joined.append(&sketch);
+                    joined.push("\n");
+                }
+                let whole = texts.join("\n") + "\n";
+                prop_assert_eq!(joined.lines(), crate::preview::text::lines::count_lines(whole.as_bytes()));
+                prop_assert_eq!(joined.show(budget), preview.show(&whole, budget));
+            }
+        }
+    }
+}

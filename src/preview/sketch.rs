@@ -1,0 +1,79 @@
+//! Sketches of texts that arrive in chunks.
+
+use std::borrow::Cow;
+
+use crate::preview::choice::Wanted;
+use crate::preview::gathered::Gathered;
+use crate::preview::plain::Plain;
+use crate::preview::text::lines::Position;
+
+/// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
+/// of any length.
+#[derive(Clone, Debug)]
+pub(crate) struct Sketch {
+    plain: Plain,
+    gathered: Gathered,
+    /// Length of the text so far in bytes, and its end.
+    bytes: u64,
+    end: Position,
+}
+
+impl Sketch {
+    pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
+        Self {
+            plain: Plain::default(),
+            gathered: Gathered::new(wanted, budget),
+            bytes: 0,
+            end: Position::START,
+        }
+    }
+
+    /// Appends `text`.
+    pub(crate) fn push(&mut self, text: &str) {
+        self.plain
+            .push(text, &mut |piece| self.gathered.push(piece));
+        self.bytes += text.len() as u64;
+        self.end = self.end.after(text.as_bytes());
+    }
+
+    /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.gathered.append(&other.ended());
+        self.bytes += other.bytes;
+        self.end = self.end.join(other.end);
+    }
+
+    /// Ends the text, so that nothing of it is held any more but what a preview may show.
+    pub(crate) fn end(&mut self) {
+        self.plain.end(&mut |piece| self.gathered.push(piece));
+        self.gathered.end();
+    }
+
+    /// Length of the text so far in bytes.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of lines so far, including a last one without a line feed.
+    #[must_use]
+    pub(crate) fn lines(&self) -> u64 {
+        self.end.lines()
+    }
+
+    /// Returns a preview of at most `budget` bytes. If they are too few to be useful, it is empty.
+    #[must_use]
+    pub(crate) fn show(&self, budget: usize) -> String {
+        self.ended().show(self.bytes, budget)
+    }
+
+    /// All of it, as if the text ended here.
+    fn ended(&self) -> Cow<'_, Gathered> {
+        if !self.plain.is_inside() && self.gathered.has_ended() {
+            return Cow::Borrowed(&self.gathered);
+        }
+        let mut ended = self.clone();
+        ended.end();
+        Cow::Owned(ended.gathered)
+    }
+}

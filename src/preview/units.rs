@@ -1,0 +1,293 @@
+//! Units of a text as it arrives: lines, and pieces of long lines.
+
+use crate::preview::plain::Piece;
+
+/// Maximum length in bytes of a line that is not cut into pieces.
+const MAX_LINE: usize = 400;
+/// Maximum length of a piece in bytes.
+const MAX_PIECE: usize = 280;
+/// Number of bytes at a piece's end that are searched for [`SEPARATORS`], to end the piece after
+/// one.
+const NEAR_THE_END: usize = 40;
+const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
+
+/// A line, or a piece of a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) place: Place,
+}
+
+impl Unit<'_> {
+    /// The unit, `lines` lines later.
+    pub(crate) fn moved(self, lines: u64) -> Self {
+        let line = lines + self.place.line;
+        let place = Place { line, ..self.place };
+        Self { place, ..self }
+    }
+}
+
+/// The position of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The line, counted from 1.
+    pub(crate) line: u64,
+    /// The byte in the line, counted from 0.
+    pub(crate) byte: u64,
+    /// Number of bytes that it stands for, which are more than its text has if that is not all plain.
+    pub(crate) bytes: u64,
+    /// True if the unit ends its line.
+    pub(crate) ends_line: bool,
+}
+
+/// Cuts a plain text into units, which don't depend on the chunks in which it arrives.
+#[derive(Clone, Debug)]
+pub(crate) struct Cutter {
+    /// The part of the current line that is not cut yet.
+    open: String,
+    /// Places in `open` where bytes are hidden, and their number.
+    hidden: Vec<(usize, u64)>,
+    line: u64,
+    /// Offset of `open` in its line, in bytes.
+    byte: u64,
+}
+
+impl Cutter {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: String::new(),
+            hidden: Vec::new(),
+            line: 1,
+            byte: 0,
+        }
+    }
+
+    /// Appends `piece`.
+    pub(crate) fn push(&mut self, piece: Piece<'_>, see: &mut impl FnMut(Unit<'_>)) {
+        let hidden = piece.bytes.saturating_sub(piece.text.len() as u64);
+        if hidden > 0 {
+            self.hidden.push((self.open.len(), hidden));
+        }
+        let mut rest = piece.text;
+        while let Some(feed) = memchr::memchr(b'\n', rest.as_bytes()) {
+            let (line, tail) = rest.split_at(feed);
+            self.go_on(line, true, see);
+            (self.line, self.byte) = (self.line + 1, 0);
+            rest = &tail[1..];
+        }
+        self.go_on(rest, false, see);
+    }
+
+    /// Ends the text, or its line before a line feed.
+    pub(crate) fn end(&mut self, see: &mut impl FnMut(Unit<'_>)) {
+        self.go_on("", true, see);
+    }
+
+    /// The number of the current line.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Returns true if all text so far has been cut.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Continues in a line after units that were seen elsewhere.
+    pub(crate) fn skip_to(&mut self, line: u64) {
+        (self.line, self.byte) = (line, 0);
+    }
+
+    fn go_on(&mut self, more: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        if self.open.is_empty() {
+            let left = self.cut(more, ends_line, see);
+            self.open.push_str(left);
+        } else {
+            self.open.push_str(more);
+            if ends_line || self.open.len() > MAX_LINE {
+                let open = std::mem::take(&mut self.open);
+                self.open = self.cut(&open, ends_line, see).to_owned();
+            }
+        }
+    }
+
+    /// Cuts off complete units and returns the rest.
+    fn cut<'t>(
+        &mut self,
+        mut text: &'t str,
+        ends_line: bool,
+        see: &mut impl FnMut(Unit<'_>),
+    ) -> &'t str {
+        while text.len() > if self.byte == 0 { MAX_LINE } else { MAX_PIECE } {
+            let (piece, rest) = text.split_at(piece_length(text));
+            self.unit(piece, false, see);
+            text = rest;
+        }
+        if !ends_line {
+            return text;
+        }
+        self.unit(text, true, see);
+        ""
+    }
+
+    fn unit(&mut self, text: &str, ends_line: bool, see: &mut impl FnMut(Unit<'_>)) {
+        let mut bytes = text.len() as u64;
+        self.hidden.retain_mut(|(at, hidden)| {
+            let is_later = *at >= text.len() && !ends_line;
+            if is_later {
+                *at -= text.len();
+            } else {
+                bytes += *hidden;
+            }
+            is_later
+        });
+        let place = Place {
+            line: self.line,
+            byte: self.byte,
+            bytes,
+            ends_line,
+        };
+        self.byte += bytes;
+        if !text.is_empty() {
+            see(Unit { text, place });
+        }
+    }
+}
+
+fn piece_length(text: &str) -> usize {
+    let most = text.floor_char_boundary(MAX_PIECE);
+    let end = text.floor_char_boundary(most - NEAR_THE_END);
+    text[end..most]
+        .rfind(SEPARATORS)
+        .map_or(most, |separator| end + separator + 1)
+}
+
+/// The text of a unit without its own line number, as shown after another unit.
+pub(crate) fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
+    let number = if unit.place.byte == 0 {
+        own_number(unit.text)
+    } else {
+        None
+    };
+    &unit.text[number.map_or(0, |(_, length)| length)..]
+}
+
+/// Returns true for a heading of Markdown below the first level, whose sign also begins comments.
+pub(crate) fn is_heading(unit: &Unit<'_>) -> bool {
+    let text = own_text(unit);
+    let text = text.strip_prefix(' ').unwrap_or(text);
+    let signs = text.len() - text.trim_start_matches('#').len();
+    unit.place.byte == 0 && (2..=4).contains(&signs) && text[signs..].starts_with(' ')
+}
+
+/// Returns true for an excerpt of a file: its first lines have numbers of their own that go up by one.
+pub(crate) fn is_excerpt_of_file(units: &[Unit<'_>]) -> bool {
+    let number = |at: usize| units.get(at).and_then(|unit| own_number(unit.text));
+    let first = number(0).zip(number(1));
+    first.is_some_and(|((first, _), (second, _))| second == first + 1)
+}
+
+/// The number at the start of a line, as file readers write it: `  12→text`, `12:text`, `12|text`,
+/// `12<tab>text`; with the length of this prefix in bytes. Blanks after it belong to the text, as its
+/// indentation.
+pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
+    /// Maximum number of digits; no file has more lines.
+    const MAX_DIGITS: usize = 9;
+    let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+    let digits = line[blanks..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .take(MAX_DIGITS)
+        .count();
+    let number = line[blanks..blanks + digits].parse().ok()?;
+    let behind = &line[blanks + digits..];
+    let sign = behind
+        .chars()
+        .next()
+        .filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
+    Some((number, blanks + digits + sign.len_utf8()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::preview::plain::Plain;
+
+    fn cut(chunks: &[&str]) -> Vec<(String, Place)> {
+        let (mut cutter, mut units) = (Cutter::new(), Vec::new());
+        let mut see = |unit: Unit<'_>| units.push((unit.text.to_owned(), unit.place));
+        let mut plain = Plain::default();
+        for chunk in chunks {
+            plain.push(chunk, &mut |piece| cutter.push(piece, &mut see));
+        }
+        plain.end(&mut |piece| cutter.push(piece, &mut see));
+        cutter.end(&mut see);
+        units
+    }
+
+    #[test]
+    fn readers_number_their_lines() {
+        assert_eq!(own_number("    12→fn main() {"), Some((12, 9)));
+        assert_eq!(own_number("7:    x"), Some((7, 2)));
+        assert_eq!(own_number("12"), None);
+        assert_eq!(own_number("12 monkeys"), None);
+        assert_eq!(own_number("1234567890|x"), None);
+    }
+
+    #[test]
+    fn long_lines_are_cut_behind_separators() {
+        let line = "0123456789 ".repeat(80);
+        let units = cut(&[&line]);
+        assert!(
+            units.len() > 2 && units.iter().all(|(text, _)| text.ends_with(' ')),
+            "{units:?}"
+        );
+        assert_eq!(units.iter().filter(|(_, place)| place.ends_line).count(), 1);
+    }
+
+    #[test]
+    fn places_count_what_is_hidden() {
+        let red = format!("\x1b[31m{}\x1b[0m", "a b, ".repeat(120));
+        let units = cut(&[&red, "\n", "\x1b[1mb\x1b[0m\x1b[0m\n\x1b[m\n", "c"]);
+        let (last, lines) = (&units[units.len() - 2..], &units[..units.len() - 2]);
+        let mut at = 0;
+        for (text, place) in lines {
+            assert_eq!((place.line, place.byte), (1, at), "{text}");
+            at += place.bytes;
+        }
+        assert_eq!(at, red.len() as u64);
+        let places: Vec<_> = last
+            .iter()
+            .map(|(text, place)| (text.as_str(), place.line, place.bytes))
+            .collect();
+        assert_eq!(places, [("b", 2, 13), ("c", 4, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn units_are_the_same_whatever_the_chunks(
+            text in "([a-z €字]{0,300}\n?){0,8}", cuts in proptest::collection::vec(0usize..1_000, 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            cuts.sort_unstable();
+            let (mut chunks, mut from) = (Vec::new(), 0);
+            for cut in cuts.into_iter().chain([text.len()]) {
+                chunks.push(&text[from..cut]);
+                from = cut;
+            }
+            let units = cut(&chunks);
+            prop_assert_eq!(&units, &cut(&[&text]));
+            let lines: Vec<&str> = text.split('\n').collect();
+            for (unit, place) in units {
+                let line = lines[place.line as usize - 1];
+                let at = place.byte as usize;
+                prop_assert_eq!(&line[at..at + unit.len()], &unit);
+                prop_assert_eq!(place.ends_line, at + unit.len() == line.len());
+                let most = if place.byte == 0 && place.ends_line { MAX_LINE } else { MAX_PIECE };
+                prop_assert!(unit.len() <= most);
+            }
+        }
+    }
+}

@@ -15,8 +15,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use offcut::sweep::Live;
 use offcut_benches::{fastest, is_bench, time};
-use offcut_sweep::Live;
 use peak_alloc::PeakAlloc;
 use serde_json::{Map, Value, json};
 

@@ -34,8 +34,7 @@
 //! - **Message formats:** [`format`](mod@format), with chat completions, Responses, Anthropic
 //!   messages, Gemini contents and a message type of its own. Nothing is converted.
 //! - **Text for the model:** [`hint`] and [`preview`].
-//! - **Cleaning up:** the crate `offcut-sweep` removes stored content that no conversation names
-//!   any more.
+//! - **Cleaning up:** [`sweep`](mod@sweep) removes stored content that no conversation names any more.
 //! - **Reports:** [`report`]; every decision is also a `tracing` event. Neither contains content.
 //! - **Building blocks:** [`rounds`] pairs results with calls, [`template`] fills in texts.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
@@ -66,6 +65,7 @@ mod reduction;
 pub mod report;
 pub mod rounds;
 mod session;
+pub mod sweep;
 pub mod tokens;
 mod tool;
 mod truncate;

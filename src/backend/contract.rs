@@ -110,7 +110,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// appear.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Returns true if anyone may ever sweep this store (`offcut-sweep`), by any path to it. The
+    /// Returns true if anyone may ever sweep this store ([`sweep`](mod@crate::sweep)), by any path to it. The
     /// default is `true`. `false` avoids a look-up on each save and read, but then nothing here can
     /// be swept.
     fn can_be_swept(&self) -> bool {

@@ -19,10 +19,6 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     /// Number of bytes that were hashed.
     #[must_use]
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "it is a length of something else"
-    )]
     pub(crate) fn len(self) -> u64 {
         self.len
     }

@@ -6,10 +6,10 @@
     reason = "what helps tests is part of them"
 )]
 
-#[path = "../../../sweep/tests/sweep/clocked.rs"]
+#[path = "../../../tests/sweep/clocked.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod clocked;
-#[path = "../../../sweep/tests/sweep/month.rs"]
+#[path = "../../../tests/sweep/month.rs"]
 mod month;
 #[path = "server/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -27,8 +27,8 @@ use std::time::{Duration, SystemTime};
 
 use hyper::Method;
 use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
+use offcut::sweep::{Live, SweepError, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
-use offcut_sweep::{Live, SweepError, SweepPolicy};
 
 use server::{Fault, Server, noise};
 
@@ -88,7 +88,7 @@ async fn long_content_is_moved_and_brought_back() {
         .await
         .unwrap();
     let location = shown.report.decisions[0].locations[0].clone();
-    let report = offcut_sweep::sweep(&quick(store.clone()), &Live::new(), &apply(), later(2))
+    let report = offcut::sweep::sweep(&quick(store.clone()), &Live::new(), &apply(), later(2))
         .await
         .unwrap();
     assert_eq!((report.moved.count, report.failed.len()), (1, 0));
@@ -134,11 +134,11 @@ async fn faults_of_the_network_lose_nothing() {
                 let live = Live::new().text("trunc/live trunc/back");
                 server.fault(&method, nth, fault);
                 let swept =
-                    offcut_sweep::sweep(&quick(store.clone()), &live, &apply(), later(2)).await;
+                    offcut::sweep::sweep(&quick(store.clone()), &live, &apply(), later(2)).await;
                 server.heal();
                 let what = format!("{fault:?} at {method} {nth}: {swept:?}");
                 for days in [4, 6, 8] {
-                    match offcut_sweep::sweep(&quick(store.clone()), &live, &apply(), later(days))
+                    match offcut::sweep::sweep(&quick(store.clone()), &live, &apply(), later(days))
                         .await
                     {
                         Ok(report) => assert_eq!(report.failed, [], "{what}"),
@@ -175,7 +175,7 @@ async fn the_spool_is_swept_too() {
         .put(&key("s1/trunc/call_2"), noise(5_000, 9))
         .await
         .unwrap();
-    let report = offcut_sweep::sweep(
+    let report = offcut::sweep::sweep(
         &quick(store.clone()),
         &Live::new().location(&named),
         &apply(),

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use offcut::backend::StoreUrl;
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
-use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 
 use crate::failure::{Failure, PARTLY, chain};
 use crate::{args, output, settings, stores, units};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
             let hint = "nothing was swept: pass only folders of transcripts in text files";
             Failure::usage(chain(&error), hint)
         })?;
-    let swept = runtime.block_on(offcut_sweep::sweep(&reduction, &live, &policy(args), now));
+    let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy(args), now));
     let report = swept.map_err(|error| match error {
         SweepError::Grace { .. } => {
             Failure::usage(chain(&error), "omit --grace for the default, 24h")

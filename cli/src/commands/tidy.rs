@@ -7,11 +7,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use offcut::backend::Fs;
+use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
 use offcut_agents::journal::{Entry, Served};
 use offcut_agents::layout::Home;
 use offcut_agents::{journal, log, transcripts};
-use offcut_sweep::{Live, SweepPolicy};
 
 use crate::failure::{Failure, chain};
 use crate::settings;
@@ -130,7 +130,12 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             .map_err(|error| Failure::new(chain(&error)))?;
         let policy = SweepPolicy::new().max_age(max_age).quota_bytes(QUOTA);
         let report = runtime
-            .block_on(offcut_sweep::sweep(&reduction, &live, &policy.apply(), now))
+            .block_on(offcut::sweep::sweep(
+                &reduction,
+                &live,
+                &policy.apply(),
+                now,
+            ))
             .map_err(|error| Failure::new(chain(&error)))?;
         if let Some(failed) = report.failed.first() {
             return Err(Failure::new(format!(

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use offcut::backend::Key;
+use crate::backend::Key;
 
 use super::holdings::{Holdings, Seen};
 use super::policy::SweepPolicy;
@@ -177,7 +177,7 @@ impl SweepPlanner<'_> {
 
 #[cfg(test)]
 mod tests {
-    use offcut::backend::Entry;
+    use crate::backend::Entry;
 
     use super::*;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, stream};
 use offcut::backend::{Backend, Location, Memory};
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{Chunk, ToolOutput};
-use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport};
 
 use super::clocked::{Calls, Clock, Clocked};
 use super::common::call;
@@ -174,7 +174,7 @@ impl World {
         };
         self.sweep = Some(self.work.len());
         self.work.push(Box::pin(async move {
-            let swept = offcut_sweep::sweep(&quick(store), &live, &policy.apply(), now).await;
+            let swept = offcut::sweep::sweep(&quick(store), &live, &policy.apply(), now).await;
             Came::Swept(swept.map(|report| assert_eq!(report.failed, [])))
         }));
     }
@@ -194,7 +194,7 @@ impl World {
         });
         self.work.push(Box::pin(async move {
             let policy = SweepPolicy::new().unreferenced().apply();
-            let report = offcut_sweep::sweep(&quick(store), &live, &policy, now)
+            let report = offcut::sweep::sweep(&quick(store), &live, &policy, now)
                 .await
                 .unwrap();
             assert!(

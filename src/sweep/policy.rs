@@ -11,7 +11,7 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 /// Rules for what a [sweep](crate::sweep) removes: plain data, which can come from a file.
 ///
 /// ```
-/// use offcut_sweep::SweepPolicy;
+/// use offcut::sweep::SweepPolicy;
 /// use std::time::Duration;
 ///
 /// let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);

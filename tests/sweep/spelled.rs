@@ -1,7 +1,7 @@
 //! A name in a text keeps its content, however the text spells it.
 
 use offcut::backend::{Backend, Memory};
-use offcut_sweep::Live;
+use offcut::sweep::Live;
 
 use super::clocked::{Clock, Clocked};
 use super::rules::sweep;

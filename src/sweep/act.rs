@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 
 use super::plan::{Action, Step};
 use super::report::{SweepFailure, SweepReport};
@@ -193,7 +193,7 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
-    use offcut::backend::Memory;
+    use crate::backend::Memory;
 
     use super::*;
 

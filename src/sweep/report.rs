@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use offcut::ErrorChain;
-use offcut::backend::{BackendError, Location};
+use crate::ErrorChain;
+use crate::backend::{BackendError, Location};
 use serde::{Serialize, Serializer};
 
 /// Everything that a sweep did, or in a dry run would do.

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use offcut::backend::{Backend, ErrorKind, Memory};
-use offcut_sweep::{Live, SweepPolicy, SweepReport};
+use offcut::sweep::{Live, SweepPolicy, SweepReport};
 use offcut_testkit::{Fault, Faulty};
 
 use super::{contents, key, quick};
@@ -11,7 +11,7 @@ use super::{contents, key, quick};
 async fn sweep(store: &Faulty<Memory>, live: &Live) -> SweepReport {
     let policy = SweepPolicy::new().apply();
     let now = SystemTime::now();
-    let swept = offcut_sweep::sweep(&quick(store.clone()), live, &policy, now).await;
+    let swept = offcut::sweep::sweep(&quick(store.clone()), live, &policy, now).await;
     swept.unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use offcut::backend::{Entry, Key};
+use crate::backend::{Entry, Key};
 
 /// Stored content of one store, by the original key.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use futures_util::stream::BoxStream;
 use offcut::backend::{
     Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
-use offcut_sweep::{Live, SweepPolicy};
+use offcut::sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
 use super::{DAY, HOUR, contents, key, quick};
@@ -50,7 +50,7 @@ async fn w4_waiting_content_is_removed_if_no_lease_can_be_written() {
         ..Calls::default()
     });
     let live = Live::new().text("trunc/live");
-    let report = offcut_sweep::sweep(&quick(full), &live, &policy(), store.clock.now())
+    let report = offcut::sweep::sweep(&quick(full), &live, &policy(), store.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -83,7 +83,7 @@ async fn w4_waiting_content_is_removed_if_no_lease_can_be_written() {
         "{report:?}"
     );
     // There is space again: the next sweep continues.
-    let report = offcut_sweep::sweep(&quick(store.clone()), &live, &policy(), store.clock.now())
+    let report = offcut::sweep::sweep(&quick(store.clone()), &live, &policy(), store.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -114,7 +114,7 @@ async fn w4_one_store_without_a_lease_does_not_stop_the_others() {
         .tool("grep", offcut::ToolPolicy::new().backend(other.clone()))
         .build()
         .unwrap();
-    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy(), full.clock.now())
+    let report = offcut::sweep::sweep(&reduction, &Live::new(), &policy(), full.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ async fn w5_the_report_says_when_space_will_be_free() {
     store.clock.turn(2 * DAY);
     let begun = store.clock.now();
     let sweep = async |live: &str, policy: SweepPolicy| {
-        offcut_sweep::sweep(
+        offcut::sweep::sweep(
             &quick(store.clone()),
             &Live::new().text(live),
             &policy,
@@ -243,7 +243,7 @@ async fn w5_sums_of_lengths_saturate() {
         SweepPolicy::new().unreferenced(),
     ] {
         for policy in [policy.clone(), policy.apply()] {
-            let report = offcut_sweep::sweep(
+            let report = offcut::sweep::sweep(
                 &quick(store.clone()),
                 &live,
                 &policy,
@@ -267,7 +267,7 @@ async fn w5_a_quota_holds_for_any_amount() {
         store.put(&key(path), path.to_owned().into()).await.unwrap();
     }
     let policy = SweepPolicy::new().quota_bytes(u64::MAX);
-    let report = offcut_sweep::sweep(
+    let report = offcut::sweep::sweep(
         &quick(store),
         &Live::new(),
         &policy,

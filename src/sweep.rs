@@ -1,10 +1,10 @@
-//! Removes what [`offcut`] has stored and no conversation names any more, and never anything that a
+//! Removes what Offcut has stored and no conversation names any more, and never anything that a
 //! live conversation names.
 //!
 //! ```
 //! use offcut::ToolReduction;
 //! use offcut::backend::Memory;
-//! use offcut_sweep::{Live, SweepPolicy, sweep};
+//! use offcut::sweep::{Live, SweepPolicy, sweep};
 //! use std::time::{Duration, SystemTime};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,8 +40,6 @@
 //!
 //! `docs/sweeping.md` in the repository says what is not promised.
 
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 mod act;
 mod file;
 mod folder;
@@ -66,11 +64,6 @@ pub use report::{SweepError, SweepFailure, SweepReport, Tally};
 pub use run::sweep;
 
 /// Compiles the example of docs/sweeping.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/sweeping.md")]
+#[cfg(all(doctest, feature = "fs"))]
+#[doc = include_str!("../docs/sweeping.md")]
 struct Page;
-
-/// Compiles the README's examples.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

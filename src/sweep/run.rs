@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::ToolReduction;
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
 use futures_util::StreamExt;
-use offcut::ToolReduction;
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, Location};
 
 use super::act::{BLOCK, Deadline, act, pretend};
 use super::holdings::Holdings;

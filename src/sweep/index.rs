@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use offcut::backend::Key;
+use crate::backend::Key;
 
 use super::names::Names;
 use super::paths::{each_name, stem};

@@ -4,8 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use bytes::Bytes;
-use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use serde::{Deserialize, Serialize};
 
 use super::report::{SweepError, SweepFailure};
@@ -227,7 +227,7 @@ fn broken(why: &str) -> BackendError {
 
 #[cfg(test)]
 mod tests {
-    use offcut::backend::Memory;
+    use crate::backend::Memory;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Finds the places in a path where names of stored content may end.
 
-use offcut::backend::Key;
+use crate::backend::Key;
 
 /// A path with very many names is handed on in pieces of this many, so that a path which repeats
 /// itself is kept once.

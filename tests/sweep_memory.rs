@@ -7,8 +7,8 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use offcut::backend::{Backend, Key, Memory};
+use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
-use offcut_sweep::{Live, SweepPolicy};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -103,7 +103,7 @@ fn scan_stored_content() {
         let later = SystemTime::now() + Duration::from_secs(3 * 86_400);
         let (bytes, report) = peak(|| {
             runtime
-                .block_on(offcut_sweep::sweep(&reduction, &live, &policy, later))
+                .block_on(offcut::sweep::sweep(&reduction, &live, &policy, later))
                 .unwrap()
         });
         assert_eq!(report.live.count, 1);

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::SystemTime;
 
 use offcut::backend::{Backend, Fs, Key, Memory, PutOutcome};
-use offcut_sweep::{Live, SweepPolicy};
+use offcut::sweep::{Live, SweepPolicy};
 
 use super::clocked::{Calls, Clock, Clocked};
 use super::{DAY, contents, key, quick, read};
@@ -90,7 +90,7 @@ async fn finish<B: Backend + Clone>(
 ) {
     for _ in 0..6 {
         store.clock.turn(2 * DAY);
-        let report = offcut_sweep::sweep(
+        let report = offcut::sweep::sweep(
             &quick(store.clone()),
             &live(means),
             &policy(),
@@ -121,7 +121,8 @@ async fn fail_everywhere<B: Backend + Clone>(make: impl Fn() -> B) {
             ..Calls::default()
         });
         let swept =
-            offcut_sweep::sweep(&quick(failing), &live(&means), &policy(), store.clock.now()).await;
+            offcut::sweep::sweep(&quick(failing), &live(&means), &policy(), store.clock.now())
+                .await;
         let after = format!("{calls} calls");
         check(&store, &means, &after).await;
         finish(&store, &means, &after).await;
@@ -161,7 +162,7 @@ async fn a_sweep_that_is_dropped_anywhere_loses_nothing() {
             ..Calls::default()
         });
         let is_done = drop_after(polls, async {
-            offcut_sweep::sweep(&quick(slow), &live(&means), &policy(), store.clock.now()).await
+            offcut::sweep::sweep(&quick(slow), &live(&means), &policy(), store.clock.now()).await
         });
         let after = format!("{polls} polls");
         check(&store, &means, &after).await;
@@ -206,7 +207,7 @@ async fn a_store_that_cannot_be_listed_is_not_touched() {
         left: Some(2),
         ..Calls::default()
     });
-    let error = offcut_sweep::sweep(
+    let error = offcut::sweep::sweep(
         &quick(failing),
         &Live::new().text("clear/call_1"),
         &policy(),

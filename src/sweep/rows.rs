@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use offcut::backend::{Entry, Key};
+use crate::backend::{Entry, Key};
 
 use super::policy::SweepPolicy;
 

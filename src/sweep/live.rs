@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use offcut::backend::{Key, Location};
-use offcut::format::{Conversation, PartRef, Piece};
+use crate::backend::{Key, Location};
+use crate::format::{Conversation, PartRef, Piece};
 
 use super::folder;
 use super::index::Index;
@@ -20,7 +20,7 @@ use super::names::Names;
 /// however long it is spelled, and time in proportion to the texts.
 ///
 /// ```
-/// use offcut_sweep::Live;
+/// use offcut::sweep::Live;
 ///
 /// # let transcripts = tempfile::tempdir()?;
 /// # std::fs::write(transcripts.path().join("chat-1.jsonl"), "{}")?;
@@ -46,7 +46,7 @@ impl Live {
     }
 
     /// Adds everything that a conversation names, in any format; see
-    /// [`Messages`](offcut::format::Messages). It is sought in texts, JSON and the arguments of
+    /// [`Messages`](crate::format::Messages). It is sought in texts, JSON and the arguments of
     /// calls, not in media.
     #[must_use]
     pub fn messages(mut self, conversation: &dyn Conversation) -> Self {
@@ -60,8 +60,6 @@ impl Live {
                     self.names.read(&value.to_string());
                 }
                 Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
-                // A kind of piece that is newer than this crate may name something too.
-                piece => self.names.read(&format!("{piece:?}")),
             });
         }
         self
@@ -95,7 +93,7 @@ impl Live {
     }
 
     /// Adds everything that the session `id` has stored, below any root; see
-    /// [`ToolReduction::session`](offcut::ToolReduction::session). For loops that pass in their
+    /// [`ToolReduction::session`](crate::ToolReduction::session). For loops that pass in their
     /// originals every turn, whose transcripts hold no hints.
     #[must_use]
     pub fn session(mut self, id: &str) -> Self {
@@ -138,8 +136,8 @@ impl fmt::Debug for Live {
 mod tests {
     use std::error::Error;
 
-    use offcut::format::{Message, Messages, Plain};
-    use offcut::{Part, ToolCall};
+    use crate::format::{Message, Messages, Plain};
+    use crate::{Part, ToolCall};
 
     use super::super::file::BUFFER;
     use super::*;

@@ -179,7 +179,7 @@ fn is_not_found(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use offcut::backend::Key;
+    use crate::backend::Key;
 
     use super::super::index::are_named;
     use super::*;

@@ -5,24 +5,16 @@
     reason = "a test that can't be set up has failed, and says what it saw"
 )]
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "sweep/clocked.rs"]
 mod clocked;
-#[path = "sweep/crash.rs"]
 mod crash;
-#[path = "sweep/cued.rs"]
 mod cued;
-#[path = "sweep/full.rs"]
 mod full;
-#[path = "sweep/model.rs"]
 mod model;
-#[path = "sweep/month.rs"]
 mod month;
-#[path = "sweep/rules.rs"]
 mod rules;
-#[path = "sweep/spelled.rs"]
 mod spelled;
 
 use std::collections::BTreeMap;

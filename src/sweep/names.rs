@@ -162,7 +162,7 @@ fn look_at(text: &[u8], piece: &mut Vec<u8>, found: &mut impl FnMut(&[u8])) {
 
 #[cfg(test)]
 mod tests {
-    use offcut::backend::Key;
+    use crate::backend::Key;
 
     use super::super::index::{are_named, names_it};
     use super::*;

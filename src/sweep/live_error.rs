@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use offcut::ErrorChain;
+use crate::ErrorChain;
 
 /// A file that may name live content could not be read, so what is live is unknown.
 pub struct LiveError {

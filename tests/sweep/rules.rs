@@ -12,8 +12,8 @@ use offcut::backend::{
     Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
 use offcut::format::{self, Message};
+use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport};
 use offcut::{Chunk, ToolCall, ToolOutput, ToolPolicy, ToolReduction};
-use offcut_sweep::{Live, SweepError, SweepPolicy, SweepReport};
 
 use super::clocked::{Clock, Clocked};
 use super::common::{call, lines};
@@ -34,7 +34,7 @@ async fn offload(reduction: &ToolReduction, id: &str, count: usize) -> Location 
 
 pub(crate) async fn sweep(store: &Clocked<Memory>, live: &Live) -> SweepReport {
     let policy = SweepPolicy::new().unreferenced().apply();
-    let report = offcut_sweep::sweep(&quick(store.clone()), live, &policy, store.clock.now())
+    let report = offcut::sweep::sweep(&quick(store.clone()), live, &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!(report.failed, []);
@@ -287,11 +287,11 @@ async fn a_dry_run_reports_and_changes_nothing() {
     }
     let policy = SweepPolicy::new().quota_bytes(10_000);
     let before = keys(&store).await;
-    let would = offcut_sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
+    let would = offcut::sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!((would.dry_run, keys(&store).await), (true, before));
-    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy.apply(), store.clock.now())
+    let report = offcut::sweep::sweep(&reduction, &Live::new(), &policy.apply(), store.clock.now())
         .await
         .unwrap();
     let mut done = report.clone();
@@ -368,7 +368,7 @@ async fn content_named_by_live_content_of_another_session_is_live() {
         Live::new().text("memory://t/main/clear/call_9-args memory://t/main/clear/notes.pdf");
     let policy = SweepPolicy::new().unreferenced().apply();
     let sub = quick(store.clone()).session("sub");
-    let report = offcut_sweep::sweep(&sub, &live, &policy, store.clock.now())
+    let report = offcut::sweep::sweep(&sub, &live, &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!(
@@ -413,12 +413,12 @@ async fn a_store_with_two_shown_names_is_swept_once() {
     assert_eq!(location.as_str(), ".offcut/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
     let later = SystemTime::now() + 2 * DAY;
-    let report = offcut_sweep::sweep(&reduction, &Live::new().location(&location), &policy, later)
+    let report = offcut::sweep::sweep(&reduction, &Live::new().location(&location), &policy, later)
         .await
         .unwrap();
     assert_eq!((report.live.count, report.moved.count), (1, 0));
     assert_eq!(
-        offcut_sweep::sweep(&reduction, &Live::new(), &policy, later)
+        offcut::sweep::sweep(&reduction, &Live::new(), &policy, later)
             .await
             .unwrap()
             .moved
@@ -437,7 +437,7 @@ async fn a_store_in_a_store_is_not_swept_from_above() {
     // Named by an agent that has the directory mounted elsewhere.
     let live = Live::new().text("/store/trunc/call_1");
     let policy = SweepPolicy::new().unreferenced().apply();
-    let error = offcut_sweep::sweep(&outer, &live, &policy, SystemTime::now() + 2 * DAY)
+    let error = offcut::sweep::sweep(&outer, &live, &policy, SystemTime::now() + 2 * DAY)
         .await
         .unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
@@ -474,7 +474,7 @@ async fn a_session_or_a_root_is_swept_by_itself() {
     let policy = SweepPolicy::new().unreferenced().apply();
     let only = quick(store.clone()).session("s1");
     assert_eq!(
-        offcut_sweep::sweep(&only, &Live::new(), &policy, store.clock.now())
+        offcut::sweep::sweep(&only, &Live::new(), &policy, store.clock.now())
             .await
             .unwrap()
             .moved
@@ -506,7 +506,7 @@ async fn one_sweep_at_a_time() {
         .unwrap();
     store.clock.turn(2 * DAY);
     let (reduction, policy) = (quick(store.clone()), SweepPolicy::new().unreferenced());
-    let error = offcut_sweep::sweep(
+    let error = offcut::sweep::sweep(
         &reduction,
         &Live::new(),
         &policy.clone().apply(),
@@ -523,7 +523,7 @@ async fn one_sweep_at_a_time() {
         "who wrote it adds no line to ours: {error}"
     );
     assert_eq!(keys(&store).await.len(), 2, "nothing was done");
-    let would = offcut_sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
+    let would = offcut::sweep::sweep(&reduction, &Live::new(), &policy, store.clock.now())
         .await
         .unwrap();
     assert_eq!(would.moved.count, 1, "a dry run needs no lease");
@@ -561,11 +561,11 @@ async fn all_stores_of_a_configuration_are_swept() {
     grep.clock.turn(2 * DAY);
     let policy = SweepPolicy::new().unreferenced().apply();
     let live = Live::new().text("memory://t/clear/call_3-args");
-    let report = offcut_sweep::sweep(&reduction, &live, &policy, all.clock.now())
+    let report = offcut::sweep::sweep(&reduction, &live, &policy, all.clock.now())
         .await
         .unwrap();
     assert_eq!((report.live.count, report.moved.count), (2, 1));
-    let report = offcut_sweep::sweep(&reduction, &Live::new(), &policy, all.clock.now())
+    let report = offcut::sweep::sweep(&reduction, &Live::new(), &policy, all.clock.now())
         .await
         .unwrap();
     assert_eq!(report.moved.count, 2);
@@ -579,7 +579,7 @@ async fn all_stores_of_a_configuration_are_swept() {
 async fn wrong_policies_are_refused_before_anything_is_swept() {
     let store = store();
     let sweep = async |reduction: ToolReduction, policy: SweepPolicy| {
-        offcut_sweep::sweep(&reduction, &Live::new(), &policy, SystemTime::now())
+        offcut::sweep::sweep(&reduction, &Live::new(), &policy, SystemTime::now())
             .await
             .unwrap_err()
             .to_string()
@@ -594,7 +594,7 @@ async fn wrong_policies_are_refused_before_anything_is_swept() {
     insta::assert_snapshot!(sweep(none, apply()).await, @"no store can be swept: set a backend; a store of your own must implement `Backend::remove`");
     insta::assert_snapshot!(sweep(quick(Plain::Never), apply()).await, @"no store can be swept: set a backend; a store of your own must implement `Backend::remove`");
     let unable = quick(Plain::Unable);
-    let error = offcut_sweep::sweep(&unable, &Live::new(), &apply(), SystemTime::now())
+    let error = offcut::sweep::sweep(&unable, &Live::new(), &apply(), SystemTime::now())
         .await
         .unwrap_err();
     assert!(
@@ -618,7 +618,7 @@ async fn wrong_policies_are_refused_before_anything_is_swept() {
 async fn w4_a_store_that_cannot_remove_is_reported_briefly() {
     let apply = SweepPolicy::new().unreferenced().apply();
     let reduction = quick(Plain::Unable).session(&"s".repeat(64));
-    let error = offcut_sweep::sweep(&reduction, &Live::new(), &apply, SystemTime::now())
+    let error = offcut::sweep::sweep(&reduction, &Live::new(), &apply, SystemTime::now())
         .await
         .unwrap_err();
     let SweepError::Store(source) = &error else {

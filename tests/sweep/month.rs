@@ -7,8 +7,8 @@ use bytes::Bytes;
 use offcut::backend::{Backend, Location};
 use offcut::format::{Format, Message, Messages, PartRef, Piece, Plain};
 use offcut::report::Decision;
+use offcut::sweep::{Live, SweepPolicy, SweepReport};
 use offcut::{Chunk, ToolOutput, ToolReduction};
-use offcut_sweep::{Live, SweepPolicy, SweepReport};
 
 use super::clocked::{Clock, Clocked};
 use super::common::call;
@@ -154,7 +154,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         } else {
             policy.clone()
         };
-        let report = offcut_sweep::sweep(&quick(store.clone()), &live, &policy, now)
+        let report = offcut::sweep::sweep(&quick(store.clone()), &live, &policy, now)
             .await
             .unwrap();
         assert_eq!((report.failed.len(), report.stopped), (0, false));

@@ -39,8 +39,8 @@
 //! - **Building blocks:** [`rounds`] pairs results with calls, [`template`] fills in texts.
 //! - **A loop, if you have none:** [`agent`]. Between loops and tools: [`Middleware`].
 //!
-//! [`offcut-docs`](https://docs.rs/offcut-docs) has the guide, recipes, all options and a glossary;
-//! DESIGN.md in the repository has the laws, a map of the code and the decisions.
+//! The [pages](https://github.com/offcut-rs/offcut/tree/main/docs) have the guide, recipes, all options and a glossary;
+//! DESIGN.md has the laws, a map of the code and the decisions.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

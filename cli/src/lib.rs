@@ -1,7 +1,7 @@
 //! The `offcut` program: shows what a policy would have done to your own transcripts, and gives
 //! programs in other languages access to the library.
 //!
-//! It is a library only so that fuzz targets can use it; nothing here is a public API.
+//! It is a library only so that fuzz targets and benches can use it; nothing here is a public API.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -30,6 +30,9 @@ mod stores;
 #[cfg(unix)]
 mod stream;
 mod transcript;
+#[cfg(unix)]
+#[doc(hidden)]
+pub mod trials;
 mod units;
 
 use std::process::ExitCode;

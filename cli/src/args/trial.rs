@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use offcut_trials::Arm;
+use crate::trials::Arm;
 
 use crate::units;
 

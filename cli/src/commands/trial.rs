@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use offcut_trials::{
+use crate::trials::{
     Analysis, Design, Error, Options, Plan, Prices, Trial, markdown, plan_text, tasks,
 };
 use rustix::process::Signal;

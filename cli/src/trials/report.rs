@@ -1,0 +1,287 @@
+//! A trial in words: its plan, and its page.
+
+use std::fmt::Write as _;
+
+use crate::trials::statistics::{Interval, MeanDifference};
+use crate::trials::{Analysis, ArmFigures, Plan, Prices, Verdict};
+
+/// The plan, as lines for a terminal: what is asked, and how many runs the answer takes.
+#[must_use]
+pub fn plan_text(plan: &Plan) -> String {
+    let design = plan.design;
+    let [first, second] = &plan.arms;
+    let runs = plan.runs_of_arm();
+    let mut text = format!(
+        "Arms      {}: {}\n          {}: {}\n\
+         Tasks     {}\n\
+         Question  do the arms differ in the share of runs that solve their task?\n\
+         Test      {}, at {} %\n\
+         To find   {} points from {} % with a probability of {} %: {} runs of each arm, {} of each task\n\
+         Planned   {} of each task: {} runs of each arm, {} in all\n",
+        first.name,
+        shown(&first.command),
+        second.name,
+        shown(&second.command),
+        plan.tasks.len(),
+        plan.test,
+        percent(design.alpha),
+        percent(design.difference),
+        percent(design.expected),
+        percent(design.power),
+        design.runs(),
+        design.repetitions(plan.tasks.len()),
+        plan.repetitions,
+        runs,
+        runs * 2,
+    );
+    if runs < design.runs() {
+        let finds = match design.found_by(runs) {
+            Some(difference) => format!("differences of {} points and more", percent(difference)),
+            None => "no difference that is possible".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "          With so few, it finds {finds} with that probability"
+        );
+    }
+    text
+}
+
+/// The page of a trial, in Markdown.
+#[must_use]
+pub fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
+    let mut page = format!(
+        "# Trial of {} and {}\n\n{}\n\n",
+        plan.arms[0].name,
+        plan.arms[1].name,
+        answer(plan, analysis)
+    );
+    page += &table(plan, analysis, prices);
+    page += &differences(plan, analysis, prices);
+    page += "## Tasks\n\n";
+    let _ = write!(
+        page,
+        "| task | {} | {} |\n|---|---|---|\n",
+        plan.arms[0].name, plan.arms[1].name
+    );
+    for task in &analysis.tasks {
+        let [(first, of_first), (second, of_second)] = task.solved;
+        let _ = writeln!(
+            page,
+            "| {} | {first} of {of_first} | {second} of {of_second} |",
+            shown(&task.name)
+        );
+    }
+    let _ = write!(
+        page,
+        "\n## Plan\n\n```text\n{}Seed      {}\n",
+        plan_text(plan),
+        plan.seed
+    );
+    if let Some(prices) = prices {
+        let Prices {
+            input,
+            cached,
+            written,
+            output,
+            currency,
+            source,
+            date,
+        } = prices;
+        let _ = writeln!(
+            page,
+            "Prices    {input} input, {cached} cached, {} written, {output} output: {} for a million tokens,\n          {} of {}",
+            written.unwrap_or(*input),
+            shown(currency),
+            shown(source),
+            shown(date)
+        );
+    }
+    page + "```\n"
+}
+
+/// The answer in one paragraph.
+fn answer(plan: &Plan, analysis: &Analysis) -> String {
+    let [first, second] = &plan.arms;
+    let design = plan.design;
+    let Some(solved) = analysis.solved else {
+        return format!(
+            "No run of {} of both arms is recorded yet.",
+            analysis.planned
+        );
+    };
+    let difference = format!(
+        "{} solves {} points more than {} ({} to {}, {} % confidence",
+        second.name,
+        points(solved.interval.value),
+        first.name,
+        points(solved.interval.low),
+        points(solved.interval.high),
+        percent(1.0 - design.alpha),
+    );
+    let p = solved.p.map_or(String::new(), |p| format!(", p = {p:.4}"));
+    match analysis.verdict {
+        Verdict::Unfinished => format!(
+            "Unfinished: {} of {} runs. {difference}), so far. The test waits for the last run, because a look after each would find \
+             differences that do not exist.",
+            analysis.made, analysis.planned
+        ),
+        Verdict::FirstSolvesMore => format!("**{} solves more.** {difference}{p}).", first.name),
+        Verdict::SecondSolvesMore => format!("**{} solves more.** {difference}{p}).", second.name),
+        Verdict::NoneFound => format!(
+            "**No difference was found.** {difference}{p}). {} It does not prove that there is none: the interval says what is still possible.",
+            match design.found_by(plan.runs_of_arm()) {
+                Some(found) => format!(
+                    "This trial finds {} points from {} % with a probability of {} %.",
+                    percent(found),
+                    percent(design.expected),
+                    percent(design.power)
+                ),
+                None => "This trial is too small to find any difference as surely as was asked."
+                    .to_owned(),
+            }
+        ),
+    }
+}
+
+fn table(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
+    let [first, second] = &analysis.arms;
+    let mut rows = vec![
+        row("runs", first, second, |arm| arm.runs.to_string()),
+        row("solved", first, second, |arm| arm.solved.to_string()),
+        row("share that is solved", first, second, |arm| {
+            arm.share.map_or("–".to_owned(), |share| {
+                format!(
+                    "{} % ({} to {})",
+                    tenth(share.value),
+                    tenth(share.low),
+                    tenth(share.high)
+                )
+            })
+        }),
+        row("ended for taking too long", first, second, |arm| {
+            arm.over_time.to_string()
+        }),
+        row("agent ended with an error", first, second, |arm| {
+            arm.failed_agents.to_string()
+        }),
+        row("counted by the provider", first, second, |arm| {
+            arm.counted.to_string()
+        }),
+    ];
+    if let Some(prices) = prices {
+        let currency = shown(&prices.currency);
+        rows.push(row(
+            &format!("{currency}, all runs"),
+            first,
+            second,
+            |arm| {
+                arm.money
+                    .map_or("–".to_owned(), |money| format!("{money:.4}"))
+            },
+        ));
+        rows.push(row(
+            &format!("**{currency} for each solved task**"),
+            first,
+            second,
+            |arm| {
+                arm.per_solved.map_or("–".to_owned(), |each| {
+                    let high = each
+                        .high
+                        .map_or("no bound".to_owned(), |high| format!("{high:.4}"));
+                    format!("{:.4} ({:.4} to {high})", each.value, each.low)
+                })
+            },
+        ));
+    }
+    format!(
+        "| | {} | {} |\n|---|---|---|\n{}\n",
+        plan.arms[0].name,
+        plan.arms[1].name,
+        rows.concat()
+    )
+}
+
+fn row(
+    name: &str,
+    first: &ArmFigures,
+    second: &ArmFigures,
+    cell: impl Fn(&ArmFigures) -> String,
+) -> String {
+    format!("| {name} | {} | {} |\n", cell(first), cell(second))
+}
+
+fn differences(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
+    let means = analysis.means;
+    let money = prices.map_or_else(String::new, |prices| shown(&prices.currency));
+    let rows = [
+        (money.as_str(), means.money, 4),
+        ("model calls", means.calls, 2),
+        ("input tokens, cached ones too", means.input, 0),
+        ("output tokens", means.output, 0),
+        ("seconds", means.seconds, 2),
+    ];
+    let mut text = format!(
+        "## {} less {}, for each run\n\n",
+        plan.arms[1].name, plan.arms[0].name
+    );
+    if rows.iter().all(|(_, found, _)| found.is_none()) {
+        return text + "Too few runs, or not all of them counted.\n\n";
+    }
+    let _ = write!(
+        text,
+        "| | difference | {} % interval | p |\n|---|---|---|---|\n",
+        percent(1.0 - plan.design.alpha)
+    );
+    for (name, found, digits) in rows {
+        if let Some(MeanDifference {
+            interval: Interval { value, low, high },
+            p,
+            ..
+        }) = found
+        {
+            let _ = writeln!(
+                text,
+                "| {name} | {value:+.digits$} | {low:+.digits$} to {high:+.digits$} | {p:.4} |"
+            );
+        }
+    }
+    let test = if plan.repetitions >= 2 {
+        "Welch's t, stratified by task"
+    } else {
+        "t of pairs, over tasks"
+    };
+    let _ = writeln!(
+        text,
+        "\n{test}. These are not the main question: each is tested for itself, at {} %. {}\n",
+        percent(plan.design.alpha),
+        if means.money.is_none() {
+            "Money needs prices, and a provider's count of every run."
+        } else {
+            ""
+        }
+    );
+    text
+}
+
+fn percent(share: f64) -> String {
+    let text = format!("{:.1}", share * 100.0);
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+fn tenth(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+fn points(difference: f64) -> String {
+    format!("{:+.1}", difference * 100.0)
+}
+
+/// A name or command on one line, so that it can't break a table or a terminal.
+fn shown(text: &str) -> String {
+    let plain = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>();
+    plain.replace('|', "\\|").replace("```", "'''")
+}

@@ -1,0 +1,121 @@
+//! One run: a folder, the agent, the check.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use crate::trials::process::{self, Ended};
+use crate::trials::schedule::Planned;
+use crate::trials::{Arm, Error, Record, Task, Usage, tasks};
+
+/// Limit of a setup or a check.
+const OWN_LIMIT: Duration = Duration::from_secs(3_600);
+/// Exit codes by which `sh` says that it could not start a command.
+const NOT_STARTED: [i32; 2] = [126, 127];
+
+/// Makes one run in `folder`, which is empty. Returns `None` if it was stopped.
+pub(crate) fn run(
+    task: &Task,
+    arm: &Arm,
+    planned: Planned,
+    limit: Duration,
+    folder: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<Record>, Error> {
+    let failed = |why: String| Error::Run {
+        task: task.name.clone(),
+        arm: arm.name.clone(),
+        why,
+    };
+    let work = folder.join("work");
+    fs::create_dir(&work).map_err(Error::io(&work))?;
+    if let Some(files) = task.files() {
+        tasks::copy(&files, &work)?;
+    }
+    let usage = folder.join("usage.jsonl");
+    let prepared = |mut command: Command, name: &str| -> Result<Command, Error> {
+        let output = |kind: &str| {
+            let path = folder.join(format!("{name}.{kind}"));
+            File::create(&path).map_err(Error::io(&path))
+        };
+        command
+            .current_dir(&work)
+            .env("OFFCUT_TRIAL_TASK", &task.name)
+            .env("OFFCUT_TRIAL_ARM", &arm.name)
+            .env("OFFCUT_TRIAL_REPETITION", planned.repetition.to_string())
+            .env("OFFCUT_TRIAL_PROMPT", task.prompt())
+            .env("OFFCUT_TRIAL_FOLDER", folder)
+            .env("OFFCUT_TRIAL_USAGE", &usage)
+            .stdin(Stdio::null())
+            .stdout(output("out")?)
+            .stderr(output("err")?);
+        Ok(command)
+    };
+    if let Some(setup) = task.setup() {
+        let mut command = prepared(Command::new(&setup), "setup")?;
+        match process::run(&mut command, OWN_LIMIT, stop) {
+            Ok(Ended::Exit(status)) if status.success() => {}
+            Ok(Ended::Stopped) => return Ok(None),
+            Ok(Ended::Exit(status)) => {
+                return Err(failed(format!("its setup ended with {status}")));
+            }
+            Ok(Ended::OverTime) => return Err(failed("its setup does not end".to_owned())),
+            Err(error) => return Err(failed(format!("its setup does not start: {error}"))),
+        }
+    }
+    let mut agent = Command::new("sh");
+    agent.args(["-c", &arm.command]);
+    let mut agent = prepared(agent, "agent")?;
+    agent.stdin(File::open(task.prompt()).map_err(Error::io(&task.prompt()))?);
+    let began = Instant::now();
+    let (exit, over_time) = match process::run(&mut agent, limit, stop) {
+        Ok(Ended::Exit(status))
+            if status
+                .code()
+                .is_some_and(|code| NOT_STARTED.contains(&code)) =>
+        {
+            return Err(failed(format!(
+                "the agent does not start: {}",
+                last_line(&folder.join("agent.err"))
+            )));
+        }
+        Ok(Ended::Exit(status)) => (status.code(), false),
+        Ok(Ended::OverTime) => (None, true),
+        Ok(Ended::Stopped) => return Ok(None),
+        Err(error) => return Err(failed(format!("the agent does not start: {error}"))),
+    };
+    let seconds = (began.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+    let mut check = prepared(Command::new(task.check()), "check")?;
+    let solved = match process::run(&mut check, OWN_LIMIT, stop) {
+        Ok(Ended::Exit(status)) if status.code().is_some() => status.success(),
+        Ok(Ended::Stopped) => return Ok(None),
+        Ok(Ended::Exit(status)) => return Err(failed(format!("its check ended with {status}"))),
+        Ok(Ended::OverTime) => return Err(failed("its check does not end".to_owned())),
+        Err(error) => return Err(failed(format!("its check does not start: {error}"))),
+    };
+    let text = |path: &Path| {
+        fs::read(path)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    };
+    Ok(Some(Record {
+        task: planned.task,
+        arm: planned.arm,
+        repetition: planned.repetition,
+        solved,
+        seconds,
+        exit,
+        over_time,
+        usage: Usage::of_run(&text(&usage), &text(&folder.join("agent.out"))),
+    }))
+}
+
+/// The last line of a file, without control characters.
+fn last_line(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().last().unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(200).collect()
+}

@@ -1,0 +1,156 @@
+//! A directory of tasks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::trials::Error;
+
+/// A task: a folder with `prompt.md`, an executable `check`, and, if it needs them, `files/` and an executable
+/// `setup`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Name of the folder.
+    pub name: String,
+    /// The folder.
+    pub folder: PathBuf,
+    /// Digest of all that is in the folder.
+    pub digest: String,
+}
+
+impl Task {
+    /// The prompt, which is the agent's stdin.
+    #[must_use]
+    pub fn prompt(&self) -> PathBuf {
+        self.folder.join("prompt.md")
+    }
+
+    /// The program that exits with 0 if the task is solved.
+    #[must_use]
+    pub fn check(&self) -> PathBuf {
+        self.folder.join("check")
+    }
+
+    /// The files that each run begins with, if there are any.
+    #[must_use]
+    pub fn files(&self) -> Option<PathBuf> {
+        Some(self.folder.join("files")).filter(|files| files.is_dir())
+    }
+
+    /// The program that prepares a run's folder, if there is one.
+    #[must_use]
+    pub fn setup(&self) -> Option<PathBuf> {
+        Some(self.folder.join("setup")).filter(|setup| setup.is_file())
+    }
+}
+
+/// Reads the tasks in `folder`, by name. Folders whose names begin with a dot are left out.
+///
+/// # Errors
+///
+/// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`.
+pub fn tasks(folder: &Path) -> Result<Vec<Task>, Error> {
+    let folder = std::path::absolute(folder).map_err(Error::io(folder))?;
+    let mut tasks = Vec::new();
+    for path in entries(&folder)? {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if name.starts_with('.') || !path.is_dir() {
+            continue;
+        }
+        let task = Task {
+            digest: digest(&path)?,
+            folder: path,
+            name,
+        };
+        for file in [task.prompt(), task.check()] {
+            if !file.is_file() {
+                return Err(Error::Tasks(format!("{} is missing", file.display())));
+            }
+        }
+        tasks.push(task);
+    }
+    if tasks.is_empty() {
+        return Err(Error::Tasks(format!("{} has no tasks", folder.display())));
+    }
+    Ok(tasks)
+}
+
+/// The entries of a folder, by name.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read = fs::read_dir(folder).map_err(Error::io(folder))?;
+    let entries: Result<Vec<PathBuf>, _> =
+        read.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut entries = entries.map_err(Error::io(folder))?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// The digest of everything below `folder`: names, kinds and content.
+fn digest(folder: &Path) -> Result<String, Error> {
+    let mut digest = Sha256::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let kind = fs::symlink_metadata(&path)
+            .map_err(Error::io(&path))?
+            .file_type();
+        let (kind, content) = if kind.is_dir() {
+            open.extend(entries(&path)?);
+            (b'd', Vec::new())
+        } else if kind.is_symlink() {
+            let target = fs::read_link(&path).map_err(Error::io(&path))?;
+            (b'l', target.to_string_lossy().into_owned().into_bytes())
+        } else {
+            (b'f', fs::read(&path).map_err(Error::io(&path))?)
+        };
+        let name = path
+            .strip_prefix(folder)
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .into_owned();
+        for part in [name.as_bytes(), &[kind], &content] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+    }
+    Ok(digest
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// Copies everything below `from` into `to`, which exists.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    for path in entries(from)? {
+        let target = to.join(path.file_name().unwrap_or_default());
+        let kind = fs::symlink_metadata(&path)
+            .map_err(Error::io(&path))?
+            .file_type();
+        if kind.is_dir() {
+            fs::create_dir(&target).map_err(Error::io(&target))?;
+            copy(&path, &target)?;
+        } else if kind.is_symlink() {
+            link(&path, &target)?;
+        } else {
+            fs::copy(&path, &target).map_err(Error::io(&target))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn link(path: &Path, target: &Path) -> Result<(), Error> {
+    let to = fs::read_link(path).map_err(Error::io(path))?;
+    std::os::unix::fs::symlink(to, target).map_err(Error::io(target))
+}
+
+#[cfg(not(unix))]
+fn link(path: &Path, target: &Path) -> Result<(), Error> {
+    fs::copy(path, target).map(drop).map_err(Error::io(target))
+}

@@ -1,0 +1,99 @@
+//! Runs every task at every size under every policy, and prints a table of all and one of sums.
+//!
+//! `NAME=COMMAND` adds a context editor that runs as a process; `scripts/peers --tasks` adds those of other
+//! libraries. OFFCUT_TASK is the only task to run, by its name.
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use offcut::Settings;
+use offcut_lab::scripted::{Outcome, Peer, Policy, READY, all, run};
+
+/// Sums over tasks and sizes.
+#[derive(Debug, Default)]
+struct Sum {
+    /// By size: tasks that were solved.
+    solved: BTreeMap<&'static str, u32>,
+    /// Of the sizes that fit into a context window.
+    calls: u64,
+    reads: u64,
+    tokens: u64,
+    bill: f64,
+}
+
+impl Sum {
+    fn add(&mut self, size: &'static str, outcome: &Outcome) {
+        *self.solved.entry(size).or_default() += u32::from(outcome.solved);
+        if size != "beyond" {
+            self.calls += outcome.bill.calls;
+            self.reads += outcome.reads;
+            self.tokens += outcome.bill.tokens;
+            self.bill += outcome.bill.weighed();
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut policies = vec![("nothing".to_owned(), Policy::Nothing)];
+    for (name, toml) in READY {
+        let settings = Settings::from_toml(toml)?;
+        policies.push((name.to_owned(), Policy::Offcut(Box::new(settings))));
+    }
+    for argument in std::env::args().skip(1) {
+        let (name, command) = argument.split_once('=').ok_or("write NAME=COMMAND")?;
+        let mut words = command.split_whitespace();
+        let mut program = Command::new(words.next().ok_or("write NAME=COMMAND")?);
+        program.args(words);
+        policies.push((name.to_owned(), Policy::Peer(Peer::start(program)?)));
+    }
+    println!(
+        "| task | size | policy | solved | calls | reads | tokens | bill |\n|---|---|---|---|---|---|---|---|"
+    );
+    let mut sums: Vec<Sum> = policies.iter().map(|_| Sum::default()).collect();
+    let only = std::env::var("OFFCUT_TASK").ok();
+    let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    for task in all().into_iter().filter(|task| is_wanted(task.name)) {
+        for size in task.sizes {
+            for ((name, policy), sum) in policies.iter().zip(&mut sums) {
+                let outcome = run(&task, size, policy)?;
+                sum.add(size.name, &outcome);
+                println!(
+                    "| {} | {} {} | {name} | {} | {} | {} | {} | {:.0} |",
+                    task.name,
+                    size.name,
+                    size.count,
+                    outcome.why.as_deref().unwrap_or("yes"),
+                    outcome.bill.calls,
+                    outcome.reads,
+                    outcome.bill.tokens,
+                    outcome.bill.weighed()
+                );
+            }
+        }
+    }
+    println!(
+        "\n| policy | small | middling | large | beyond | calls | reads | tokens | bill | % |\n|---|---|---|---|---|---|---|---|---|---|"
+    );
+    let none = sums[0].bill;
+    for ((name, _), sum) in policies.iter().zip(&sums) {
+        let solved = ["small", "middling", "large", "beyond"].map(|size| {
+            sum.solved
+                .get(size)
+                .copied()
+                .unwrap_or_default()
+                .to_string()
+        });
+        println!(
+            "| {name} | {} | {} | {} | {} | {:.0} | {:.1} |",
+            solved.join(" | "),
+            sum.calls,
+            sum.reads,
+            sum.tokens,
+            sum.bill,
+            100.0 * sum.bill / none
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! A task from its prompt to its answer.
+
+use offcut::backend::{self, Fs};
+use offcut::format::OpenAiChat;
+use offcut::{Settings, ToolCall, ToolReduction};
+use serde_json::{Value, json};
+
+use crate::scripted::bill::{Bill, Meter};
+use crate::scripted::peer::Peer;
+use crate::scripted::step::Step;
+use crate::scripted::task::{Size, Task};
+use crate::scripted::tools;
+use crate::scripted::view::View;
+
+/// Tokens of a context window. A request that is longer is refused, which ends the run.
+pub const CONTEXT: u64 = 128_000;
+/// Maximum number of calls. An agent that makes more goes in circles.
+const MAX_CALLS: u64 = 300;
+
+/// The treatment of results.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// Every result stays whole.
+    Nothing,
+    /// Offcut with these settings, over a store in a directory.
+    Offcut(Box<Settings>),
+    /// Another context editor.
+    Peer(Peer),
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// True if the answer and the files are right.
+    pub solved: bool,
+    /// The reason for a failure.
+    pub why: Option<String>,
+    /// The bill.
+    pub bill: Bill,
+    /// Calls of the policy's reader.
+    pub reads: u64,
+}
+
+/// Runs a task of a size under a policy.
+///
+/// # Errors
+///
+/// The files, the store or the settings are not usable.
+pub fn run(
+    task: &Task,
+    size: Size,
+    policy: &Policy,
+) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let project = folder.path().join("project");
+    std::fs::create_dir(&project)?;
+    let set = task.lay_out(&project, size)?;
+    let reduction = match policy {
+        Policy::Nothing | Policy::Peer(_) => None,
+        Policy::Offcut(settings) => {
+            let store = Fs::open(folder.path().join("store"))?;
+            let builder =
+                ToolReduction::builder().settings(Settings::clone(settings), backend::open);
+            Some(builder.backend(store).build()?)
+        }
+    };
+    let mut tools = tools::definitions();
+    if let Some(reduction) = &reduction {
+        tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
+    }
+    let peer = match policy {
+        Policy::Peer(peer) => Some(peer),
+        Policy::Nothing | Policy::Offcut(_) => None,
+    };
+    if let Some(peer) = peer {
+        tools.extend(peer.begin()?);
+    }
+    // The messages as the editor makes them, and the number of those that it has.
+    let (mut edited, mut given) = (Vec::new(), 0);
+    let mut messages = vec![json!({"role": "user", "content": set.prompt})];
+    let mut meter = Meter::new()?;
+    let mut reads = 0;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let (solved, why) = loop {
+        if let Some(reduction) = &reduction {
+            runtime.block_on(reduction.clear(&OpenAiChat, &mut messages))?;
+        }
+        if let Some(peer) = peer {
+            peer.edit(&messages[given..], &mut edited)?;
+            given = messages.len();
+        }
+        let request = if peer.is_some() { &edited } else { &messages };
+        if !meter.request(&tools, request, CONTEXT) {
+            break (false, Some(format!("over {CONTEXT} tokens")));
+        }
+        if meter.bill.calls > MAX_CALLS {
+            break (false, Some("in circles".to_owned()));
+        }
+        let (says, tool, arguments) = match (task.agent)(&View::new(request)) {
+            Step::Answer(answer) => break task.checked(&project, &set, &answer),
+            Step::Call {
+                says,
+                tool,
+                arguments,
+            } => (says, tool, arguments),
+        };
+        let call = ToolCall::new(
+            format!("call_{}", meter.bill.calls),
+            tool,
+            arguments.to_string(),
+        );
+        let function = json!({"name": call.name, "arguments": call.arguments});
+        let content = if says.is_empty() {
+            Value::Null
+        } else {
+            says.into()
+        };
+        messages.push(json!({"role": "assistant", "content": content, "tool_calls": [{"id": call.id, "type": "function", "function": function}]}));
+        let (retrieved, arguments) = match peer {
+            Some(peer) => peer.answer(tool, arguments)?,
+            None => (None, arguments),
+        };
+        let shown = match &reduction {
+            _ if retrieved.is_some() => {
+                reads += 1;
+                retrieved.unwrap_or_default()
+            }
+            None => tools::call(&project, tool, &arguments),
+            Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
+                Some(page) => {
+                    reads += 1;
+                    page.text()
+                }
+                None => {
+                    let result = tools::call(&project, tool, &arguments);
+                    runtime.block_on(reduction.truncate(&call, result))?.text()
+                }
+            },
+        };
+        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": shown}));
+    };
+    Ok(Outcome {
+        solved,
+        why,
+        bill: meter.bill,
+        reads,
+    })
+}

@@ -1,0 +1,101 @@
+//! A task: files to begin with, a prompt, an agent, and what must come of it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::scripted::agent::Agent;
+
+/// A size of a task: how much of everything there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Its name.
+    pub name: &'static str,
+    /// The number of lines, records, pages or answers.
+    pub count: usize,
+}
+
+/// A task.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Its name.
+    pub name: &'static str,
+    /// Small, middling, large, and more than a context window holds.
+    pub sizes: [Size; 4],
+    pub(crate) set_up: fn(usize) -> Set,
+    pub(crate) agent: Agent,
+}
+
+/// A task of one size.
+#[derive(Debug, Default)]
+pub(crate) struct Set {
+    pub(crate) prompt: String,
+    /// Files to begin with.
+    pub(crate) files: Vec<(String, String)>,
+    /// The right answer.
+    pub(crate) answer: String,
+    /// Files as they must be in the end.
+    pub(crate) expected: Vec<(String, String)>,
+}
+
+pub(crate) const fn sizes(counts: [usize; 4]) -> [Size; 4] {
+    let [small, middling, large, beyond] = counts;
+    [
+        Size {
+            name: "small",
+            count: small,
+        },
+        Size {
+            name: "middling",
+            count: middling,
+        },
+        Size {
+            name: "large",
+            count: large,
+        },
+        Size {
+            name: "beyond",
+            count: beyond,
+        },
+    ]
+}
+
+impl Task {
+    /// Writes the files of a size into `folder`.
+    pub(crate) fn lay_out(&self, folder: &Path, size: Size) -> io::Result<Set> {
+        let set = (self.set_up)(size.count);
+        for (path, text) in &set.files {
+            let path = folder.join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, text)?;
+        }
+        Ok(set)
+    }
+
+    /// Checks an answer and the files, and says what is wrong.
+    pub(crate) fn checked(&self, folder: &Path, set: &Set, answer: &str) -> (bool, Option<String>) {
+        if answer != set.answer {
+            return (
+                false,
+                Some(format!("answered {answer:?} for {:?}", set.answer)),
+            );
+        }
+        for (path, text) in &set.expected {
+            if fs::read_to_string(folder.join(path)).ok().as_ref() != Some(text) {
+                return (false, Some(format!("{path} is not as it must be")));
+            }
+        }
+        (true, None)
+    }
+}
+
+/// A sentence that no task depends on.
+pub(crate) fn filler(random: &mut offcut_cli::trials::Random) -> String {
+    const WORDS: [&str; 24] = [
+        "the", "queue", "was", "drained", "before", "a", "second", "worker", "took", "over", "and",
+        "every", "shard", "reported", "its", "state", "to", "an", "older", "replica", "without",
+        "losing", "any", "batch",
+    ];
+    let words: Vec<&str> = (0..12).map(|_| WORDS[random.below(WORDS.len())]).collect();
+    words.join(" ")
+}

@@ -1,0 +1,72 @@
+//! Change one constant in a large file.
+
+use offcut_cli::trials::Random;
+
+use crate::scripted::step::{Step, answer, bash, edit, lost};
+use crate::scripted::task::{Set, Task, sizes};
+use crate::scripted::view::{Search, View};
+
+pub(super) const TASK: Task = Task {
+    name: "edit",
+    sizes: sizes([10, 200, 1_500, 3_000]),
+    set_up,
+    agent,
+};
+
+const PATH: &str = "src/handlers.rs";
+
+fn set_up(count: usize) -> Set {
+    let mut random = Random::new(count as u64);
+    let (mut before, mut after) = (String::new(), String::new());
+    let handler = count * 3 / 5;
+    for number in 0..count {
+        let limit = random.below(900) + 100;
+        let function = |limit: usize| {
+            format!(
+                "/// Handles event {number}.\npub fn handler_{number}(event: &Event) -> Result<Reply, Failure> {{\n    \
+                 let limit_{number} = {limit};\n    event.within(limit_{number})?.dispatch(Route::Number({number}))\n}}\n\n"
+            )
+        };
+        before += &function(limit);
+        after += &function(if number == handler {
+            limit + 1_000
+        } else {
+            limit
+        });
+    }
+    Set {
+        prompt: format!("In {PATH}, raise the limit of handler_{handler} by 1000."),
+        files: vec![(PATH.into(), before)],
+        answer: "Done.".into(),
+        expected: vec![(PATH.into(), after)],
+    }
+}
+
+fn agent(view: &View) -> Step {
+    let command = format!("cat {PATH}");
+    if !view.has_run(&command) {
+        return bash(command);
+    }
+    if view.edits() > 0 {
+        return answer("Done.");
+    }
+    let handler = view
+        .prompt
+        .split("handler_")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap_or_default();
+    match view.search(&command, &format!(r"let limit_{handler} = (\d+);")) {
+        Search::Found(found) => {
+            let limit: usize = found[1].parse().unwrap_or(0);
+            let name = format!("let limit_{handler} = ");
+            edit(
+                PATH,
+                &format!("{name}{limit};"),
+                &format!("{name}{};", limit + 1_000),
+            )
+        }
+        Search::Read(step) => step,
+        Search::Absent => lost(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Agents under `recommended` solve all that they solve without it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use offcut::Settings;
+use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, run};
+
+/// Tokens of the reader's definition.
+const READER: u64 = 189;
+
+/// Sums over tasks and sizes.
+#[derive(Debug, Default)]
+struct Sum {
+    solved: u32,
+    bill: f64,
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        self.solved += u32::from(outcome.solved);
+        self.bill += outcome.bill.weighed();
+    }
+}
+
+#[test]
+fn recommended_solves_what_doing_nothing_solves_for_less() {
+    let offcut = |settings: Settings| Policy::Offcut(Box::new(settings));
+    let policies = [
+        Policy::Nothing,
+        offcut(Settings::recommended()),
+        offcut(Settings::eino()),
+    ];
+    let (mut none, mut recommended) = (Sum::default(), Sum::default());
+    let mut dearer = Vec::new();
+    for task in all() {
+        for size in task.sizes {
+            let [nothing, ours, eino] = policies
+                .each_ref()
+                .map(|policy| run(&task, size, policy).unwrap());
+            let place = format!("{} {}", task.name, size.name);
+            assert!(ours.solved, "{place}: {:?}", ours.why);
+            assert!(eino.solved, "{place} under eino: {:?}", eino.why);
+            assert_eq!(
+                nothing.solved,
+                size.name != "beyond",
+                "{place}: {:?}",
+                nothing.why
+            );
+            assert_eq!(nothing.reads, 0);
+            if !nothing.solved {
+                continue;
+            }
+            none.add(&nothing);
+            recommended.add(&ours);
+            if ours.bill.weighed() > nothing.bill.weighed() {
+                // Nothing was shortened: the reader's definition in each request is all that it costs.
+                let more = ours.bill.tokens - nothing.bill.tokens;
+                assert_eq!(
+                    (more, ours.reads),
+                    (READER * nothing.bill.calls, 0),
+                    "{place}"
+                );
+                dearer.push(place);
+            }
+        }
+    }
+    let is_small = |place: &String| place.ends_with("small") || place.ends_with("middling");
+    assert!(
+        dearer.iter().filter(|place| !is_small(place)).count() <= 3,
+        "{dearer:?}"
+    );
+    println!("where nothing solves: {none:?}, recommended {recommended:?}; dearer: {dearer:?}");
+    assert!(recommended.bill < none.bill, "{recommended:?} and {none:?}");
+}
+
+#[test]
+fn every_ready_policy_solves_what_fits() {
+    for (name, toml) in READY {
+        let settings = Settings::from_toml(toml).unwrap();
+        let policy = Policy::Offcut(Box::new(settings));
+        for task in all() {
+            for size in &task.sizes[..3] {
+                let outcome = run(&task, *size, &policy).unwrap();
+                let place = format!("{} {} under {name}", task.name, size.name);
+                assert!(outcome.solved, "{place}: {:?}", outcome.why);
+            }
+        }
+    }
+}
+
+/// A context editor that is a script of `sed`.
+#[cfg(target_os = "linux")]
+fn editor(script: &str) -> Policy {
+    let mut editor = std::process::Command::new("sed");
+    editor.args(["-u", script]);
+    Policy::Peer(Peer::start(editor).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+fn needle() -> Task {
+    let mut tasks = all().into_iter();
+    tasks.find(|task| task.name == "needle").unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_editor_that_changes_nothing_costs_what_doing_nothing_costs() {
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*$/{"result":null}/"#;
+    let editor = editor(script);
+    for task in all() {
+        for size in &task.sizes[..2] {
+            let edited = run(&task, *size, &editor).unwrap();
+            assert_eq!(edited, run(&task, *size, &Policy::Nothing).unwrap());
+            assert!(edited.solved, "{:?}", edited.why);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cleared_result_is_fetched_again() {
+    let task = needle();
+    // The first page has the word. When the question comes, only the editor's text is left of it.
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"call":.*$/{"result":null}/
+/^{"add":/{s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/;s/"call_1","content":"[^"]*"/"call_1","content":"[cleared]"/}"#;
+    let editor = editor(script);
+    let size = task.sizes[0];
+    let cleared = run(&task, size, &editor).unwrap();
+    let nothing = run(&task, size, &Policy::Nothing).unwrap();
+    assert!(cleared.solved, "{:?}", cleared.why);
+    assert_eq!(cleared.bill.calls, nothing.bill.calls + 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_editor_may_change_commands() {
+    let task = needle();
+    let script = r#"s/^{"new":true}$/{"tools":[]}/; s/^{"add":\(.*\)}$/{"keep":9999,"messages":\1}/; s/^{"call":.*"name":"bash".*$/{"arguments":{"command":"echo the word at the gate would be w1"}}/"#;
+    let editor = editor(script);
+    let outcome = run(&task, task.sizes[0], &editor).unwrap();
+    // It has seen what the editor's command prints instead of the file.
+    let why = outcome.why.unwrap_or_default();
+    assert!(why.starts_with("answered \"w1\""), "{why}");
+    assert_eq!(outcome.reads, 0);
+}

@@ -1,7 +1,0 @@
-//! The type of agents.
-
-use crate::step::Step;
-use crate::view::View;
-
-/// An agent: a function of the messages that it is shown, as a model is.
-pub(crate) type Agent = fn(&View) -> Step;

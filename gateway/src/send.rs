@@ -1,9 +1,7 @@
 //! Sends requests to providers.
 
-use std::collections::HashSet;
 use std::error::Error;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,12 +10,11 @@ use http::{Extensions, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpInfo;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
 use crate::body::{self, Body, BoxError, ReadError};
-use crate::client::{HttpClient, client};
+use crate::client::{HttpClient, Used, client};
 use crate::error::GatewayError;
 use crate::holdout::Group;
 use crate::metrics::{Metric, Metrics};
@@ -28,9 +25,6 @@ use crate::usage::{Scan, Usage, Watched};
 
 /// An answer that takes the place of the provider's.
 pub(crate) type Refusal = Box<Response<Body>>;
-
-/// Number of connections that are remembered as used.
-const REMEMBERED: usize = 4096;
 
 /// The body of a request to a provider.
 pub(crate) enum Payload {
@@ -45,8 +39,6 @@ pub(crate) struct Sender {
     client: HttpClient,
     /// Opens a connection for each request.
     fresh: HttpClient,
-    /// Own ends of connections on which a provider has answered.
-    used: Mutex<HashSet<SocketAddr>>,
     patience: Duration,
     metrics: Arc<Metrics>,
 }
@@ -59,7 +51,6 @@ impl Sender {
         Ok(Self {
             client: client(settings, Duration::from_secs(60))?,
             fresh: client(settings, Duration::ZERO)?,
-            used: Mutex::default(),
             patience: settings.answer_time(),
             metrics,
         })
@@ -130,7 +121,7 @@ impl Sender {
             Payload::Whole(bytes) => bytes,
             Payload::Stream(body) => {
                 let sent = self.client.request(Request::from_parts(parts, body)).await;
-                return sent.inspect(|reply| self.remember(reply.extensions()));
+                return sent.inspect(remember);
             }
         };
         let whole = |mut parts: Parts| {
@@ -142,33 +133,12 @@ impl Sender {
             Request::from_parts(parts, body::full(bytes.clone()))
         };
         match self.client.request(whole(parts.clone())).await {
-            Err(error) if self.was_used(&error) => {
+            Err(error) if was_used(&error) => {
                 tracing::debug!("a connection was closed as idle; the request is sent again");
                 self.fresh.request(whole(parts)).await
             }
-            sent => sent.inspect(|reply| self.remember(reply.extensions())),
+            sent => sent.inspect(remember),
         }
-    }
-
-    fn remember(&self, reply: &Extensions) {
-        if let Some(connection) = reply.get::<HttpInfo>() {
-            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            if used.len() >= REMEMBERED {
-                used.clear();
-            }
-            used.insert(connection.local_addr());
-        }
-    }
-
-    /// Returns true if a provider had answered before on the connection of `error`.
-    fn was_used(&self, error: &legacy::Error) -> bool {
-        let mut of = Extensions::new();
-        if let Some(connection) = error.connect_info() {
-            connection.get_extras(&mut of);
-        }
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        of.get::<HttpInfo>()
-            .is_some_and(|connection| used.remove(&connection.local_addr()))
     }
 
     fn count(&self, upstream: &Upstream, status: u16) {
@@ -178,6 +148,22 @@ impl Sender {
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }
+}
+
+/// Notes that a provider has answered on the connection of `reply`.
+fn remember(reply: &Response<Incoming>) {
+    if let Some(used) = reply.extensions().get::<Used>() {
+        used.set();
+    }
+}
+
+/// Returns true if a provider had answered before on the connection of `error`.
+fn was_used(error: &legacy::Error) -> bool {
+    let mut of = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut of);
+    }
+    of.get::<Used>().is_some_and(Used::is_set)
 }
 
 /// The error of the client's own body, which ended a request to a provider.

@@ -163,6 +163,36 @@ async fn a_request_on_a_new_connection_is_sent_once() {
     assert_eq!(provider.seen().len(), 1);
 }
 
+/// Ports are used again: each provider's own first one is anywhere, and one in fourteen of these was used before.
+#[tokio::test]
+async fn a_new_connection_with_the_port_of_a_used_one_is_not_taken_for_it() {
+    let used = Provider::start(|_| {
+        let mut answer = ok("{}");
+        answer.push(Step::Close);
+        answer
+    })
+    .await;
+    let mut others = Vec::new();
+    for _ in 0..150 {
+        others.push(Provider::start(|_| vec![Step::Close]).await);
+    }
+    let server = Server::start(&used.url, |serve| {
+        let named = others.iter().enumerate();
+        serve
+            .upstreams
+            .extend(named.map(|(number, other)| (format!("p{number}"), other.url.clone())));
+    })
+    .await;
+    for _ in 0..1_000 {
+        server.get("/openai/v1/x").await;
+    }
+    for (number, other) in others.iter().enumerate() {
+        let answer = server.get(&format!("/p{number}/v1/x")).await;
+        assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+        assert_eq!(other.seen().len(), 1, "{number}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_of_unknown_length_passes_whatever_the_method() {
     let provider = Provider::start(|_| ok("{}")).await;

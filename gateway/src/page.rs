@@ -31,9 +31,8 @@ impl Token {
         self.0.text()
     }
 
-    /// Returns true if one of `words` is the token.
-    pub(crate) fn is_among(&self, words: &[String]) -> bool {
-        words.iter().any(|word| self.0.is(word))
+    pub(crate) fn secret(&self) -> &Secret {
+        &self.0
     }
 
     pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {

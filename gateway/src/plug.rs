@@ -31,6 +31,7 @@ use crate::metrics::{Metric, Metrics};
 use crate::opened::Opened;
 use crate::outcome::{self, Outcome, Reason};
 use crate::own;
+use crate::secret::Secret;
 use crate::settings::{OnFailure, ServeSettings};
 use crate::watch::Watch;
 use compress::{Compressed, compress};
@@ -73,10 +74,9 @@ impl Plug {
         path == COMPRESS || path.starts_with(RETRIEVE)
     }
 
-    /// Returns true if one of `words` is one of the plug's keys.
-    pub(crate) fn has_key_among(&self, words: &[String]) -> bool {
-        let mut tenants = self.tenants.iter();
-        tenants.any(|tenant| tenant.has_key_among(words))
+    /// The plug's keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Secret> {
+        self.tenants.iter().map(|tenant| &tenant.credential)
     }
 
     /// Answers a request for `path`, which is for the plug.

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
-use http::HeaderMap;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -44,28 +43,83 @@ impl Secret {
     pub(crate) fn is(&self, text: &str) -> bool {
         Sha256::digest(text) == Sha256::digest(&self.0)
     }
+
+    /// Returns true if this secret is anywhere in `text`. Every place is compared to its end, so that the time tells
+    /// nothing about it.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        let own = self.0.as_bytes();
+        text.windows(own.len().max(1))
+            .fold(false, |is_found, place| {
+                let pairs = place.iter().zip(own);
+                is_found | (pairs.fold(0, |differs, (one, other)| differs | (one ^ other)) == 0)
+            })
+    }
 }
 
-/// The words in which a request's headers and query may hold a secret, however they spell it.
-pub(crate) fn words(headers: &HeaderMap, query: Option<&str>) -> Vec<String> {
-    let is_between = |c: char| c.is_whitespace() || "=:;,&\"'".contains(c);
-    let values = headers.values().map(http::HeaderValue::as_bytes);
-    let mut words = Vec::new();
-    for value in values.chain(query.map(str::as_bytes)) {
-        let text = percent_encoding::percent_decode(value).decode_utf8_lossy();
-        for word in text.split(is_between).filter(|word| !word.is_empty()) {
-            // The credentials of `Basic`.
-            if let Ok(pair) = STANDARD_NO_PAD.decode(word.trim_end_matches('=')) {
-                let pair = String::from_utf8_lossy(&pair);
-                words.extend(pair.split(':').map(str::to_owned));
-            }
-            words.push(word.to_owned());
+/// The most times that a text may be encoded.
+const ENCODED: usize = 16;
+/// The shortest word of base64 that may hold a secret.
+const SHORTEST: usize = 20;
+
+/// The texts that somebody may read in `value`: as it is, with escapes of URLs decoded until none is left, and
+/// the words of base64 in these, as `Basic` has them.
+pub(crate) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut texts = vec![value.to_vec()];
+    for _ in 0..ENCODED {
+        let last = texts.last().map_or(value, Vec::as_slice);
+        let decoded: Vec<u8> = percent_encoding::percent_decode(last).collect();
+        if decoded == last {
+            break;
         }
+        texts.push(decoded);
     }
-    words
+    let is_between = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"+/-_".contains(byte);
+    let words = texts.iter().flat_map(|text| text.split(is_between));
+    let words = words.filter(|word| word.len() >= SHORTEST);
+    let decoded =
+        words.flat_map(|word| [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|engine| engine.decode(word)));
+    let decoded: Vec<_> = decoded.flatten().collect();
+    texts.extend(decoded);
+    texts
 }
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_wherever_it_is_and_however_it_is_spelled() {
+        let secret = Secret::from("SECRET/0123+4567".to_owned());
+        let is_in = |text: &str| {
+            spellings(text.as_bytes())
+                .iter()
+                .any(|text| secret.is_in(text))
+        };
+        for text in [
+            "SECRET/0123+4567",
+            "Token token=\"SECRET/0123+4567\"",
+            "xSECRET/0123+4567x",
+            "a|SECRET/0123+4567|b",
+            "/v1/SECRET%2f0123%2B4567/x",
+            "k=SECRET%252F0123%25252B4567",
+            "Basic dTpTRUNSRVQvMDEyMys0NTY3",
+            "Basic%20dTpTRUNSRVQvMDEyMys0NTY3%3D",
+            "x=>>dTpTRUNSRVQvMDEyMys0NTY3Pz8_<<",
+        ] {
+            assert!(is_in(text), "{text}");
+        }
+        for text in [
+            "",
+            "SECRET/0123+456",
+            "SECRET/0123 4567",
+            "secret/0123+4567",
+        ] {
+            assert!(!is_in(text), "{text}");
+        }
+    }
 }

@@ -17,12 +17,13 @@ use crate::pass::{Client, Passage};
 use crate::plug::Plug;
 use crate::readers::Credential;
 use crate::reducer::Reducer;
+use crate::secret::spellings;
 use crate::send::{Payload, Refusal, Sender};
 use crate::settings::ServeSettings;
 use crate::tenant::Tenants;
 use crate::upstream::{ForeignKey, Upstream, Upstreams};
 use crate::watch::Watch;
-use crate::{forward, own, page, read, secret};
+use crate::{forward, own, page, read};
 
 /// The longest call of the reader.
 const MAX_CALL: usize = 64 * 1024;
@@ -127,7 +128,7 @@ impl Service {
         if let Some(own) = own::path(&path) {
             return self.own(&own, request).await;
         }
-        if self.has_own_key(&request) {
+        if self.has_own_key(&request, &path) {
             let message =
                 "this key is for paths of this server alone, and no provider is to see it";
             return own::error(StatusCode::NOT_FOUND, message);
@@ -243,13 +244,17 @@ impl Service {
             && headers.get_all("sec-fetch-site").iter().all(is_near)
     }
 
-    /// Returns true if a request bears the page's token, or a key of the plug, anywhere in its headers or its
-    /// query: clients of different providers send their key in different ways.
-    fn has_own_key(&self, request: &Request<Incoming>) -> bool {
-        let words = secret::words(request.headers(), request.uri().query());
-        let (token, plug) = (self.token.as_ref(), self.plug.as_ref());
-        token.is_some_and(|token| token.is_among(&words))
-            || plug.is_some_and(|plug| plug.has_key_among(&words))
+    /// Returns true if a request bears the page's token, or a key of the plug, anywhere in its headers, its path or
+    /// its query: clients of different providers send their key in different ways.
+    fn has_own_key(&self, request: &Request<Incoming>, path: &str) -> bool {
+        let headers = request.headers().values().map(HeaderValue::as_bytes);
+        let texts = headers.chain([path.as_bytes()]).flat_map(spellings);
+        let texts: Vec<_> = texts.collect();
+        let token = self.token.as_ref().map(Token::secret);
+        let mut keys = token
+            .into_iter()
+            .chain(self.plug.iter().flat_map(Plug::keys));
+        keys.any(|key| texts.iter().any(|text| key.is_in(text)))
     }
 
     /// Answers what is asked of this server itself.

@@ -220,16 +220,24 @@ async fn a_key_of_this_server_reaches_no_provider_however_it_is_sent() {
         ("x-goog-api-key", KEY.to_owned()),
         ("Cookie", format!("a=1; key={KEY}")),
         ("X-Anything", format!("\"{KEY}\"")),
+        ("Authorization", format!("Token {KEY}")),
+        ("Authorization", format!("Bearer|{KEY}")),
+        ("X-Keys", format!("[a,{KEY}]")),
+        ("X-Keys", format!("%22{}%22", KEY.replace('-', "%252d"))),
     ] {
         let answer = server.post("/openai/v1/x", &[(name, &value)], "{}").await;
         assert!(answer.line.starts_with("HTTP/1.1 404"), "{name}: {value}");
         assert!(!answer.text().contains(KEY));
     }
-    for query in [
-        format!("key={KEY}"),
-        format!("a=b&k={}", KEY.replace('-', "%2D")),
+    for rest in [
+        format!("x?key={KEY}"),
+        format!("x?a=b&k={}", KEY.replace('-', "%2D")),
+        format!("x?k={}", KEY.replace('-', "%25252D")),
+        format!("x?k=a/{KEY}"),
+        format!("{KEY}/x"),
+        format!("bot%3A{KEY}/x"),
     ] {
-        let path = format!("/openai/v1/x?{query}");
+        let path = format!("/openai/v1/{rest}");
         let answer = server.post(&path, &[], "{}").await;
         assert!(answer.line.starts_with("HTTP/1.1 404"), "{path}");
     }

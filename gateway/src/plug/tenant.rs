@@ -23,7 +23,7 @@ const HELD: usize = 16_384;
 /// A tenant of the plug.
 pub(super) struct PlugTenant {
     pub(super) name: String,
-    credential: Secret,
+    pub(super) credential: Secret,
     /// Stores and reads this tenant's results, and no other's.
     pub(super) session: ToolReduction,
     /// Tokens that were saved by a result, by its hash.
@@ -94,11 +94,6 @@ impl PlugTenant {
             session,
             saved: Mutex::default(),
         })
-    }
-
-    /// Returns true if one of `words` is this tenant's credential.
-    pub(super) fn has_key_among(&self, words: &[String]) -> bool {
-        words.iter().any(|word| self.credential.is(word))
     }
 
     /// The hash of a result's texts: the same in every process, and not to be guessed without the

@@ -9,6 +9,7 @@
 mod body;
 mod card;
 mod client;
+mod credentials;
 mod encoding;
 mod error;
 mod exchange;

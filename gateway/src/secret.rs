@@ -76,8 +76,13 @@ pub(crate) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     let is_between = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"+/-_".contains(byte);
     let words = texts.iter().flat_map(|text| text.split(is_between));
     let words = words.filter(|word| word.len() >= SHORTEST);
-    let decoded =
-        words.flat_map(|word| [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|engine| engine.decode(word)));
+    let decoded = words.map(|word| {
+        if word.iter().any(|byte| b"-_".contains(byte)) {
+            URL_SAFE_NO_PAD.decode(word)
+        } else {
+            STANDARD_NO_PAD.decode(word)
+        }
+    });
     let decoded: Vec<_> = decoded.flatten().collect();
     texts.extend(decoded);
     texts

@@ -4,6 +4,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderName};
 use sha2::Sha256;
 
+use crate::credentials::credentials;
 use crate::error::GatewayError;
 use crate::secret::{Secret, hex};
 use crate::settings::ServeSettings;
@@ -32,9 +33,6 @@ pub(crate) enum Tenants {
 
 /// The name of the one user of a machine.
 const USER: &str = "serve";
-
-/// Headers that hold credentials.
-const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 impl Tenants {
     pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
@@ -92,25 +90,13 @@ impl Tenants {
                 .iter()
                 .for_each(|value| add(header.as_str(), value.as_bytes()));
         } else {
-            credentials(headers, query).for_each(|(name, value)| add(name, value));
+            for one in credentials(headers, query) {
+                add(&one.name, &one.value);
+            }
         }
         let digest = hash.finalize().into_bytes();
         is_known.then(|| Tenant(format!("t-{}", hex(&digest[..16]))))
     }
-}
-
-/// The credentials of a request: its headers, and the keys in its query.
-pub(crate) fn credentials<'r>(
-    headers: &'r HeaderMap,
-    query: Option<&'r str>,
-) -> impl Iterator<Item = (&'static str, &'r [u8])> {
-    let in_headers = CREDENTIALS.into_iter().flat_map(|name| {
-        let values = headers.get_all(name).iter();
-        values.map(move |value| (name, value.as_bytes()))
-    });
-    let pairs = query.into_iter().flat_map(|query| query.split('&'));
-    let in_query = pairs.filter_map(|pair| pair.strip_prefix("key="));
-    in_headers.chain(in_query.map(|value| ("key", value.as_bytes())))
 }
 
 #[cfg(test)]
@@ -147,6 +133,13 @@ mod tests {
         assert_ne!(of(&[("authorization", "secret-1")]), Some(first.clone()));
         assert!(!first.name().contains("secret"));
         assert_eq!(of(&[("x-other", "1")]), None);
+        // Two users of one gateway, whose keys differ in another header or in the query.
+        let both = |token| of(&[("x-api-key", "secret-1"), ("x-access-token", token)]);
+        assert_ne!(both("1"), both("2"));
+        let query = |query| tenants.of(&headers(&[("x-api-key", "secret-1")]), Some(query));
+        assert_ne!(query("%6bey=1"), query("%6bey=2"));
+        assert_ne!(query("access_token=1"), query("access_token=2"));
+        assert_eq!(query("key=1"), query("%6Bey=%31"));
         let other_key = ServeSettings {
             tenant_key: Some(Secret::from("another secret of settings".to_owned())),
             ..exposed()

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Uri};
 
+use crate::credentials::{Named, Owner, credentials};
 use crate::error::GatewayError;
 use crate::settings::ServeSettings;
-use crate::tenant::credentials;
 
 /// The providers that are known without settings.
 const PUBLIC: [(&str, &str); 3] = [
@@ -144,14 +144,14 @@ impl Upstreams {
             return Ok(None);
         };
         let is_known = PUBLIC.iter().any(|(name, _)| *name == upstream.name);
-        let may_have = |key: Key| match key {
-            Key::Of(owner) => owner == upstream.name,
+        let may_have = |owner: Owner| match owner {
+            Owner::Only(name) => name == upstream.name,
             // Own gateways take such keys too.
-            Key::Like(owner) => owner == upstream.name || !is_known,
+            Owner::Like(name) => name == upstream.name || !is_known,
         };
-        if credentials(headers, Some(query))
-            .all(|(name, value)| key(name, value).is_none_or(may_have))
-        {
+        let credentials = credentials(headers, Some(query));
+        let mut owners = credentials.iter().flat_map(Named::owners);
+        if owners.all(may_have) {
             Ok(Some((upstream, path)))
         } else {
             Err(ForeignKey)
@@ -162,39 +162,6 @@ impl Upstreams {
 /// A request bears a key that is not for the provider to which it would go.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ForeignKey;
-
-/// The provider that a credential is for, by its form.
-#[derive(Clone, Copy)]
-enum Key {
-    /// This one alone.
-    Of(&'static str),
-    /// This one, or a gateway that accepts the keys of its protocol.
-    Like(&'static str),
-}
-
-/// The provider of a credential; `None` if nothing tells.
-fn key(name: &str, value: &[u8]) -> Option<Key> {
-    match name {
-        "x-api-key" => Some(Key::Of("anthropic")),
-        "x-goog-api-key" | "key" => Some(Key::Of("gemini")),
-        "api-key" => Some(Key::Like("azure")),
-        _ => {
-            let value = str::from_utf8(value).ok()?;
-            let mut words = value.split_whitespace();
-            let token = words.next_back()?;
-            let scheme = words.next().unwrap_or_default();
-            if !scheme.is_empty() && !scheme.eq_ignore_ascii_case("bearer") {
-                None
-            } else if token.starts_with("sk-ant-") {
-                Some(Key::Of("anthropic"))
-            } else if token.starts_with("AIza") || token.starts_with("ya29.") {
-                Some(Key::Of("gemini"))
-            } else {
-                token.starts_with("sk-").then_some(Key::Like("openai"))
-            }
-        }
-    }
-}
 
 /// Methods of Gemini's API, which stand after a colon.
 const GEMINI_METHODS: [&str; 12] = [
@@ -237,10 +204,13 @@ fn own_path(path: &str) -> Option<&'static str> {
 
 /// The provider whose own headers or keys a request has.
 fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
-    let owner = credentials(headers, None).find_map(|(name, value)| match key(name, value)? {
-        Key::Of(owner) => Some(owner),
-        Key::Like(_) => None,
-    });
+    let credentials = credentials(headers, None);
+    let owners = credentials.iter().flat_map(Named::owners);
+    let only = |owner| match owner {
+        Owner::Only(name) => Some(name),
+        Owner::Like(_) => None,
+    };
+    let owner = owners.filter_map(only).next();
     owner.or_else(|| {
         headers
             .contains_key("anthropic-version")
@@ -334,6 +304,8 @@ mod tests {
         let other = ("authorization", "Bearer eyJ1");
         let oauth = ("authorization", "bearer  sk-ant-oat01-1");
         let tab = ("authorization", "Bearer\tsk-proj-1");
+        let token = ("authorization", "Token sk-proj-1");
+        let elsewhere = ("cookie", "a=1; key=sk-proj-0123456789ab");
         let anthropic = ("x-api-key", "k");
         let google = ("x-goog-api-key", "k");
         let azure = ("api-key", "k");
@@ -363,6 +335,19 @@ mod tests {
                 "gemini",
             ),
             (None, "/v1/chat/completions?key=k", none, "!"),
+            (None, "/v1/chat/completions?%6bey=k", none, "!"),
+            (None, "/v1/chat/completions?access_token=k", none, "!"),
+            (
+                None,
+                "/v1/chat/completions?q=AIza0123456789abcdef",
+                none,
+                "!",
+            ),
+            (lab, "/v1/chat/completions?access_token=k", none, "lab"),
+            (None, "/v1/chat/completions?q=AIza", none, "openai"),
+            (None, "/v1/messages", token, "!"),
+            (None, "/v1/messages", elsewhere, "!"),
+            (None, "/v1/chat/completions", elsewhere, "openai"),
             (None, "/v1/models?x=a:generateContent", openai, "openai"),
             (None, "/v1/messages", tab, "!"),
             (None, "/v1/messages", openai, "!"),

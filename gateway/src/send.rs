@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Extensions, Request, Response, StatusCode, Version, header};
+use http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
@@ -96,6 +96,13 @@ impl Sender {
             let message = "the provider changed the protocol, which was not asked of it";
             return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, message)));
         }
+        if !is_plain(response.headers()) {
+            let message = format!(
+                "the provider {} answered in a transfer encoding that was not asked for: it may only be `chunked`",
+                upstream.name()
+            );
+            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+        }
         let (mut parts, body) = response.into_parts();
         offcut_http::strip(&mut parts.headers);
         // The version belongs to the connection, and an agent's own is another one.
@@ -148,6 +155,19 @@ impl Sender {
         ];
         self.metrics.add(Metric::Replies, &labels, 1);
     }
+}
+
+/// Returns true if a reply is in no transfer encoding that would be lost with its header.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut codings = values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+    codings
+        .next()
+        .is_none_or(|first| first.eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
 }
 
 /// Notes that a provider has answered on the connection of `reply`.

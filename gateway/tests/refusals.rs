@@ -222,3 +222,38 @@ async fn a_change_of_protocol_does_not_pass() {
     let answer = server.get("/v1/models").await;
     assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
 }
+
+/// Nobody would decode it: the header that names it is for the provider's connection alone.
+#[tokio::test]
+async fn a_reply_in_another_transfer_encoding_does_not_pass() {
+    for (coding, is_passed) in [
+        ("gzip, chunked", false),
+        ("gzip", false),
+        ("GZIP,Chunked", false),
+        ("chunked\r\nTransfer-Encoding: chunked", false),
+        ("gzip\r\nTransfer-Encoding: chunked", false),
+        ("Chunked", true),
+        (" , chunked", true),
+        ("identity", true),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n");
+        let body = "5\r\nhello\r\n0\r\n\r\n";
+        let provider = Provider::start(move |_| vec![send(head.clone()), send(body), Step::Close]);
+        let provider = provider.await;
+        let server = Server::start(&provider.url, |_| ()).await;
+        let answer = server.get("/openai/v1/x").await;
+        let status = if is_passed {
+            "200 OK"
+        } else {
+            "502 Bad Gateway"
+        };
+        assert_eq!(answer.line, format!("HTTP/1.1 {status}"), "{coding}");
+        let text = answer.text();
+        assert_eq!(text.contains("hello"), is_passed, "{coding}: {text}");
+        assert_eq!(
+            text.contains("transfer encoding"),
+            !is_passed,
+            "{coding}: {text}"
+        );
+    }
+}

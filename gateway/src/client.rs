@@ -25,6 +25,9 @@ use crate::settings::ServeSettings;
 
 pub(crate) type HttpClient = Client<HttpsConnector<Connector>, Body>;
 
+/// The most headers of a request, and of a reply.
+pub(crate) const MAX_HEADERS: usize = 256;
+
 /// A client that keeps connections open, sends headers as they are spelled and follows no redirect.
 /// They may be idle for as long as `idle`.
 pub(crate) fn client(settings: &ServeSettings, idle: Duration) -> Result<HttpClient, GatewayError> {
@@ -48,6 +51,7 @@ pub(crate) fn client(settings: &ServeSettings, idle: Duration) -> Result<HttpCli
         .pool_idle_timeout(idle)
         .pool_max_idle_per_host(if idle.is_zero() { 0 } else { usize::MAX })
         .http1_preserve_header_case(true)
+        .http1_max_headers(MAX_HEADERS)
         .build(connector);
     Ok(client)
 }

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::card::Card;
+use crate::client::MAX_HEADERS;
 use crate::error::GatewayError;
 use crate::metrics::Metric;
 use crate::opened::Opened;
@@ -191,6 +192,7 @@ impl Gateway {
         http.timer(TokioTimer::new())
             .header_read_timeout(Duration::from_secs(self.settings.header_seconds))
             .preserve_header_case(true)
+            .max_headers(MAX_HEADERS)
             .max_buf_size(header_bytes);
         http
     }

@@ -62,7 +62,7 @@ const FAMILIES: [(Metric, Family); 8] = [
         Metric::Passed,
         Family {
             name: "offcut_passed_total",
-            help: "Requests that passed unchanged although they might have been reduced, by reason.",
+            help: "Requests that passed unchanged, or reduced only in part, although they might have been reduced, by reason.",
             kind: "counter",
         },
     ),

@@ -13,11 +13,13 @@ pub(crate) enum Outcome {
     Unchanged,
     /// Some of it was replaced.
     Reduced,
+    /// Some of it was replaced, and the rest stayed for this reason.
+    Partly(Reason),
     /// It passed unchanged although it might have been reduced.
     Passed(Reason),
 }
 
-/// Reason for passing a request unchanged.
+/// Reason for passing a request, or a part of it, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// The body is over the limit, or would take too much memory.
@@ -49,18 +51,26 @@ impl Outcome {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
-            Self::Reduced => "reduced",
+            Self::Reduced | Self::Partly(_) => "reduced",
             Self::Passed(_) => "passed",
+        }
+    }
+
+    /// The reason for what was not replaced.
+    pub(crate) fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Unchanged | Self::Reduced => None,
+            Self::Partly(reason) | Self::Passed(reason) => Some(reason),
         }
     }
 
     /// The value of the header.
     pub(crate) fn value(self) -> HeaderValue {
-        let Self::Passed(reason) = self else {
+        let Some(reason) = self.reason() else {
             return HeaderValue::from_static(self.name());
         };
-        let text = format!("passed; reason={}", reason.name());
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("passed"))
+        let text = format!("{}; reason={}", self.name(), reason.name());
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(self.name()))
     }
 }
 

@@ -238,7 +238,7 @@ impl Passage {
     fn note(&self, upstream: &Upstream, outcome: Outcome) -> Result<(), Refusal> {
         let labels = [("upstream", upstream.name()), ("outcome", outcome.name())];
         self.metrics.add(Metric::Requests, &labels, 1);
-        let Outcome::Passed(reason) = outcome else {
+        let Some(reason) = outcome.reason() else {
             return Ok(());
         };
         self.metrics
@@ -247,7 +247,11 @@ impl Passage {
             tracing::info!(reason = reason.name(), "a request passed unchanged");
             return Ok(());
         }
-        tracing::warn!(reason = reason.name(), "a request passed unchanged");
+        tracing::warn!(
+            reason = reason.name(),
+            outcome = outcome.name(),
+            "a request could not be reduced, or only in part"
+        );
         match self.on_failure {
             OnFailure::Pass => Ok(()),
             OnFailure::Refuse => {
@@ -301,6 +305,7 @@ async fn reduced(
         Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
         Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
         Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
+        Ok(Reduced::Partly(reason, conversation)) => (Outcome::Partly(reason), Some(conversation)),
         Err(_) => (Outcome::Passed(Reason::TooSlow), None),
     };
     let changed = conversation.map(|conversation| {

@@ -139,16 +139,19 @@ impl Plug {
         let outcome = compressed.outcome;
         let labels = [("upstream", NAME), ("outcome", outcome.name())];
         metrics.add(Metric::Requests, &labels, 1);
-        if let Outcome::Passed(reason) = outcome {
+        if let Some(reason) = outcome.reason() {
             metrics.add(Metric::Passed, &[("reason", reason.name())], 1);
-            tracing::warn!(reason = reason.name(), "a call of the plug changed nothing");
+            tracing::warn!(
+                reason = reason.name(),
+                "a call of the plug could not reduce all"
+            );
             if self.on_failure == OnFailure::Refuse {
                 let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
                 return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
         }
         watch.plug(&tenant.name, compressed.look, compressed.bytes, outcome);
-        if outcome == Outcome::Reduced {
+        if matches!(outcome, Outcome::Reduced | Outcome::Partly(_)) {
             let [before, after] = compressed.bytes;
             metrics.add(Metric::Bytes, &[("when", "before")], before);
             metrics.add(Metric::Bytes, &[("when", "after")], after);

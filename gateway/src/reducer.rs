@@ -49,6 +49,8 @@ pub(crate) enum Reduced {
     Unchanged,
     /// Some of it was replaced. It holds this conversation.
     Changed(ConversationId),
+    /// The same, but the rest could not be for this reason.
+    Partly(Reason, ConversationId),
     /// The original must be sent.
     Passed(Reason),
 }
@@ -221,6 +223,7 @@ impl Reducer {
             return Reduced::Unchanged;
         }
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
+        let mut has_failed = false;
         for variant in variants {
             let new = |whole: &ToolReduction, body: &mut RequestBody| {
                 let format = Spelled(exchange.format);
@@ -232,16 +235,23 @@ impl Reducer {
             });
             let reduced = run(&session, exchange.format, &definitions, body).await;
             match reduced {
-                Ok(report) if report.is_change() => {
-                    look.add(&report);
-                    return Reduced::Changed(conversation);
-                }
-                Ok(report) if decides && has_store_failed(&report) => {
-                    return Reduced::Passed(Reason::Store);
+                Ok(report) => {
+                    has_failed |= has_store_failed(&report, decides);
+                    if report.is_change() {
+                        look.add(&report);
+                        return if has_failed {
+                            Reduced::Partly(Reason::Store, conversation)
+                        } else {
+                            Reduced::Changed(conversation)
+                        };
+                    }
                 }
                 Err(reason) if decides => return Reduced::Passed(reason),
-                Ok(_) | Err(_) => {}
+                Err(_) => {}
             }
+        }
+        if has_failed {
+            return Reduced::Passed(Reason::Store);
         }
         Reduced::Unchanged
     }
@@ -372,10 +382,12 @@ fn are_directories(settings: &Settings) -> bool {
     urls.all(|url: &StoreUrl| url.directory().is_some())
 }
 
-fn has_store_failed(report: &Report) -> bool {
-    let mut sources = report
+/// Returns true if something stayed because the store failed. Where nothing is decided, nothing can be stored.
+fn has_store_failed(report: &Report, decides: bool) -> bool {
+    let mut kept = report
         .decisions
         .iter()
-        .map(|decision| decision.error_source);
-    report.records_error.is_some() || sources.any(|source| source == Some(ErrorSource::Store))
+        .filter(|decision| !decision.outcome.is_change());
+    report.records_error.is_some()
+        || decides && kept.any(|decision| decision.error_source == Some(ErrorSource::Store))
 }

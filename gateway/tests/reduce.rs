@@ -480,6 +480,60 @@ async fn a_store_that_fails_lets_requests_pass_or_refuses_them() {
     assert_eq!(provider.seen().len(), 1);
 }
 
+/// The store fails after the first result, so that a longer history is reduced in part.
+#[tokio::test]
+async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
+    for on_failure in [OnFailure::Pass, OnFailure::Refuse] {
+        let provider = Provider::start(|_| ok("{}")).await;
+        let faulty = Arc::new(Faulty::new(Memory::new()));
+        let store: Arc<dyn Backend> = faulty.clone();
+        let server = Server::reducing(&provider.url, &store, |settings| {
+            settings.cut_without_reader = true;
+            settings.on_failure = on_failure;
+        })
+        .await;
+        let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
+        let answer = server.post(&path, &[], &body).await;
+        assert_eq!(answer.header("x-offcut"), Some("reduced"));
+        let mut longer: Value = serde_json::from_str(&body).unwrap();
+        let messages = longer["messages"].as_array_mut().unwrap();
+        for (nth, field) in [(1, "/tool_calls/0/id"), (2, "/tool_call_id")] {
+            let mut again = messages[nth].clone();
+            *again.pointer_mut(field).unwrap() = json!("call_2");
+            messages.push(again);
+        }
+        messages[4]["content"] = json!(long("y"));
+        let longer = longer.to_string();
+        faulty.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+        let answer = server.post(&path, &[], &longer).await;
+        if on_failure == OnFailure::Refuse {
+            assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable");
+            assert_eq!(provider.seen().len(), 1);
+        } else {
+            assert_eq!(answer.header("x-offcut"), Some("reduced; reason=store"));
+            let sent = provider.last();
+            hint_in(sent.text());
+            assert!(sent.text().contains("line 1999 of y"));
+        }
+        // Without tools, nothing is decided and nothing stored, but what was decided has to be read.
+        faulty.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        let mut without: Value = serde_json::from_str(&longer).unwrap();
+        without.as_object_mut().unwrap().remove("tools");
+        let answer = server.post(&path, &[], &without.to_string()).await;
+        if on_failure == OnFailure::Refuse {
+            assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable");
+        } else {
+            assert_eq!(answer.header("x-offcut"), Some("passed; reason=store"));
+        }
+        faulty.heal();
+        let metrics = server.get("/metrics").await;
+        let counted = "offcut_passed_total{reason=\"store\"} 2";
+        assert!(metrics.text().contains(counted), "{}", metrics.text());
+        let answer = server.post(&path, &[], &longer).await;
+        assert_eq!(answer.header("x-offcut"), Some("reduced"));
+    }
+}
+
 #[tokio::test]
 async fn a_thread_is_told_to_send_its_history() {
     let provider = Provider::start(|_| ok("{}")).await;

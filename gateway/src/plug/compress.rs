@@ -85,12 +85,11 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
             hashes.push(hash);
         }
     }
-    let outcome = if has_store_failed {
-        Outcome::Passed(Reason::Store)
-    } else if hashes.is_empty() {
-        Outcome::Unchanged
-    } else {
-        Outcome::Reduced
+    let outcome = match (hashes.is_empty(), has_store_failed) {
+        (true, true) => Outcome::Passed(Reason::Store),
+        (true, false) => Outcome::Unchanged,
+        (false, true) => Outcome::Partly(Reason::Store),
+        (false, false) => Outcome::Reduced,
     };
     Compressed {
         body: reply(body.messages(), &hashes, saved),

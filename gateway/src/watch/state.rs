@@ -83,7 +83,7 @@ impl State {
             outcome,
         } = call;
         let counts = look.counts();
-        let is_open = matches!(outcome, Outcome::Passed(_));
+        let is_open = outcome.reason().is_some();
         let name = match traffic {
             Traffic::Agent => look.conversation.clone(),
             Traffic::Gateway => Some(upstream.clone()),
@@ -114,11 +114,11 @@ impl State {
         let [would, sent] = sizes;
         self.totals.add(would, sent, counts);
         self.totals.reads += reads;
+        if let Some(reason) = outcome.reason() {
+            self.pass(reason);
+        }
         let outcome = match outcome {
-            Outcome::Passed(reason) => {
-                self.pass(reason);
-                reason.name()
-            }
+            Outcome::Passed(reason) => reason.name(),
             other => other.name(),
         };
         RequestRecord {

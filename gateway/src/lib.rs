@@ -23,6 +23,7 @@ mod outcome;
 mod own;
 mod page;
 mod pass;
+mod place;
 mod plug;
 mod read;
 mod read_only;

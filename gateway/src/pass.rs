@@ -21,7 +21,6 @@ use crate::exchange::{Exchange, Purpose};
 use crate::jobs::{Jobs, memory_for};
 use crate::metrics::{Metric, Metrics};
 use crate::outcome::{self, Outcome, Reason};
-use crate::own;
 use crate::readers::{Credential, Readers};
 use crate::reducer::{ConversationId, Reduced, Reducer};
 use crate::refused::{is_thread, says_too_long};
@@ -30,6 +29,7 @@ use crate::settings::{OnFailure, ServeSettings};
 use crate::tenant::{Tenant, Tenants};
 use crate::upstream::Upstream;
 use crate::watch::{Look, Prompt, Watch};
+use crate::{own, place};
 
 /// The longest beginning of a provider's error that is read.
 const LONGEST_ERROR: usize = 1024 * 1024;
@@ -288,8 +288,13 @@ async fn reduced(
     {
         return Err(Box::new(no_thread()));
     }
-    let mut body = match RequestBody::parse_within(text, memory_for(length)) {
+    let place = place::of_request(exchange, text, memory_for(length));
+    let request = &text[place.clone()];
+    let mut body = match RequestBody::parse_within(request, memory_for(length)) {
         Ok(body) => body,
+        Err(BodyError::NoMessages) if place::is_elsewhere(request) => {
+            return Ok(Worked::as_it_came(Outcome::Unchanged, look));
+        }
         Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
         Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
     };
@@ -310,9 +315,10 @@ async fn reduced(
     };
     let changed = conversation.map(|conversation| {
         // A changed body is hardly ever longer.
-        let mut text = String::with_capacity(length);
-        _ = write!(text, "{body}");
-        (Bytes::from(text), conversation)
+        let mut changed = String::with_capacity(length);
+        let (before, after) = (&text[..place.start], &text[place.end..]);
+        _ = write!(changed, "{before}{body}{after}");
+        (Bytes::from(changed), conversation)
     });
     look.read(&body, changed.as_ref().map(|(text, _)| text.len() as u64));
     Ok(Worked {

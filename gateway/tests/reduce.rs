@@ -440,6 +440,69 @@ async fn a_count_repeats_what_was_decided_and_decides_nothing() {
     }
 }
 
+/// Gemini's SDKs send the whole request to be counted in a field of another.
+#[tokio::test]
+async fn a_count_of_a_request_inside_of_a_body_repeats_what_was_decided() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &memory(), |settings| {
+        settings.cut_without_reader = true;
+        settings.on_failure = OnFailure::Refuse;
+    })
+    .await;
+    let (path, body) = request(WireFormat::Gemini, "a task", &long("x"), &shell());
+    let count = path.replace(":generateContent", ":countTokens");
+    let inside = |body: &str| format!("{{ \"generateContentRequest\" : {body} ,\"x\":1.0 }}\n");
+    let before = server.post(&count, &[], &inside(&body)).await;
+    assert_eq!(before.header("x-offcut"), Some("unchanged"));
+    assert_eq!(provider.last().text(), inside(&body));
+    server.post(&path, &[], &body).await;
+    let reduced = provider.last();
+    assert_ne!(reduced.text(), body);
+    let after = server.post(&count, &[], &inside(&body)).await;
+    assert_eq!(after.header("x-offcut"), Some("reduced"));
+    assert_eq!(provider.last().text(), inside(reduced.text()));
+}
+
+#[tokio::test]
+async fn a_history_that_the_provider_keeps_is_no_failure() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::reducing(&provider.url, &memory(), |settings| {
+        settings.on_failure = OnFailure::Refuse;
+    })
+    .await;
+    let output = r#"{"type":"function_call_output","call_id":"c","output":"short"}"#;
+    for (path, body) in [
+        ("threads/t/messages", r#"{"role":"user","content":"x"}"#),
+        ("responses", r#"{"previous_response_id":"r"}"#),
+        ("responses", r#"{"prompt":{"id":"p"},"input":null}"#),
+        ("responses", r#"{"conversation":"c","input":"x"}"#),
+        (
+            "responses",
+            r#"{"conversation":"c","input":[{"type":"item_reference","id":"i"}]}"#,
+        ),
+        (
+            "responses",
+            &format!(r#"{{"previous_response_id":"r","input":[{output}]}}"#),
+        ),
+    ] {
+        let answer = server.post(&format!("/openai/v1/{path}"), &[], body).await;
+        assert_eq!(answer.line, "HTTP/1.1 200 OK", "{body}");
+        assert_eq!(answer.header("x-offcut"), Some("unchanged"), "{body}");
+        assert_eq!(provider.last().text(), body);
+    }
+    let passed = provider.seen().len();
+    for body in [
+        r#"{"input":{}}"#,
+        r#"{"input":[1]"#,
+        "1",
+        r#"{"input":[],"input":[]}"#,
+    ] {
+        let answer = server.post("/openai/v1/responses", &[], body).await;
+        assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable", "{body}");
+    }
+    assert_eq!(provider.seen().len(), passed);
+}
+
 #[tokio::test]
 async fn a_request_without_tools_repeats_what_was_decided() {
     let provider = Provider::start(|_| ok("{}")).await;

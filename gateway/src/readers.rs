@@ -72,23 +72,25 @@ impl Readers {
         }
     }
 
-    /// The conversation that a call of the reader names, if these credentials may read it.
+    /// The conversation that a call of the reader names and that these credentials may read: the call is to read
+    /// nothing else. The store's own path may look like a conversation's.
     ///
     /// # Errors
     ///
-    /// It names one that they may not read, as far as is known.
+    /// It names only some that they may not read, as far as is known.
     pub(crate) fn conversation<'c>(
         &self,
         credential: &Credential,
         call: &'c str,
     ) -> Result<Option<&'c str>, ()> {
-        let Some(name) = names_in(call).next() else {
+        let mut names = names_in(call).peekable();
+        if names.peek().is_none() {
             return Ok(None);
-        };
+        }
         let known = self.known();
         let own = known.get(credential).map(|read| &read.names);
-        let is_own = own.is_some_and(|names| names.iter().any(|own| own == name));
-        is_own.then_some(Some(name)).ok_or(())
+        let is_own = |name: &&str| own.is_some_and(|own| own.iter().any(|own| own == name));
+        names.find(is_own).map(Some).ok_or(())
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Credential, Read>> {
@@ -127,6 +129,14 @@ mod tests {
             Ok(Some(_))
         ));
         assert_eq!(readers.conversation(&credential("b"), &one), Err(()));
+        // A store whose own path looks like a conversation's.
+        let store = format!(r#"{{"path":"/c-{:032x}/serve/c-{:032x}/trunc/x"}}"#, 9, 1);
+        let name = format!("c-{:032x}", 1);
+        assert_eq!(
+            readers.conversation(&credential("a"), &store),
+            Ok(Some(&*name))
+        );
+        assert_eq!(readers.conversation(&credential("b"), &store), Err(()));
         assert_eq!(readers.conversation(&credential("a"), &two), Err(()));
         assert_eq!(readers.conversation(&credential("a"), "{}"), Ok(None));
         assert_eq!(Credential::of(&HeaderMap::new(), None), None);

@@ -204,7 +204,9 @@ async fn on_loopback_reading_needs_the_key_that_storing_needed() {
     })
     .await;
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Backend> = Arc::new(Fs::open(folder.path()).unwrap());
+    // The store's own path looks like a conversation's.
+    let folder = folder.path().join("c-00112233445566778899aabbccddeeff");
+    let store: Arc<dyn Backend> = Arc::new(Fs::open(folder).unwrap());
     let open = |_: &str| Ok::<_, std::io::Error>(store.clone());
     let gateway = Gateway::reducing(
         support::settings(&provider.url),

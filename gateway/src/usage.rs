@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::encoding::Decoder;
@@ -22,17 +23,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Reads the usage in one JSON document of a reply: the whole of it, or one event.
-    fn of(document: &Value) -> Option<Self> {
-        let places = [
-            "/usage",
-            "/message/usage",
-            "/response/usage",
-            "/usageMetadata",
-        ];
-        let usage = places
-            .iter()
-            .find_map(|place| document.pointer(place).filter(|usage| usage.is_object()))?;
+    /// Reads the usage of a reply, or of one event; `None` if it has no input tokens.
+    fn of(usage: &Value) -> Option<Self> {
         let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
         // Anthropic counts cached tokens beside the others; all others count them among all.
         let beside = number("/cache_read_input_tokens");
@@ -67,18 +59,22 @@ const PIECE: usize = 1024;
 pub(crate) struct Scan {
     decoder: Option<Decoder>,
     is_stream: bool,
-    /// The line that has begun, or the whole of a reply that is not a stream.
+    /// The end of the line that has begun, or of all of a reply that is not a stream: at least [`TAIL`] bytes, and at
+    /// most twice as many.
     held: Vec<u8>,
-    /// The line is too long and its rest is skipped.
-    is_skipped: bool,
     /// Bytes that may still be decoded.
     budget: u64,
     found: Usage,
 }
 
-/// The longest line, or reply, that is read.
-const LONGEST: usize = 4 * 1024 * 1024;
-/// Bytes to which each byte of a reply may decode above [`LONGEST`]: decoding delays the reply.
+/// Bytes of a line, or of a reply, that are held at its end. Providers count after the content.
+const TAIL: usize = 32 * 1024;
+/// The fields that hold the usage.
+const FIELDS: [&[u8]; 2] = [b"\"usage\"", b"\"usageMetadata\""];
+/// The most fields of these names that are read in one line.
+const TRIES: usize = 16;
+/// Bytes to which a reply may decode, and besides for each byte of it: decoding delays the reply.
+const DECODED: u64 = 4 * 1024 * 1024;
 const RATIO: u64 = 40;
 
 impl Scan {
@@ -89,10 +85,9 @@ impl Scan {
             .and_then(|kind| kind.to_str().ok());
         Self {
             decoder: Decoder::of(headers),
-            is_stream: kind.is_some_and(|kind| kind.starts_with("text/event-stream")),
+            is_stream: kind.is_some_and(is_event_stream),
             held: Vec::new(),
-            is_skipped: false,
-            budget: LONGEST as u64,
+            budget: DECODED,
             found: Usage::default(),
         }
     }
@@ -108,8 +103,7 @@ impl Scan {
                 self.budget = self.budget.saturating_sub(text.len() as u64);
                 self.read(text);
             });
-            let is_over = self.budget == 0 || self.is_skipped && !self.is_stream;
-            self.decoder = Some(decoder).filter(|_| decoded.is_ok() && !is_over);
+            self.decoder = Some(decoder).filter(|_| decoded.is_ok() && self.budget > 0);
         }
     }
 
@@ -128,38 +122,45 @@ impl Scan {
     }
 
     fn hold(&mut self, text: &[u8]) {
-        if self.is_skipped || self.held.len() + text.len() > LONGEST {
-            self.is_skipped = true;
-            self.held = Vec::new();
-            return;
+        let text = &text[text.len().saturating_sub(TAIL)..];
+        if self.held.len() + text.len() > 2 * TAIL {
+            let tail = self.held.len().saturating_sub(TAIL);
+            self.held.drain(..tail);
         }
         self.held.extend_from_slice(text);
     }
 
     fn end_line(&mut self) {
-        if let Some(data) = self.held.strip_prefix(b"data:") {
-            self.found = found_in(data).unwrap_or(self.found);
-        }
+        self.found = found_in(&self.held).unwrap_or(self.found);
         self.held.clear();
-        self.is_skipped = false;
     }
 
     /// The last usage of a reply that has ended: a stream repeats and corrects it.
     pub(crate) fn end(&mut self) -> Usage {
-        if self.is_stream {
-            self.end_line();
-        } else {
-            self.found = found_in(&self.held).unwrap_or(self.found);
-            self.held = Vec::new();
-        }
+        self.end_line();
         self.found
     }
 }
 
-fn found_in(json: &[u8]) -> Option<Usage> {
-    let has_usage = json.windows(6).any(|word| word == b"\"usage");
-    let document = has_usage.then(|| serde_json::from_slice(json).ok())??;
-    Usage::of(&document)
+fn is_event_stream(kind: &str) -> bool {
+    let name = kind.split(';').next().unwrap_or_default();
+    name.trim().eq_ignore_ascii_case("text/event-stream")
+}
+
+/// The last usage in the end of some JSON.
+fn found_in(text: &[u8]) -> Option<Usage> {
+    // Within a string, a quote follows a backslash.
+    let places = memmem::rfind_iter(text, b"\"usage");
+    let places = places.filter(|&at| at == 0 || text[at - 1] != b'\\');
+    let after = places.filter_map(|at| {
+        let mut fields = FIELDS.iter();
+        let after = fields.find_map(|field| text[at..].strip_prefix(*field))?;
+        after.trim_ascii_start().strip_prefix(b":")
+    });
+    after.take(TRIES).find_map(|after| {
+        let mut values = serde_json::Deserializer::from_slice(after).into_iter();
+        Usage::of(&values.next()?.ok()?)
+    })
 }
 
 /// A reply that passes untouched, with a callback for its usage once it has ended.
@@ -266,19 +267,46 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_bounded_memory() {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        );
-        let mut scan = Scan::new(&headers);
-        for _ in 0..100 {
-            scan.pass(&[b'x'; 100_000]);
-            assert!(scan.held.len() <= LONGEST);
+    fn a_usage_is_the_last_one_that_is_no_part_of_a_text() {
+        let fresh = |text: &str| scanned("application/json", text).fresh;
+        let args = r#""args":{"usage":{"input_tokens":5}}"#;
+        let gemini =
+            format!(r#"{{"candidates":[{{{args}}}], "usageMetadata" : {{"promptTokenCount":7}}}}"#);
+        assert_eq!(fresh(&gemini), 7);
+        let quoted = r#"{"usage":{"input_tokens":7},"text":"{\"usage\":{\"input_tokens\":5}}"}"#;
+        assert_eq!(fresh(quoted), 7);
+        let later =
+            r#"{"usage":{"input_tokens":7},"x":{"usage":null,"usages":{"input_tokens":5}}}"#;
+        assert_eq!(fresh(later), 7);
+        // A stream of Gemini without `alt=sse` is one list, which may break off.
+        let one = |tokens| {
+            let usage = format!("\"usageMetadata\": {{\n \"promptTokenCount\": {tokens}\n}}");
+            format!("{{\"candidates\": [],\n{usage}\n}}\n")
+        };
+        let list = format!("[{},\r\n{}]", one(11), one(12));
+        assert_eq!(fresh(&list), 12);
+        assert_eq!(fresh(&list[..list.len() - 20]), 11);
+        let event = "data: {\"usage\":{\"prompt_tokens\":8}}\n\ndata: [DONE]\n\n";
+        assert_eq!(scanned("Text/Event-Stream ;charset=utf-8", event).fresh, 8);
+    }
+
+    #[test]
+    fn a_long_line_or_reply_takes_little_memory_and_its_end_is_read() {
+        for kind in ["text/event-stream", "application/json"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            let mut scan = Scan::new(&headers);
+            scan.pass(b"data: {\"text\":\"");
+            for length in [1, 100_000, TAIL, 5_000_000] {
+                scan.pass(&vec![b'x'; length]);
+                assert!(scan.held.len() <= 2 * TAIL && scan.held.capacity() <= 4 * TAIL);
+            }
+            scan.pass(b"\",\"usage\":{\"prompt_tokens\":1}}");
+            assert_eq!(scan.end().fresh, 1);
         }
-        scan.pass(b"\ndata: {\"usage\":{\"prompt_tokens\":1}}\n");
-        assert_eq!(scan.end().fresh, 1);
+        // Each of them would be read to the end.
+        let many = "\"usage\":{".repeat(200_000);
+        assert_eq!(scanned("application/json", &many), Usage::default());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use offcut::format::{JsonText, WireFormat};
-use offcut_json::{Node, View};
+use offcut::json::{Node, View};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

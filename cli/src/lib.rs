@@ -1,10 +1,12 @@
 //! The `offcut` program: shows what a policy would have done to your own transcripts, and gives
 //! programs in other languages access to the library.
 //!
-//! It is a library only so that fuzz targets and benches can use it; nothing here is a public API.
+//! It is a library only so that tests, fuzz targets and benches can use it; nothing here is a public API.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[doc(hidden)]
+pub mod agents;
 mod args;
 mod bill;
 #[cfg(unix)]
@@ -15,12 +17,16 @@ mod exact;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(feature = "serve")]
+#[doc(hidden)]
+pub mod gateway;
 #[cfg(unix)]
 mod ignored;
 mod input;
 mod measure;
 mod notes;
 mod output;
+mod page;
 mod replay;
 mod report;
 #[cfg(feature = "serve")]

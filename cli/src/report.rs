@@ -96,11 +96,11 @@ pub(crate) fn html(
     Ok(include_str!("report/page.html")
         .replace(
             "{{style}}",
-            &[offcut_page::STYLE, include_str!("report/page.css")].concat(),
+            &[crate::page::STYLE, include_str!("report/page.css")].concat(),
         )
         .replace(
             "{{script}}",
-            &[offcut_page::SCRIPT, include_str!("report/page.js")].concat(),
+            &[crate::page::SCRIPT, include_str!("report/page.js")].concat(),
         )
         // Last, so that placeholders in the data are not filled in.
         .replace("{{data}}", &data))

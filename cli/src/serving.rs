@@ -6,9 +6,9 @@ mod running;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use crate::gateway::{Card, GatewayError, ServeSettings};
 use offcut::Settings;
 use offcut::backend::StoreUrl;
-use offcut_gateway::{Card, GatewayError, ServeSettings};
 use tokio::runtime::Runtime;
 
 pub(crate) use journal::Journal;
@@ -74,7 +74,7 @@ pub(crate) fn table(origin: &str) -> Result<ServeSettings, Failure> {
 
 /// Checks the table `[serve]` of a settings file.
 pub(crate) fn check(origin: &str) -> Result<(), Failure> {
-    offcut_gateway::Gateway::check(&table(origin)?).map_err(|error| unusable(origin, &error))
+    crate::gateway::Gateway::check(&table(origin)?).map_err(|error| unusable(origin, &error))
 }
 
 /// A server that can't be set up.

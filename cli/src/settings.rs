@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::agents::layout::Home;
 use offcut::backend::{Backend, Memory, StoreUrl};
 use offcut::{BuildError, Settings, ToolReduction};
-use offcut_agents::layout::Home;
 
 use tokio::runtime::Runtime;
 

@@ -275,7 +275,7 @@ fn spawn(
         let endpoint = endpoint.clone();
         async move {
             let answer = endpoint.answer(request).await;
-            Ok::<_, Infallible>(answer.map(offcut_http::Flushed::new))
+            Ok::<_, Infallible>(answer.map(crate::http::Flushed::new))
         }
     });
     let mut http = http1::Builder::new();

@@ -34,6 +34,9 @@ pub mod fuzzing;
 #[cfg(feature = "gateway")]
 mod gateway;
 #[cfg(feature = "http")]
+#[doc(hidden)]
+pub mod http;
+#[cfg(feature = "http")]
 mod remote;
 mod result;
 mod same;

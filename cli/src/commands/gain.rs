@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use offcut_agents::gain::{Gain, Gains, ServedGain, ServedGains};
-use offcut_agents::journal::{self, Entry, Row, Served};
-use offcut_agents::layout::Home;
+use crate::agents::gain::{Gain, Gains, ServedGain, ServedGains};
+use crate::agents::journal::{self, Entry, Row, Served};
+use crate::agents::layout::Home;
 use serde_json::{Value, json};
 
 use crate::bill::BYTES_PER_TOKEN;

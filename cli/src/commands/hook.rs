@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::agents::hook::{self, Answer, Surroundings};
+use crate::agents::layout::{self, Home};
+use crate::agents::{Agent, journal, log, transcripts};
 use offcut::ToolReduction;
 use offcut::backend::StoreUrl;
-use offcut_agents::hook::{self, Answer, Surroundings};
-use offcut_agents::layout::{self, Home};
-use offcut_agents::{Agent, journal, log, transcripts};
 use tokio::runtime::Runtime;
 
 use super::tidy;

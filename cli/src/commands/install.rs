@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use offcut_agents::Agent;
-use offcut_agents::doctor::{self, Level};
-use offcut_agents::install::{Changed, InstallError, Installation, Outcome, Scope};
-use offcut_agents::layout::Home;
-use offcut_agents::servers::Servers;
+use crate::agents::Agent;
+use crate::agents::doctor::{self, Level};
+use crate::agents::install::{Changed, InstallError, Installation, Outcome, Scope};
+use crate::agents::layout::Home;
+use crate::agents::servers::Servers;
 use serde_json::json;
 
 use crate::failure::{FAILED, Failure, chain};

@@ -13,9 +13,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use offcut_agents::hook::{FailedLine, shorten_failed};
-use offcut_agents::layout::Home;
-use offcut_agents::{Agent, journal, log};
+use crate::agents::hook::{FailedLine, shorten_failed};
+use crate::agents::layout::Home;
+use crate::agents::{Agent, journal, log};
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::hook::Opened;

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use offcut_gateway::Gateway;
+use crate::gateway::Gateway;
 use tokio::net::TcpListener;
 use tracing::Level;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};

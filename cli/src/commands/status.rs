@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use offcut_agents::layout::Home;
+use crate::agents::layout::Home;
 use serde_json::{Value, json};
 
 use crate::failure::{FAILED, Failure};
@@ -70,7 +70,7 @@ fn ask(pages: &[String]) -> Result<Vec<Asked>, Failure> {
         .build();
     let runtime = runtime
         .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
-    let ask = async |page: &String| (page.clone(), offcut_gateway::figures(page).await);
+    let ask = async |page: &String| (page.clone(), crate::gateway::figures(page).await);
     Ok(runtime.block_on(futures_util::future::join_all(pages.iter().map(ask))))
 }
 

@@ -6,12 +6,12 @@ use std::io;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::agents::journal::{Entry, Served};
+use crate::agents::layout::Home;
+use crate::agents::{journal, log, transcripts};
 use offcut::backend::Fs;
 use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
-use offcut_agents::journal::{Entry, Served};
-use offcut_agents::layout::Home;
-use offcut_agents::{journal, log, transcripts};
 
 use crate::failure::{Failure, chain};
 use crate::settings;

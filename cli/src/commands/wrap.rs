@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use offcut_agents::Agent;
-use offcut_agents::endpoints::endpoints;
-use offcut_gateway::Gateway;
+use crate::agents::Agent;
+use crate::agents::endpoints::endpoints;
+use crate::gateway::Gateway;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -238,7 +238,6 @@ fn lead(
             lead.arguments = vec!["--extension".into(), path.clone().into()];
             lead.extension = Some((path, text));
         }
-        _ => {}
     }
     lead
 }

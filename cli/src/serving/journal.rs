@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-use offcut_agents::journal::{self, Served};
-use offcut_agents::layout::Home;
-use offcut_gateway::{Gateway, RequestRecord};
+use crate::agents::journal::{self, Served};
+use crate::agents::layout::Home;
+use crate::gateway::{Gateway, RequestRecord};
 
 /// Number of rows that may wait for a slow disk. More are left out, for no request waits.
 const WAITING: usize = 10_000;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use offcut_agents::layout::Home;
+use crate::agents::layout::Home;
 
 /// Beginning of the names of files that are not locked yet.
 const NEW: char = '.';

@@ -54,7 +54,7 @@ async fn pass(
     };
     headers.remove(header::HOST);
     headers.insert(SEQUENCE, number.to_string().parse().unwrap());
-    let mut request = axum::http::Request::new(Full::new(body));
+    let mut request = http::Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = format!("{}{uri}", front.url).parse().unwrap();
     *request.headers_mut() = headers;

@@ -1,12 +1,12 @@
 //! The requests that an endpoint answers at all: those of this machine, or of those who were let in.
 
+use crate::http::{address, is_loopback};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri};
-use offcut_http::{address, is_loopback};
 
 /// The hosts and origins that are let in.
 #[derive(Clone, Debug, Default)]

@@ -160,7 +160,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 /// Does the same before a body that stays as it is, whose length stays too.
 pub(super) fn strip_but_length(headers: &mut HeaderMap) {
-    offcut_http::strip(headers);
+    crate::http::strip(headers);
     for name in [header::HOST, header::EXPECT] {
         headers.remove(name);
     }

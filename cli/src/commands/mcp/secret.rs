@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use offcut_agents::layout::Home;
+use crate::agents::layout::Home;
 
 use crate::output;
 

@@ -1,0 +1,247 @@
+//! Examines an installation: reads the agent's settings and sends a result of its own through them.
+
+mod codex;
+mod coverage;
+mod finding;
+mod probe;
+mod servers;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::agents::install::{
+    InstallError, Installation, installed_path, parse_settings, shell_prefix_path,
+};
+use crate::agents::{Agent, layout};
+
+pub use coverage::{Coverage, coverage};
+pub use finding::{Finding, Level};
+use probe::Probe;
+
+/// Examines an installation. Leaves nothing in the agent's folders or the store.
+#[must_use]
+pub fn examine(installation: &Installation) -> Vec<Finding> {
+    let mut findings = vec![version(installation.agent)];
+    match commands(installation) {
+        Ok(found) => {
+            findings.extend(found.findings);
+            if let Some(command) = found.command {
+                findings.extend(probe(installation, &command, &found.settings));
+            }
+        }
+        Err(error) => findings.push(Finding::problem(
+            error.to_string(),
+            "change what it names, then try again",
+        )),
+    }
+    findings.extend(servers::findings(installation));
+    findings
+}
+
+/// Finds the version of the agent on the PATH.
+fn version(agent: Agent) -> Finding {
+    let (program, oldest) = coverage::oldest(agent);
+    let output = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    let output = output.ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let found = text.as_deref().and_then(number);
+    let name = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");
+    let oldest_name = name(oldest);
+    match found {
+        Some(found) if found >= oldest => Finding::works(format!(
+            "{agent} {} lets hooks replace results",
+            name(found)
+        )),
+        Some(found) => Finding::problem(
+            format!("{agent} {} may ignore the answers of hooks", name(found)),
+            format!("update it to {oldest_name} or later"),
+        ),
+        None => Finding::note(
+            format!("the version of {agent} is unknown: `{program} --version` fails or names none"),
+            format!("install version {oldest_name} or later, with `{program}` on the PATH"),
+        ),
+    }
+}
+
+/// The first version number in a text.
+fn number(text: &str) -> Option<[u64; 3]> {
+    let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.find_map(|word| {
+        let mut numbers = word.split('.').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        Some([next()?, next()?, next()?])
+    })
+}
+
+/// The command that an agent runs, with findings about the settings that name it.
+struct Found {
+    findings: Vec<Finding>,
+    command: Option<String>,
+    settings: Value,
+}
+
+fn commands(installation: &Installation) -> Result<Found, InstallError> {
+    let agent = installation.agent;
+    let install = format!("`offcut install {agent}`");
+    let path = installed_path(agent, &installation.scope)?;
+    let is_settings = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    let is_up_to_date = installation.is_up_to_date()?;
+    let (settings, commands) = if is_settings {
+        let settings = parse_settings(&path)?;
+        let commands = named_in(&settings, agent);
+        (settings, commands)
+    } else {
+        let command = installation.command()?;
+        (
+            Value::Null,
+            path.exists().then_some(command).into_iter().collect(),
+        )
+    };
+    let file = &path;
+    let path = path.display();
+    let mut findings = match commands.first() {
+        None => vec![Finding::problem(
+            format!("Offcut is not installed in {path}"),
+            match installation.installed_paths()?.first() {
+                Some(other) => format!(
+                    "it is installed in {}: add --project with that project's folder, or run {install}",
+                    other.display()
+                ),
+                None => format!("run {install}"),
+            },
+        )],
+        Some(command) => vec![Finding::works(format!("{path} names {command}"))],
+    };
+    if commands.len() > 1 {
+        let text = format!("{path} names Offcut {} times", commands.len());
+        findings.push(Finding::note(text, "leave one of its hooks"));
+    }
+    if !commands.is_empty() && !is_up_to_date {
+        let text = format!("{path} is not as this program would install it");
+        findings.push(Finding::note(
+            text,
+            format!("{install} brings it up to date"),
+        ));
+    }
+    if settings["disableAllHooks"] == json!(true) {
+        let text = format!("{path} switches all hooks off");
+        findings.push(Finding::problem(text, "remove `disableAllHooks`"));
+    }
+    let prefix = shell_prefix_path(installation);
+    if settings.pointer("/env/CLAUDE_CODE_SHELL_PREFIX") == Some(&json!(prefix)) {
+        findings.push(match prefix.is_file() {
+            true => Finding::works("commands that fail are shortened too"),
+            false => Finding::problem(
+                format!("no command can run: {} is missing", prefix.display()),
+                format!("run `offcut install {agent} --shell-lines`, or without this option"),
+            ),
+        });
+    }
+    if agent == Agent::Codex
+        && let Some(command) = commands.first()
+        && let Some(home) = layout::agent_home(agent)
+    {
+        let config = home.join("config.toml");
+        findings.extend(codex::findings(&config, file, &settings, command)?);
+    }
+    Ok(Found {
+        findings,
+        command: commands.into_iter().next(),
+        settings,
+    })
+}
+
+/// The commands in an agent's settings that answer with Offcut.
+fn named_in(settings: &Value, agent: Agent) -> Vec<String> {
+    let ours = format!(" hook {agent}");
+    let events = ["PostToolUse", "AfterTool"].into_iter();
+    let groups = events.filter_map(|event| settings["hooks"][event].as_array());
+    let hooks = groups
+        .flatten()
+        .filter_map(|group| group["hooks"].as_array());
+    let commands = hooks.flatten().filter_map(|hook| hook["command"].as_str());
+    commands
+        .filter(|command| command.contains(&ours))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Sends a result through the command, and follows the hint in the answer.
+fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Finding> {
+    let agent = installation.agent;
+    let probe = Probe::new(agent);
+    let length = probe.original.len();
+    let log = installation.home.log();
+    let size = || log.metadata().map_or(0, |log| log.len());
+    let before = size();
+    let answered = match probe.send(command) {
+        Ok(Some(answered)) => answered,
+        Ok(None) => {
+            probe.clean_up(None);
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let why = match text.lines().last().filter(|_| size() != before) {
+                Some(line) => format!("the log says: {line}"),
+                None => format!("the log, {}, does not say why", log.display()),
+            };
+            return vec![Finding::problem(
+                format!("a probe of {length} bytes came back unchanged; {why}"),
+                "mend what the log names; if it names nothing, look at the limits in the settings, and \
+                 whether the program is still there",
+            )];
+        }
+        Err(problem) => {
+            probe.clean_up(None);
+            return vec![Finding::problem(
+                format!("the hook's command does not run: {problem}"),
+                format!("run `offcut install {agent}` again"),
+            )];
+        }
+    };
+    let location = &answered.location;
+    let (shown, took) = (answered.shown.len(), answered.took.as_millis());
+    let mut findings = vec![Finding::works(format!(
+        "a probe of {length} bytes became {shown} in {took} ms"
+    ))];
+    findings.push(match std::fs::read(location) {
+        Ok(bytes) if bytes == probe.original.as_bytes() => {
+            Finding::works(format!("all of it was in {location}"))
+        }
+        Ok(_) => Finding::problem(
+            format!("{location} holds other bytes than the probe"),
+            "report this as a bug",
+        ),
+        Err(error) => Finding::problem(
+            format!("the agent can't read {location}: {error}"),
+            "the store must be a directory on this machine",
+        ),
+    });
+    findings.push(
+        if agent != Agent::ClaudeCode || is_allowed(settings, location.as_ref()) {
+            Finding::works("the agent may read the store without asking")
+        } else {
+            Finding::note(
+                "the agent asks before it reads the store",
+                format!("run `offcut install {agent}` again"),
+            )
+        },
+    );
+    probe.clean_up(Some(location));
+    findings
+}
+
+/// Returns true if a rule of the settings lets the agent read `path`.
+fn is_allowed(settings: &Value, path: &Path) -> bool {
+    let rules = settings
+        .pointer("/permissions/allow")
+        .and_then(Value::as_array);
+    let rules = rules.into_iter().flatten().filter_map(Value::as_str);
+    let mut folders = rules.filter_map(|rule| rule.strip_prefix("Read(/")?.strip_suffix("/**)"));
+    folders.any(|folder| path.starts_with(folder))
+}

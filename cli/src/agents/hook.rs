@@ -1,0 +1,68 @@
+//! Answers the events that agents send to their hooks.
+
+mod answer;
+mod claude_code;
+mod codex;
+mod error;
+mod event;
+mod failed;
+mod gemini_cli;
+mod plain;
+mod surroundings;
+
+use std::path::PathBuf;
+
+use offcut::ToolReduction;
+
+use crate::agents::Agent;
+
+pub use answer::Answer;
+pub(crate) use claude_code::TOOLS as CLAUDE_CODE_TOOLS;
+pub(crate) use codex::TOOLS as CODEX_TOOLS;
+pub use error::HookError;
+pub use failed::{FailedLine, shorten_failed};
+pub use surroundings::Surroundings;
+
+/// The name of the tool by which `agent` reads files, for hints. `None` if it only has a shell.
+#[must_use]
+pub fn reader(agent: Agent) -> Option<&'static str> {
+    match agent {
+        Agent::ClaudeCode => Some("Read"),
+        Agent::Codex => None,
+        Agent::GeminiCli => Some("read_file"),
+        Agent::OpenCode | Agent::Pi => Some("read"),
+    }
+}
+
+/// Answers an `event`, as the agent wrote it.
+///
+/// `reduction` is one for all sessions; the event names its own. Nothing is cleared here: only a
+/// result that is new is truncated.
+///
+/// # Errors
+///
+/// The event is not one of `agent`, or a result could not be stored. It then passes unchanged.
+pub async fn answer(
+    agent: Agent,
+    event: &[u8],
+    reduction: &ToolReduction,
+    surroundings: &Surroundings,
+) -> Result<Answer, HookError> {
+    match agent {
+        Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
+        Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
+        Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
+        Agent::Codex => codex::answer(event, reduction, surroundings).await,
+    }
+}
+
+/// The directory in which results of an `event` must be stored, because the reader of `agent` may open
+/// no other one outside the project. `None` if any directory will do. The store of `surroundings` is
+/// not used.
+#[must_use]
+pub fn store(agent: Agent, event: &[u8], surroundings: &Surroundings) -> Option<PathBuf> {
+    match agent {
+        Agent::GeminiCli => gemini_cli::store(event, surroundings),
+        Agent::ClaudeCode | Agent::Codex | Agent::OpenCode | Agent::Pi => None,
+    }
+}

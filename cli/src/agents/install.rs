@@ -1,0 +1,353 @@
+//! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
+
+mod claude_code;
+mod codex;
+mod command;
+mod error;
+mod file;
+mod gemini_cli;
+mod installation;
+mod jsonc;
+mod place;
+mod plugin;
+mod record;
+mod shell_prefix;
+
+use std::path::{Path, PathBuf};
+
+use offcut::backend::Fs;
+use serde_json::Value;
+
+pub(crate) use command::front_words;
+pub(crate) use file::AgentFile;
+use jsonc::Addition;
+use place::Content;
+use record::{Record, Stored};
+
+use crate::agents::Agent;
+
+pub use error::InstallError;
+pub use installation::{Installation, Scope};
+pub use place::installed_path;
+pub(crate) use shell_prefix::path as shell_prefix_path;
+
+/// A change of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changed {
+    /// The changed file.
+    pub path: PathBuf,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// A copy of the file as it was before Offcut was installed, if there was one and it is still kept.
+    pub backup: Option<PathBuf>,
+    /// The added or removed values, in words. Empty if the whole file is Offcut's.
+    pub values: Vec<String>,
+}
+
+/// The outcome of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The file was created.
+    Created,
+    /// Values were added, or a file of Offcut's was replaced.
+    Added,
+    /// Nothing had to change.
+    Unchanged,
+    /// The file is as it was before the installation, byte for byte; a new one is removed.
+    Restored,
+    /// The file was changed by others since: only the added values were removed.
+    Removed,
+}
+
+impl Installation {
+    /// Adds Offcut to the agent's settings. A second time, nothing changes.
+    ///
+    /// Creates the user's store, because the agent gets the right to read it.
+    ///
+    /// # Errors
+    ///
+    /// The agent can't be set up like this, or a file can't be changed. Files are then unchanged.
+    pub fn install(&self) -> Result<Changed, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
+        let store = self.home.store();
+        Fs::open(&store)
+            .map_err(|error| InstallError::because(&store, "the store can't be used", error))?;
+        let file = AgentFile::read(&path)?;
+        let stored = record::find(&self.records(), &path)?;
+        let content = place::content(self)?;
+        if self.shell_lines {
+            if self.agent != Agent::ClaudeCode {
+                let problem = "--shell-lines is for claude-code only; leave it out";
+                return Err(InstallError::new(&path, problem));
+            }
+            // The settings must not name a script that does not exist yet. Without them, it does
+            // nothing.
+            shell_prefix::place(self)?;
+        }
+        match content {
+            Content::Values(additions) => self.add(&path, &file, stored.as_ref(), additions),
+            Content::Whole(text) => self.place(&path, &file, stored.as_ref(), &text),
+        }
+    }
+
+    /// Takes Offcut out of the agent's settings. If nobody else has changed the file since, it is as it was
+    /// before, byte for byte. Stored results stay.
+    ///
+    /// # Errors
+    ///
+    /// A file can't be changed, or a file of Offcut's was changed by others. It is then unchanged.
+    pub fn uninstall(&self) -> Result<Changed, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
+        let file = AgentFile::read(&path)?;
+        let stored = record::find(&self.records(), &path)?;
+        let content = place::content(self)?;
+        let is_untouched = stored.as_ref().is_some_and(|stored| stored.is_in(&file));
+        let mut values = Vec::new();
+        let (outcome, bytes) = match (&stored, &content) {
+            (Some(stored), _) if is_untouched => (Outcome::Restored, stored.original()?),
+            _ if file.bytes().is_none() => (Outcome::Unchanged, None),
+            (_, Content::Values(wanted)) => {
+                let of_record = stored.as_ref().map(|stored| &stored.record.additions);
+                let additions = of_record.unwrap_or(wanted);
+                values = place::in_words(additions);
+                let removed = remove(&path, &file, stored.as_ref(), additions)?;
+                match Some(&*removed) == file.bytes() {
+                    true => (Outcome::Unchanged, Some(removed)),
+                    false => (Outcome::Removed, Some(removed)),
+                }
+            }
+            (None, Content::Whole(text)) if file.bytes() == Some(text.as_bytes()) => {
+                (Outcome::Restored, None)
+            }
+            (None, Content::Whole(_)) => (Outcome::Unchanged, file.bytes().map(<[u8]>::to_vec)),
+            (Some(_), Content::Whole(_)) => return Err(InstallError::new(&path, TOUCHED)),
+        };
+        file.replace(bytes.as_deref())?;
+        if let Some(stored) = stored {
+            stored.remove()?;
+            for folder in &stored.record.folders {
+                // One that holds something else stays.
+                _ = std::fs::remove_dir(folder);
+            }
+        }
+        Ok(Changed {
+            path,
+            outcome,
+            backup: None,
+            values,
+        })
+    }
+
+    /// The command that the agent runs, as a line of a shell.
+    pub(crate) fn command(&self) -> Result<String, InstallError> {
+        command::line(self)
+    }
+
+    /// Returns true if the agent's file has what an installation would give it.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read or understood.
+    pub(crate) fn is_up_to_date(&self) -> Result<bool, InstallError> {
+        let path = installed_path(self.agent, &self.scope)?;
+        match place::content(self)? {
+            Content::Values(additions) => {
+                let settings = parse_settings(&path)?;
+                place::check(self.agent, &settings)
+                    .map_err(|problem| InstallError::new(&path, problem))?;
+                Ok(additions.iter().all(|addition| addition.is_in(&settings)))
+            }
+            Content::Whole(text) => Ok(AgentFile::read(&path)?.bytes() == Some(text.as_bytes())),
+        }
+    }
+
+    /// Adds values to settings.
+    fn add(
+        &self,
+        path: &Path,
+        file: &AgentFile,
+        stored: Option<&Stored>,
+        additions: Vec<Addition>,
+    ) -> Result<Changed, InstallError> {
+        let values = place::in_words(&additions);
+        let refuse = |problem: String| InstallError::new(path, problem);
+        let (text, is_marked) = file.text()?;
+        let current = jsonc::parse(text).map_err(refuse)?;
+        place::check(self.agent, &current).map_err(refuse)?;
+        let is_there = additions.iter().all(|addition| addition.is_in(&current));
+        let of_record = stored.iter().flat_map(|stored| &stored.record.additions);
+        if is_there
+            && of_record
+                .into_iter()
+                .all(|addition| additions.contains(addition))
+        {
+            return Ok(unchanged(path, stored, values));
+        }
+
+        // Values of an earlier installation go first: its program may have been another one.
+        let original = match stored {
+            Some(stored) if stored.is_in(file) => stored.original()?,
+            Some(stored) if file.bytes().is_some() => {
+                Some(remove(path, file, Some(stored), &stored.record.additions)?)
+            }
+            _ => file.bytes().map(<[u8]>::to_vec),
+        };
+        let base = original.as_deref().map(text_of).unwrap_or_default();
+        // Values that were there before are not ours to remove.
+        let before = jsonc::parse(base).map_err(refuse)?;
+        let mut missing = additions;
+        missing.retain(|addition| !addition.is_in(&before));
+        let added = jsonc::add(base, &missing).map_err(refuse)?;
+        let record = Record {
+            file: path.to_owned(),
+            additions: missing,
+            had_file: original.is_some(),
+            folders: created(path, stored),
+            written: mark(is_marked).to_owned() + &added,
+        };
+        self.write(file, stored.is_none(), &record, original.as_deref(), values)
+    }
+
+    /// Places a file of ours.
+    fn place(
+        &self,
+        path: &Path,
+        file: &AgentFile,
+        stored: Option<&Stored>,
+        text: &str,
+    ) -> Result<Changed, InstallError> {
+        let is_touched = stored.is_some_and(|stored| !stored.is_in(file));
+        if is_touched && file.bytes().is_some() {
+            return Err(InstallError::new(path, TOUCHED));
+        }
+        if file.bytes() == Some(text.as_bytes()) {
+            return Ok(unchanged(path, stored, Vec::new()));
+        }
+        let original = match stored {
+            Some(stored) if !is_touched => stored.original()?,
+            _ => file.bytes().map(<[u8]>::to_vec),
+        };
+        let record = Record {
+            file: path.to_owned(),
+            additions: Vec::new(),
+            had_file: original.is_some(),
+            folders: created(path, stored),
+            written: text.to_owned(),
+        };
+        self.write(
+            file,
+            stored.is_none(),
+            &record,
+            original.as_deref(),
+            Vec::new(),
+        )
+    }
+
+    /// Writes a file and, before that, its record: without one, the change could not be taken back.
+    fn write(
+        &self,
+        file: &AgentFile,
+        is_new: bool,
+        record: &Record,
+        original: Option<&[u8]>,
+        values: Vec<String>,
+    ) -> Result<Changed, InstallError> {
+        let backup = record::write(&self.records(), record, original)?;
+        if let Err(error) = file.replace(Some(record.written.as_bytes())) {
+            if is_new && let Some(stored) = record::find(&self.records(), &record.file)? {
+                stored.remove()?;
+            }
+            return Err(error);
+        }
+        Ok(Changed {
+            path: record.file.clone(),
+            outcome: match file.bytes() {
+                None => Outcome::Created,
+                Some(_) => Outcome::Added,
+            },
+            backup,
+            values,
+        })
+    }
+
+    /// The files in which the agent has Offcut by this user's records, whatever the scope.
+    ///
+    /// # Errors
+    ///
+    /// The records can't be read.
+    pub fn installed_paths(&self) -> Result<Vec<PathBuf>, InstallError> {
+        let all = record::all(&self.records())?;
+        Ok(all.into_iter().map(|stored| stored.record.file).collect())
+    }
+
+    fn records(&self) -> PathBuf {
+        self.home.installed().join(self.agent.name())
+    }
+}
+
+/// The problem with a file of ours that somebody else has changed.
+const TOUCHED: &str =
+    "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
+
+/// The outcome for a file that has everything already.
+fn unchanged(path: &Path, stored: Option<&Stored>, values: Vec<String>) -> Changed {
+    Changed {
+        path: path.to_owned(),
+        outcome: Outcome::Unchanged,
+        backup: stored.and_then(Stored::backup),
+        values,
+    }
+}
+
+/// The folders that are missing for a file at `path`, the innermost first, and those that an earlier installation
+/// created.
+fn created(path: &Path, stored: Option<&Stored>) -> Vec<PathBuf> {
+    let missing = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| !folder.exists());
+    let missing = missing.map(Path::to_owned);
+    let earlier = stored
+        .iter()
+        .flat_map(|stored| stored.record.folders.clone());
+    missing.chain(earlier).collect()
+}
+
+/// The settings in `file` without `additions`.
+fn remove(
+    path: &Path,
+    file: &AgentFile,
+    stored: Option<&Stored>,
+    additions: &[Addition],
+) -> Result<Vec<u8>, InstallError> {
+    let original = stored.map(Stored::original).transpose()?.flatten();
+    let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
+    let (text, is_marked) = file.text()?;
+    let removed = jsonc::remove(text, additions, original.as_ref())
+        .map_err(|problem| InstallError::new(path, problem))?;
+    Ok([mark(is_marked), &removed].concat().into_bytes())
+}
+
+/// Parses a settings file; a missing one is empty.
+pub(crate) fn parse_settings(path: &Path) -> Result<Value, InstallError> {
+    let file = AgentFile::read(path)?;
+    jsonc::parse(file.text()?.0).map_err(|problem| InstallError::new(path, problem))
+}
+
+/// Reads the text of a settings file; a missing one is empty.
+pub(crate) fn read_text(path: &Path) -> Result<String, InstallError> {
+    Ok(AgentFile::read(path)?.text()?.0.to_owned())
+}
+
+/// The text of a settings file, without a byte order mark.
+fn text_of(bytes: &[u8]) -> &str {
+    let text = str::from_utf8(bytes).unwrap_or_default();
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// A byte order mark, if there was one.
+fn mark(is_marked: bool) -> &'static str {
+    if is_marked { "\u{feff}" } else { "" }
+}

@@ -1,0 +1,55 @@
+//! The settings of Claude Code.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::command;
+use super::error::InstallError;
+use super::installation::Installation;
+use super::jsonc::Addition;
+use super::shell_prefix;
+use crate::agents::hook::CLAUDE_CODE_TOOLS;
+use crate::agents::layout::Home;
+
+/// Seconds after which the agent goes on without an answer.
+const TIME_OUT: u64 = 30;
+/// Characters with a meaning of their own in a rule.
+const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];
+
+/// A hook for results, the right to read the store and, if wanted, a program that runs commands.
+pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, InstallError> {
+    // It succeeds even if the program is gone: the user would be shown an error at each call.
+    let command = format!("{} || true", command::line(installation)?);
+    let hook = json!({"type": "command", "command": command, "timeout": TIME_OUT});
+    let group = json!({"matcher": CLAUDE_CODE_TOOLS, "hooks": [hook]});
+    let mut additions = vec![Addition::element("hooks.PostToolUse", group)];
+    for rule in rules(&installation.home)? {
+        additions.push(Addition::element("permissions.allow", rule));
+    }
+    if installation.shell_lines {
+        additions.push(shell_prefix::addition(installation)?);
+    }
+    Ok(additions)
+}
+
+/// The rules by which the agent may read the store. Two if the store's path holds a symbolic link.
+fn rules(home: &Home) -> Result<Vec<Value>, InstallError> {
+    let store = home.store();
+    let mut paths = vec![store.clone()];
+    paths.extend(
+        store
+            .canonicalize()
+            .ok()
+            .filter(|resolved| *resolved != store),
+    );
+    let rule = |path: &PathBuf| {
+        let text = path.to_str().filter(|text| !text.contains(NOT_IN_RULES));
+        let text = text.ok_or_else(|| {
+            let problem = "its path holds characters that a rule can't have; set OFFCUT_HOME to another directory";
+            InstallError::new(path, problem)
+        })?;
+        Ok(json!(format!("Read(/{text}/**)")))
+    };
+    paths.iter().map(rule).collect()
+}

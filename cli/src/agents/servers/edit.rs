@@ -1,0 +1,171 @@
+//! Changes of a text by which servers get Offcut in front, and their records.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::place::ServersFile;
+use super::server::{Args, Command, Server};
+use crate::agents::install::{AgentFile, InstallError};
+
+/// The change of one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Wrapped {
+    /// Names of the objects that lead to it, and its own.
+    pub(super) path: Vec<String>,
+    /// The words that were put in front of it.
+    pub(super) front: Vec<String>,
+    /// The text that began its list of arguments, where there was none.
+    key: Option<String>,
+}
+
+/// A place of the text, and what takes it.
+type Edit = (Range<usize>, String);
+
+/// The changes of one file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    file: PathBuf,
+    servers: Vec<Wrapped>,
+}
+
+/// The text in which all servers over stdio have `front`, a program and its arguments, in front, and the
+/// changes.
+pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (String, Vec<Wrapped>) {
+    let mut all = Vec::new();
+    let mut edits = Vec::new();
+    for server in servers {
+        let Some(command) = server.command.as_ref().filter(|one| one.front().is_none()) else {
+            continue;
+        };
+        edits.extend(wrapping(text, command, front));
+        let key = match command.args {
+            Args::Missing { key } => Some(key.to_owned()),
+            _ => None,
+        };
+        all.push(Wrapped {
+            path: server.path.clone(),
+            front: front.to_vec(),
+            key,
+        });
+    }
+    (applied(text, edits), all)
+}
+
+/// The changes that put words in front of a command.
+fn wrapping(text: &str, command: &Command, front: &[String]) -> Vec<Edit> {
+    // A string of JSON is one of TOML too.
+    let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
+    let front: Vec<String> = front.iter().map(quoted).collect();
+    let (own, first) = (command.places[0].clone(), command.places.get(1));
+    let (program, words) = (front[0].clone(), front[1..].join(", "));
+    let original = &text[own.clone()];
+    match command.args {
+        Args::Inside => vec![(own.start..own.start, front.join(", ") + ", ")],
+        Args::Missing { key } => vec![(own, format!("{program}{key}[{words}, {original}]"))],
+        Args::List { start } => {
+            let (at, comma) = first.map_or((start + 1, ""), |first| (first.start, ", "));
+            vec![
+                (own.clone(), program),
+                (at..at, format!("{words}, {original}{comma}")),
+            ]
+        }
+    }
+}
+
+/// The text without the changes of a record, also where it was written anew, or servers have other names now. A
+/// server that others have changed since stays as it is.
+pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> (String, Vec<Wrapped>) {
+    let is_there = |one: &Wrapped| servers.iter().any(|server| server.path == one.path);
+    let mut renamed: Vec<&Wrapped> = record.iter().filter(|one| !is_there(one)).collect();
+    let (mut edits, mut all) = (Vec::new(), Vec::new());
+    for server in servers {
+        let Some(command) = &server.command else {
+            continue;
+        };
+        let is_in_front = |one: &Wrapped| {
+            command.words.len() > one.front.len() && command.words.starts_with(&one.front)
+        };
+        let mut own = record.iter().filter(|one| one.path == server.path);
+        let found = own.find(|one| is_in_front(one)).or_else(|| {
+            let at = renamed.iter().position(|one| is_in_front(one));
+            at.map(|at| renamed.remove(at))
+        });
+        if let Some(found) = found {
+            edits.extend(unwrapping(text, command, found));
+            let path = server.path.clone();
+            all.push(Wrapped {
+                path,
+                ..found.clone()
+            });
+        }
+    }
+    (applied(text, edits), all)
+}
+
+/// The changes that take the words of a record from the front of a command.
+fn unwrapping(text: &str, command: &Command, record: &Wrapped) -> Vec<Edit> {
+    let (places, nth) = (&command.places, record.front.len());
+    let (own, original) = (places[0].clone(), &places[nth]);
+    let next = places.get(nth + 1);
+    if matches!(command.args, Args::Inside) {
+        return vec![(own.start..original.start, String::new())];
+    }
+    let begun = record.key.as_ref().map(|key| format!("{key}["));
+    let is_begun = begun.is_some_and(|begun| text[own.end..places[1].start] == begun);
+    let command = text[original.clone()].to_owned();
+    if is_begun && text[original.end..].starts_with(']') {
+        return vec![(own.start..original.end + 1, command)];
+    }
+    let rest = &text[original.end..];
+    // A list that was written anew may have a comma after its last word.
+    let comma = rest
+        .trim_start()
+        .starts_with(',')
+        .then(|| rest.find(','))
+        .flatten();
+    let end = next.map_or_else(
+        || original.end + comma.map_or(0, |at| at + 1),
+        |next| next.start,
+    );
+    vec![(own, command), (places[1].start..end, String::new())]
+}
+
+fn applied(text: &str, mut edits: Vec<Edit>) -> String {
+    let mut text = text.to_owned();
+    // From the last to the first, so that places stay.
+    edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    for (place, new) in edits {
+        text.replace_range(place, &new);
+    }
+    text
+}
+
+/// Reads the changes of a file. None if there is no record.
+pub(super) fn read_record(place: &ServersFile) -> Result<Vec<Wrapped>, InstallError> {
+    let file = AgentFile::read(&place.record)?;
+    let Some(bytes) = file.bytes() else {
+        return Ok(Vec::new());
+    };
+    let record: Record = serde_json::from_slice(bytes).map_err(|error| {
+        let problem = "it is damaged; remove it, and `offcut mcp --` from the agent's MCP servers";
+        InstallError::because(&place.record, problem, error)
+    })?;
+    Ok(record.servers)
+}
+
+/// Writes the changes of a file; without any, the record is removed.
+pub(super) fn write_record(place: &ServersFile, servers: &[Wrapped]) -> Result<(), InstallError> {
+    let file = AgentFile::read(&place.record)?;
+    if servers.is_empty() {
+        return file.replace(None);
+    }
+    let record = Record {
+        file: place.path.clone(),
+        servers: servers.to_vec(),
+    };
+    let text = serde_json::to_vec_pretty(&record)
+        .map_err(|error| InstallError::because(&place.record, "it can't be written", error))?;
+    file.replace(Some(&text))
+}

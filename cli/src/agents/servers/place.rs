@@ -1,0 +1,91 @@
+//! The file in which each agent names its MCP servers.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::server::Server;
+use super::{json_file, toml_file};
+use crate::agents::install::{InstallError, Installation, Scope};
+use crate::agents::{Agent, layout};
+
+/// A file with MCP servers, and the record of its changes.
+#[derive(Debug)]
+pub(super) struct ServersFile {
+    agent: Agent,
+    pub(super) path: PathBuf,
+    pub(super) record: PathBuf,
+}
+
+impl ServersFile {
+    /// Reads the servers in the file's text.
+    ///
+    /// # Errors
+    ///
+    /// The problem with the text, which is not quoted.
+    pub(super) fn read(&self, text: &str) -> Result<Vec<Server>, String> {
+        match self.agent {
+            Agent::Codex => toml_file::read(text),
+            Agent::OpenCode => json_file::read(text, &[&["mcp"]]),
+            // Claude Code keeps servers of projects that are the user's own here too.
+            _ => json_file::read(text, &[&["mcpServers"], &["projects", "*", "mcpServers"]]),
+        }
+    }
+}
+
+/// The file of an installation; `None` if the agent has none.
+pub(super) fn of(installation: &Installation) -> Result<Option<ServersFile>, InstallError> {
+    let agent = installation.agent;
+    let (of_user, of_project) = match agent {
+        Agent::ClaudeCode => (layout::claude_code_state(), ".mcp.json"),
+        Agent::Codex => (in_home(agent, "config.toml"), ".codex/config.toml"),
+        Agent::GeminiCli => (in_home(agent, "settings.json"), ".gemini/settings.json"),
+        Agent::OpenCode => (
+            layout::opencode_settings().map(|folder| either(&folder)),
+            "opencode.json",
+        ),
+        Agent::Pi => return Ok(None),
+    };
+    let path = match &installation.scope {
+        Scope::User => of_user.ok_or_else(|| {
+            let problem = "there is no home directory; set HOME";
+            InstallError::new(Path::new(agent.name()), problem)
+        })?,
+        Scope::Project(folder) => {
+            let folder = folder.canonicalize().map_err(|error| {
+                let problem = "it can't be opened; name the folder of a project";
+                InstallError::because(folder, problem, error)
+            })?;
+            match agent {
+                Agent::OpenCode => either(&folder),
+                _ => folder.join(of_project),
+            }
+        }
+    };
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    let name: String = digest
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let folder = installation.home.installed().join(agent.name());
+    Ok(Some(ServersFile {
+        agent,
+        path,
+        record: folder.join("servers").join(format!("{name}.json")),
+    }))
+}
+
+fn in_home(agent: Agent, name: &str) -> Option<PathBuf> {
+    Some(layout::agent_home(agent)?.join(name))
+}
+
+/// OpenCode's settings, which may have one of two names.
+fn either(folder: &Path) -> PathBuf {
+    let with_comments = folder.join("opencode.jsonc");
+    if with_comments.exists() {
+        with_comments
+    } else {
+        folder.join("opencode.json")
+    }
+}

@@ -1,0 +1,196 @@
+//! The places in which agents keep their transcripts, which name stored results.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::agents::journal::Entry;
+use crate::agents::layout::{self, Home};
+use crate::agents::{Agent, journal, log};
+
+/// Folders in which agents keep the transcripts of all projects and days.
+const ROOTS: [&str; 3] = ["projects", "sessions", "archived_sessions"];
+
+/// All folders with transcripts that may name what is in the store of `home`: those of agents as far
+/// as they hold any, and those that have held any before, which are remembered for good. Another
+/// profile of an agent keeps its transcripts in a folder that nothing else names.
+///
+/// # Errors
+///
+/// Some transcripts can't be read, so nothing tells which results are still named. The error says why.
+pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
+    let entries: Vec<Entry> = journal::read(&home.journal())
+        .map_err(|error| format!("the journal can't be read: {error}"))?;
+    remember(home, &entries)
+        .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
+    let mut all = remembered(home)
+        .map_err(|error| format!("the folders of transcripts can't be read: {error}"))?;
+    let installed = fs::read_dir(home.installed().join(Agent::OpenCode.name()));
+    let is_installed = installed.is_ok_and(|mut records| records.next().is_some());
+    if is_installed || all.contains(Path::new(Agent::OpenCode.name())) {
+        return Err(
+            "OpenCode keeps its transcripts in a database, which can't be searched for hints"
+                .to_owned(),
+        );
+    }
+    if let Some(gone) = all.iter().find(|folder| !holds_files(folder)) {
+        return Err(format!(
+            "{} has held transcripts, and holds none now: bring them back or, if they are gone for good, remove its line from {}",
+            gone.display(),
+            home.transcripts().display()
+        ));
+    }
+    let of_agent = |agent, folder| Some(layout::agent_home(agent)?.join(folder));
+    let known = [
+        of_agent(Agent::ClaudeCode, "projects"),
+        of_agent(Agent::Codex, "sessions"),
+        of_agent(Agent::Codex, "archived_sessions"),
+        layout::pi_settings().map(|settings| settings.join("sessions")),
+    ];
+    let gemini = of_agent(Agent::GeminiCli, "tmp");
+    let projects = gemini.and_then(|folder| fs::read_dir(folder).ok());
+    let chats = projects.into_iter().flatten().flatten();
+    let chats = chats.map(|project| project.path().join("chats"));
+    let current = known.into_iter().flatten().chain(chats);
+    let current = current.filter(|folder| holds_files(folder));
+    all.extend(current);
+    Ok(all)
+}
+
+/// Notes the folders of the transcripts that entries of the journal name.
+///
+/// # Errors
+///
+/// The note can't be read or written.
+pub fn remember(home: &Home, entries: &[Entry]) -> io::Result<()> {
+    let named = entries.iter().filter_map(|entry| {
+        if entry.agent == Agent::OpenCode.name() {
+            return Some(PathBuf::from(&entry.agent));
+        }
+        let transcript = entry.transcript.as_deref()?;
+        let root = transcript.ancestors().skip(1).find(|folder| {
+            folder
+                .file_name()
+                .is_some_and(|name| ROOTS.iter().any(|root| name == *root))
+        });
+        let folder = root.or(transcript.parent())?;
+        holds_files(folder).then(|| folder.to_owned())
+    });
+    let named: BTreeSet<PathBuf> = named.collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    let known = remembered(home)?;
+    let mut lines = String::new();
+    for folder in named.difference(&known) {
+        lines += &serde_json::to_string(folder)?;
+        lines.push('\n');
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    log::append_lines(&home.transcripts(), &lines, u64::MAX)
+}
+
+/// The folders that were noted. OpenCode's database is noted by the agent's name.
+fn remembered(home: &Home) -> io::Result<BTreeSet<PathBuf>> {
+    let text = match fs::read_to_string(home.transcripts()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        text => text?,
+    };
+    text.lines()
+        .map(|line| Ok(serde_json::from_str(line)?))
+        .collect()
+}
+
+/// Returns true if there is a file below `folder`, or something that can't be looked at.
+fn holds_files(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return folder.exists();
+    };
+    entries.into_iter().any(|entry| {
+        let path = entry.map(|entry| entry.path());
+        path.is_ok_and(|path| !path.is_dir() || holds_files(&path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_transcripts_is_not_searched() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        folders(&home).unwrap();
+        let entry = Entry::new("opencode", "s1", "c1", "bash", 1);
+        journal::append(&home.journal(), &[entry]).unwrap();
+        assert!(folders(&home).unwrap_err().contains("OpenCode"));
+        // Also when the journal has lost the entry.
+        fs::remove_file(home.journal()).unwrap();
+        assert!(folders(&home).unwrap_err().contains("OpenCode"));
+        fs::remove_file(home.transcripts()).unwrap();
+        fs::create_dir_all(home.installed().join("opencode")).unwrap();
+        folders(&home).unwrap();
+        fs::write(home.installed().join("opencode/1.json"), "{}").unwrap();
+        folders(&home).unwrap_err();
+    }
+
+    fn entry(transcript: &Path) -> Entry {
+        Entry::new("claude-code", "s1", "c1", "Bash", 1).with_transcript(Some(transcript))
+    }
+
+    #[test]
+    fn the_folders_of_named_transcripts_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let transcripts = folder.path().join("elsewhere/-src");
+        fs::create_dir_all(&transcripts).unwrap();
+        let log = transcripts.join("s1.jsonl");
+        journal::append(&home.journal(), &[entry(&log)]).unwrap();
+        assert!(!folders(&home).unwrap().contains(&transcripts));
+        fs::create_dir(transcripts.join("s1")).unwrap();
+        assert!(!folders(&home).unwrap().contains(&transcripts));
+        fs::write(transcripts.join("s1/agent.jsonl"), "{}").unwrap();
+        assert!(folders(&home).unwrap().contains(&transcripts));
+    }
+
+    #[test]
+    fn a_folder_that_held_transcripts_is_looked_at_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home"));
+        for (path, root) in [
+            ("work/projects/-src/s1.jsonl", "work/projects"),
+            ("work/projects/-src/s1/subagents/a.jsonl", "work/projects"),
+            ("codex/sessions/2026/11/25/rollout.jsonl", "codex/sessions"),
+            ("plain/s1.jsonl", "plain"),
+        ] {
+            let log = folder.path().join(path);
+            fs::create_dir_all(log.parent().unwrap()).unwrap();
+            fs::write(&log, "{}").unwrap();
+            remember(&home, &[entry(&log)]).unwrap();
+            let root = folder.path().join(root);
+            assert!(folders(&home).unwrap().contains(&root), "{path}");
+        }
+        let text = fs::read_to_string(home.transcripts()).unwrap();
+        assert_eq!(text.lines().count(), 3, "{text}");
+        // A project's folder may go, but not all.
+        fs::remove_dir_all(folder.path().join("work/projects/-src/s1")).unwrap();
+        folders(&home).unwrap();
+        let (work, aside) = (folder.path().join("work"), folder.path().join("aside"));
+        fs::rename(&work, &aside).unwrap();
+        let problem = folders(&home).unwrap_err();
+        assert!(
+            problem.contains("work/projects") && problem.contains("transcripts.jsonl"),
+            "{problem}"
+        );
+        fs::create_dir_all(work.join("projects")).unwrap();
+        folders(&home).unwrap_err();
+        fs::remove_dir_all(&work).unwrap();
+        fs::rename(&aside, &work).unwrap();
+        folders(&home).unwrap();
+        fs::write(home.transcripts(), "not JSON\n").unwrap();
+        folders(&home).unwrap_err();
+    }
+}

@@ -1,0 +1,52 @@
+//! A server between agents and their providers: long tool results leave the context of any agent
+//! that has a base URL to set.
+//!
+//! Whatever it does not replace passes byte for byte: bodies, headers, queries, streams and errors.
+//! [The page on it](https://github.com/offcut-rs/offcut/blob/main/docs/serve.md) says how to run it.
+
+mod body;
+mod card;
+mod client;
+mod credentials;
+mod encoding;
+mod error;
+mod exchange;
+mod forward;
+mod holdout;
+mod jobs;
+mod metrics;
+mod naming;
+mod opened;
+mod outcome;
+mod own;
+mod page;
+mod pass;
+mod place;
+mod plug;
+mod read;
+mod read_only;
+mod reader;
+mod readers;
+mod record;
+mod reducer;
+mod refused;
+mod secret;
+mod send;
+mod server;
+mod service;
+mod settings;
+mod status;
+mod stored;
+mod tenant;
+mod untouched;
+mod upstream;
+mod usage;
+mod watch;
+
+pub use card::Card;
+pub use error::GatewayError;
+pub use record::{RequestRecord, Size};
+pub use secret::Secret;
+pub use server::Gateway;
+pub use settings::{OnFailure, ServeSettings};
+pub use status::figures;

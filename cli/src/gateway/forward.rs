@@ -1,0 +1,122 @@
+//! Heads of requests and replies on their way through.
+
+use http::header;
+use http::request::Parts;
+use http::{Uri, Version};
+
+/// The head of a request to a provider. `host` and `expect` are for one server each.
+pub(crate) fn head(mut parts: Parts, uri: Uri) -> Parts {
+    offcut_mcp::http::strip(&mut parts.headers);
+    parts.headers.remove(header::HOST);
+    parts.headers.remove(header::EXPECT);
+    parts.uri = uri;
+    parts.version = Version::HTTP_11;
+    parts
+}
+
+/// The most times that a path may be encoded.
+const ENCODED: usize = 16;
+
+/// The paths that servers may understand, each decoding once more than the one before it, as segments; `None`
+/// if nobody knows how the path will be understood, because it is encoded wrongly or too often.
+fn readings(path: &str) -> Option<Vec<Vec<String>>> {
+    let mut path = decode(path.split(['?', '#']).next().unwrap_or_default().as_bytes())?;
+    let mut readings = Vec::new();
+    for _ in 0..ENCODED {
+        // Some take the rest for a query, or for a parameter.
+        let name = |segment: &str| {
+            segment
+                .split([';', '?', '#'])
+                .next()
+                .map(|name| name.trim().to_owned())
+        };
+        readings.push(path.split(['/', '\\']).map(name).collect::<Option<_>>()?);
+        let again = percent_encoding::percent_decode_str(&path).decode_utf8_lossy();
+        if again == path {
+            return Some(readings);
+        }
+        path = again.into_owned();
+    }
+    None
+}
+
+/// The segments of a path as the server understands them that decodes most.
+pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
+    readings(path)?.pop()
+}
+
+/// Decodes what is percent-encoded; `None` if it is not encoded rightly, or is not text.
+fn decode(path: &[u8]) -> Option<String> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path.iter();
+    while let Some(&byte) = rest.next() {
+        decoded.push(if byte == b'%' {
+            let mut digit = || char::from(*rest.next()?).to_digit(16);
+            u8::try_from(digit()? * 16 + digit()?).ok()?
+        } else {
+            byte
+        });
+    }
+    let is_text = !decoded.iter().any(u8::is_ascii_control);
+    // Longer spellings of ASCII, such as `%c0%ae`, are not UTF-8.
+    String::from_utf8(decoded).ok().filter(|_| is_text)
+}
+
+/// Returns true if no segment of a path leads out of the provider's base path, however it is decoded.
+pub(crate) fn is_plain_path(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.split('?').next().unwrap_or_default().contains('\\')
+        && readings(path).is_some_and(|readings| {
+            let mut segments = readings.iter().flatten();
+            segments.all(|segment| segment != "." && segment != "..")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_climb_are_refused() {
+        for path in [
+            "/a/../b",
+            "/a/%2E%2e/b",
+            "/./a",
+            "/a/.%2e",
+            "*",
+            "/a\\b",
+            "/lab/..%2fadmin",
+            "/lab/x%2F..%2f..%2Fadmin",
+            "/lab/..%5cadmin",
+            "/lab/..;/admin",
+            "/lab/..;x=1/admin",
+            "/lab/%2e%2e%3b/admin",
+            "/lab/%c0%ae%c0%ae/admin",
+            "/lab/%e0%80%ae%2e/admin",
+            "/lab/%252e%252e%252fadmin",
+            "/lab/..%00/admin",
+            "/lab/..%20/admin",
+            "/lab/%u002e%u002e/admin",
+            "/lab/%",
+            "/lab/%252e%252e%252fadmin/100%25",
+            "/lab/%252e%252e/%25zz/%25ff",
+            &format!("/lab/%{}2e%2e/admin", "25".repeat(9)),
+            &format!("/lab/%{}41", "25".repeat(20)),
+        ] {
+            assert!(!is_plain_path(path), "{path}");
+        }
+        for path in [
+            "/",
+            "/v1/x?y=../z",
+            "/a/...",
+            "/a.b",
+            "/v1/models/org%2Fmodel%3Alatest",
+            "/v1/files/a%20b%C3%A4",
+            "/v1/x/100%25",
+            "/v1/x;y=1",
+            "/v1/x/%25ff%2500",
+        ] {
+            assert!(is_plain_path(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Work on bodies, off the threads that serve connections, within a time and within memory.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
+
+use crate::gateway::encoding::Encoding;
+use crate::gateway::outcome::Reason;
+use crate::gateway::settings::ServeSettings;
+
+/// Bytes of memory that one permit stands for.
+const UNIT: usize = 1024 * 1024;
+
+/// Time after the deadline in which work may still say how far it has come.
+const OVERTIME: Duration = Duration::from_millis(500);
+
+/// Bytes of memory that a body may take for each of its own.
+const FACTOR: usize = 16;
+/// Bytes of memory that any body may take.
+const ALWAYS: usize = 32 * 1024 * 1024;
+
+/// The memory that a body of `bytes` may take while it is worked on.
+pub(crate) fn memory_for(bytes: usize) -> usize {
+    bytes.saturating_mul(FACTOR).saturating_add(ALWAYS)
+}
+
+/// The permits for a body of `bytes`.
+fn units(bytes: usize) -> u32 {
+    u32::try_from(memory_for(bytes) / UNIT).unwrap_or(u32::MAX >> 3)
+}
+
+/// Works on bodies: on as many at once as together may take as much memory as the longest one.
+pub(crate) struct Jobs {
+    /// Permits for memory, one for each [`UNIT`].
+    room: Arc<Semaphore>,
+    /// Permits for bodies that are decoded, or wait for room after that.
+    decoders: Arc<Semaphore>,
+    max_body: usize,
+    patience: Duration,
+}
+
+impl Jobs {
+    pub(crate) fn new(settings: &ServeSettings) -> Self {
+        let max_body = settings.max_body_bytes();
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        Self {
+            room: Arc::new(Semaphore::new(units(max_body) as usize)),
+            decoders: Arc::new(Semaphore::new(processors)),
+            max_body,
+            patience: settings.patience(),
+        }
+    }
+
+    /// Decodes a body and works on it, until a deadline that `work` sees to. Waiting for room counts too.
+    ///
+    /// # Errors
+    ///
+    /// The body can't be decoded, the deadline has passed, or the work has panicked.
+    pub(crate) async fn run<T, F>(
+        &self,
+        body: &Bytes,
+        encoding: Encoding,
+        work: impl FnOnce(Bytes, Instant) -> F + Send + 'static,
+    ) -> Result<T, Reason>
+    where
+        T: Send + 'static,
+        F: Future<Output = T>,
+    {
+        let deadline = Instant::now() + self.patience;
+        let job = async {
+            let (text, decoder) = if encoding == Encoding::Identity {
+                (body.clone(), None)
+            } else {
+                let permit = self.decoders.clone().acquire_owned().await;
+                let (body, max) = (body.clone(), self.max_body);
+                // The permit goes along: a thread that has begun can't be stopped.
+                let decoding = spawn_blocking(move || (encoding.decode(&body, max), permit));
+                let (text, permit) = decoding.await.map_err(|_| Reason::Bug)?;
+                (text.map_err(|_| Reason::Encoding)?, Some(permit))
+            };
+            let units = units(text.len().min(self.max_body));
+            let place = self.room.clone().acquire_many_owned(units).await;
+            drop(decoder);
+            let runtime = Handle::current();
+            let working = spawn_blocking(move || {
+                let done = runtime.block_on(async { work(text, deadline).await });
+                drop(place);
+                done
+            });
+            working.await.map_err(|_| Reason::Bug)
+        };
+        let done = timeout_at(deadline + OVERTIME, job).await;
+        done.unwrap_or(Err(Reason::TooSlow))
+    }
+}

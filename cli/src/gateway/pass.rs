@@ -1,0 +1,403 @@
+//! A request with a conversation on its way to its provider.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use http::request::Parts;
+use http::{Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Incoming;
+use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
+use serde_json::json;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::gateway::body::{Body, Read, Uploads};
+use crate::gateway::encoding::Encoding;
+use crate::gateway::exchange::{Exchange, Purpose};
+use crate::gateway::jobs::{Jobs, memory_for};
+use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::outcome::{self, Outcome, Reason};
+use crate::gateway::readers::{Credential, Readers};
+use crate::gateway::reducer::{ConversationId, Reduced, Reducer};
+use crate::gateway::refused::{is_thread, says_too_long};
+use crate::gateway::send::{Payload, Refusal, Sender};
+use crate::gateway::settings::{OnFailure, ServeSettings};
+use crate::gateway::tenant::{Tenant, Tenants};
+use crate::gateway::upstream::Upstream;
+use crate::gateway::watch::{Look, Prompt, Watch};
+use crate::gateway::{own, place};
+
+/// The longest beginning of a provider's error that is read.
+const LONGEST_ERROR: usize = 1024 * 1024;
+
+/// Bytes that may be moved in one message.
+const LONGEST_MOVE: usize = 8 << 30;
+
+/// Takes requests with a conversation to their provider.
+pub(crate) struct Passage {
+    pub(crate) sender: Sender,
+    pub(crate) reducer: Option<Arc<Reducer>>,
+    pub(crate) tenants: Tenants,
+    pub(crate) jobs: Jobs,
+    pub(crate) uploads: Uploads,
+    pub(crate) readers: Readers,
+    metrics: Arc<Metrics>,
+    watch: Arc<Watch>,
+    max_body: usize,
+    patience: Duration,
+    on_failure: OnFailure,
+}
+
+/// The client of a request, as far as it is known.
+pub(crate) struct Client {
+    pub(crate) tenant: Option<Tenant>,
+    /// Its credentials, where they tell who may read a conversation back.
+    pub(crate) credential: Option<Credential>,
+}
+
+/// A body that has been worked on.
+struct Worked {
+    outcome: Outcome,
+    /// The body to send and its conversation, if it has been changed.
+    changed: Option<(Bytes, ConversationId)>,
+    look: Look,
+}
+
+impl Worked {
+    fn as_it_came(outcome: Outcome, look: Look) -> Self {
+        Self {
+            outcome,
+            changed: None,
+            look,
+        }
+    }
+
+    fn passed(reason: Reason, look: Look) -> Self {
+        Self::as_it_came(Outcome::Passed(reason), look)
+    }
+}
+
+impl Passage {
+    pub(crate) fn new(
+        settings: &ServeSettings,
+        sender: Sender,
+        reducer: Option<Reducer>,
+        tenants: Tenants,
+        metrics: Arc<Metrics>,
+        watch: Arc<Watch>,
+    ) -> Self {
+        Self {
+            sender,
+            reducer: reducer.map(Arc::new),
+            tenants,
+            jobs: Jobs::new(settings),
+            uploads: Uploads::new(settings),
+            readers: Readers::default(),
+            metrics,
+            watch,
+            max_body: settings.max_body_bytes(),
+            patience: settings.answer_time(),
+            on_failure: settings.on_failure,
+        }
+    }
+
+    /// Takes a request to its provider, and its reply back.
+    pub(crate) async fn pass(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        exchange: Exchange,
+        upstream: &Upstream,
+        client: Client,
+        begun: Instant,
+    ) -> Result<Response<Body>, Refusal> {
+        let (read, unread) = match client.tenant {
+            Some(_) => (
+                self.uploads.read(body, self.max_body).await,
+                Reason::TooLong,
+            ),
+            // Nothing of it is kept.
+            None => (
+                self.uploads.passed(body).map(Read::TooLong),
+                Reason::NoTenant,
+            ),
+        };
+        let (original, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
+            Read::Whole(original, room) => (original, room),
+            Read::TooLong(body) => {
+                let outcome = Outcome::Passed(unread);
+                self.note(upstream, outcome)?;
+                self.watch.call(upstream.name(), Look::default(), outcome);
+                let reply = self
+                    .sender
+                    .send(parts, Payload::Stream(body), upstream, None)
+                    .await?;
+                return Ok(marked(reply, outcome));
+            }
+        };
+        let Worked {
+            outcome,
+            changed,
+            look,
+        } = self
+            .work(&parts, &original, exchange, client.tenant)
+            .await?;
+        self.note(upstream, outcome)?;
+        let (group, before) = (look.group, look.would.bytes());
+        let reader = client.credential.zip(look.conversation.clone());
+        if exchange.purpose == Purpose::Turn {
+            self.watch.call(upstream.name(), look, outcome);
+        }
+        let send = async |parts, bytes| {
+            let payload = Payload::Whole(bytes);
+            let reply = self.sender.send(parts, payload, upstream, group).await;
+            if let (Ok(reply), Some((credential, conversation))) = (&reply, reader)
+                && reply.status().is_success()
+            {
+                self.readers.add(credential, &conversation);
+            }
+            reply
+        };
+        let Some((changed, conversation)) = changed else {
+            self.metrics.took(begun.elapsed());
+            let reply = send(parts, original).await?;
+            return Ok(marked(reply, outcome));
+        };
+        self.metrics
+            .add(Metric::Bytes, &[("when", "before")], before);
+        self.metrics
+            .add(Metric::Bytes, &[("when", "after")], changed.len() as u64);
+        let mut head = parts.clone();
+        // A body that was decoded is not compressed again.
+        head.headers.remove(header::CONTENT_ENCODING);
+        self.metrics.took(begun.elapsed());
+        let reply = send(head, changed).await?;
+        if !is_refusal(reply.status()) {
+            return Ok(marked(reply, outcome));
+        }
+        let (refusal, is_final) = examined(reply, self.patience).await;
+        if is_final {
+            return Ok(marked(refusal, outcome));
+        }
+        self.watch
+            .refused(upstream.name(), conversation.name(), before);
+        let again = self
+            .sender
+            .send(parts, Payload::Whole(original), upstream, group)
+            .await;
+        let Ok(reply) = again else {
+            // The refusal says more than the silence now.
+            return Ok(marked(refusal, outcome));
+        };
+        if reply.status().is_success()
+            && let Some(reducer) = &self.reducer
+        {
+            reducer.leave(&conversation).await;
+            self.metrics.add(Metric::Untouched, &[], 1);
+        }
+        let outcome = Outcome::Passed(Reason::Refused);
+        self.note(upstream, outcome)?;
+        Ok(marked(reply, outcome))
+    }
+
+    /// Reduces a body, if that can be done.
+    async fn work(
+        &self,
+        parts: &Parts,
+        original: &Bytes,
+        exchange: Exchange,
+        tenant: Option<Tenant>,
+    ) -> Result<Worked, Refusal> {
+        let as_it_came = |outcome| {
+            let mut look = Look::default();
+            look.would = Prompt::unread(original.len() as u64);
+            Ok(Worked::as_it_came(outcome, look))
+        };
+        let passed = |reason| as_it_came(Outcome::Passed(reason));
+        let Some(reducer) = self.reducer.clone() else {
+            return as_it_came(Outcome::Unchanged);
+        };
+        let Some(tenant) = tenant else {
+            return passed(Reason::NoTenant);
+        };
+        let Some(encoding) = Encoding::of(&parts.headers) else {
+            return passed(Reason::Encoding);
+        };
+        let work = move |text, deadline| reduced(reducer, tenant, exchange, text, deadline);
+        match self.jobs.run(original, encoding, work).await {
+            Ok(worked) => worked,
+            Err(reason) => passed(reason),
+        }
+    }
+
+    /// Counts and logs an outcome. Fails if it is a failure and `on_failure` is `refuse`.
+    fn note(&self, upstream: &Upstream, outcome: Outcome) -> Result<(), Refusal> {
+        let labels = [("upstream", upstream.name()), ("outcome", outcome.name())];
+        self.metrics.add(Metric::Requests, &labels, 1);
+        let Some(reason) = outcome.reason() else {
+            return Ok(());
+        };
+        self.metrics
+            .add(Metric::Passed, &[("reason", reason.name())], 1);
+        if !reason.is_failure() {
+            tracing::info!(reason = reason.name(), "a request passed unchanged");
+            return Ok(());
+        }
+        tracing::warn!(
+            reason = reason.name(),
+            outcome = outcome.name(),
+            "a request could not be reduced, or only in part"
+        );
+        match self.on_failure {
+            OnFailure::Pass => Ok(()),
+            OnFailure::Refuse => {
+                let message = format!(
+                    "the request could not be reduced ({}), and `serve.on_failure` is `refuse`: see the server's log",
+                    reason.name()
+                );
+                Err(Box::new(own::error(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    &message,
+                )))
+            }
+        }
+    }
+}
+
+/// Reads and reduces a body, as far as there is time.
+async fn reduced(
+    reducer: Arc<Reducer>,
+    tenant: Tenant,
+    exchange: Exchange,
+    text: Bytes,
+    deadline: Instant,
+) -> Result<Worked, Refusal> {
+    let length = text.len();
+    let mut look = Look::default();
+    look.would = Prompt::unread(length as u64);
+    let Ok(text) = str::from_utf8(&text) else {
+        return Ok(Worked::passed(Reason::NotUnderstood, look));
+    };
+    if exchange.format == WireFormat::Anthropic
+        && exchange.purpose == Purpose::Turn
+        && is_thread(text)
+    {
+        return Err(Box::new(no_thread()));
+    }
+    let place = place::of_request(exchange, text, memory_for(length));
+    let request = &text[place.clone()];
+    let mut body = match RequestBody::parse_within(request, memory_for(length)) {
+        Ok(body) => body,
+        Err(BodyError::NoMessages) if place::is_elsewhere(request) => {
+            return Ok(Worked::as_it_came(Outcome::Unchanged, look));
+        }
+        Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
+        Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
+    };
+    if body
+        .messages()
+        .iter()
+        .any(|one| is_crowded(exchange.format, one))
+    {
+        return Ok(Worked::passed(Reason::TooLong, look));
+    }
+    let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
+    let (outcome, conversation) = match timeout_at(deadline, reducing).await {
+        Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
+        Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
+        Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
+        Ok(Reduced::Partly(reason, conversation)) => (Outcome::Partly(reason), Some(conversation)),
+        Err(_) => (Outcome::Passed(Reason::TooSlow), None),
+    };
+    let changed = conversation.map(|conversation| {
+        // A changed body is hardly ever longer.
+        let mut changed = String::with_capacity(length);
+        let (before, after) = (&text[..place.start], &text[place.end..]);
+        _ = write!(changed, "{before}{body}{after}");
+        (Bytes::from(changed), conversation)
+    });
+    look.read(&body, changed.as_ref().map(|(text, _)| text.len() as u64));
+    Ok(Worked {
+        outcome,
+        changed,
+        look,
+    })
+}
+
+/// Returns true if replacing the results of a message would take too long: each moves
+/// the rest of it.
+fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
+    let length = message.as_str().len();
+    // No result is shorter than this.
+    if length * (length / 32) < LONGEST_MOVE {
+        return false;
+    }
+    let mut results = 0;
+    Spelled(format).visit(message, &mut |piece| {
+        results += usize::from(matches!(piece, Piece::Result(_) | Piece::Call(_)));
+    });
+    length * results > LONGEST_MOVE
+}
+
+/// Returns true for what providers answer to a body that they do not take as it is.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+    )
+}
+
+/// Reads the beginning of a refusal, within a time. Returns the reply, whole again, and whether it
+/// is final: the prompt is too long, which clients have to know.
+async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>, bool) {
+    let (parts, mut body) = reply.into_parts();
+    let mut read = Vec::new();
+    let is_read = timeout(patience, async {
+        while read.len() <= LONGEST_ERROR {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
+                }
+                Some(Err(error)) => return Some(error),
+                None => break,
+            }
+        }
+        None
+    })
+    .await;
+    let read = Bytes::from(read);
+    let encoding = Encoding::of(&parts.headers);
+    let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
+    let is_final = text.is_some_and(|text| says_too_long(&text));
+    let begun = stream::once(async { Ok(Frame::data(read)) });
+    let rest: Body = match is_read {
+        Ok(Some(error)) => {
+            BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
+        }
+        Ok(None) | Err(_) => body,
+    };
+    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
+    let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
+    (Response::from_parts(parts, whole), is_final)
+}
+
+/// The answer to a thread, whose history would not be on the wire: clients then send all of it.
+fn no_thread() -> Response<Body> {
+    let message =
+        "offcut: a thread does not carry the conversation: send all messages without `thread`";
+    let details = json!({"error_code": "thread_unsupported_request"});
+    let error = json!({"type": "invalid_request_error", "message": message, "details": details});
+    own::json(
+        StatusCode::BAD_REQUEST,
+        &json!({"type": "error", "error": error}),
+    )
+}
+
+fn marked(mut reply: Response<Body>, outcome: Outcome) -> Response<Body> {
+    reply.headers_mut().insert(outcome::HEADER, outcome.value());
+    reply
+}

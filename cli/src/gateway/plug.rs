@@ -1,0 +1,219 @@
+//! The plug: `POST /v1/compress` and `GET /v1/retrieve/{hash}`, as LiteLLM's guardrail `headroom`
+//! calls them. A gateway that already stands between agents and providers has long results shortened
+//! here, and gives the model a tool that reads them back.
+//!
+//! The text shown is a function of a result's text, its tenant and the settings: no conversation is
+//! remembered, so any process gives the same bytes.
+
+mod compress;
+mod query;
+mod results;
+mod store;
+mod tenant;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use offcut::Settings;
+use offcut::format::{BodyError, RequestBody, WireFormat};
+use serde_json::json;
+use tokio::time::{Instant, timeout_at};
+
+use crate::gateway::body::{Body, Read, Uploads};
+use crate::gateway::encoding::Encoding;
+use crate::gateway::error::GatewayError;
+use crate::gateway::jobs::{Jobs, memory_for};
+use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::opened::Opened;
+use crate::gateway::outcome::{self, Outcome, Reason};
+use crate::gateway::own;
+use crate::gateway::secret::Secret;
+use crate::gateway::settings::{OnFailure, ServeSettings};
+use crate::gateway::watch::Watch;
+use compress::{Compressed, compress};
+pub(crate) use tenant::check_keys;
+use tenant::{PlugTenant, by_credential};
+
+/// Answers the calls of gateways.
+pub(crate) struct Plug {
+    tenants: Vec<Arc<PlugTenant>>,
+    max_body: usize,
+    on_failure: OnFailure,
+}
+
+/// The plug's name in metrics, in place of an upstream's.
+const NAME: &str = "plug";
+const COMPRESS: &str = "/v1/compress";
+const RETRIEVE: &str = "/v1/retrieve/";
+
+impl Plug {
+    /// Prepares the plug; `None` if the settings have no credential for it.
+    ///
+    /// # Errors
+    ///
+    /// A name or a credential can't be used, or the reduction can't be built.
+    pub(crate) fn new(
+        serve: &ServeSettings,
+        settings: &Settings,
+        stores: &Opened<'_>,
+    ) -> Result<Option<Self>, GatewayError> {
+        let tenants = PlugTenant::all(&serve.compress_keys, settings, stores)?;
+        Ok((!tenants.is_empty()).then(|| Self {
+            tenants,
+            max_body: serve.max_body_bytes(),
+            on_failure: serve.on_failure,
+        }))
+    }
+
+    /// Returns true if a path of this server is for the plug.
+    pub(crate) fn is_for(path: &str) -> bool {
+        path == COMPRESS || path.starts_with(RETRIEVE)
+    }
+
+    /// The plug's keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Secret> {
+        self.tenants.iter().map(|tenant| &tenant.credential)
+    }
+
+    /// Answers a request for `path`, which is for the plug.
+    pub(crate) async fn answer(
+        &self,
+        path: &str,
+        (uploads, jobs): (&Uploads, &Jobs),
+        metrics: &Metrics,
+        watch: &Watch,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
+            let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
+            return own::error(StatusCode::UNAUTHORIZED, message);
+        };
+        let is_compress = path == COMPRESS;
+        match (request.method(), is_compress) {
+            (&Method::POST, true) => {
+                let (bytes, _room) = match uploads.read(request.into_body(), self.max_body).await {
+                    Ok(Read::Whole(bytes, room)) => (bytes, room),
+                    Ok(Read::TooLong(_)) => return too_long(),
+                    Err(error) => return own::not_read(&error),
+                };
+                self.compress(jobs, metrics, watch, tenant, &bytes).await
+            }
+            (&Method::GET, false) => {
+                metrics.add(Metric::Reads, &[], 1);
+                watch.read(&tenant.name);
+                retrieve(tenant, path, request.uri()).await
+            }
+            (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
+            (_, false) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
+        }
+    }
+
+    /// Shortens the results in a list of messages.
+    async fn compress(
+        &self,
+        jobs: &Jobs,
+        metrics: &Metrics,
+        watch: &Watch,
+        tenant: &Arc<PlugTenant>,
+        bytes: &Bytes,
+    ) -> Response<Body> {
+        let own = Arc::clone(tenant);
+        let work = move |text, deadline| compressed(own, text, deadline);
+        let compressed = match jobs.run(bytes, Encoding::Identity, work).await {
+            Ok(Ok(compressed)) => compressed,
+            Ok(Err(BodyError::TooDense)) => return too_long(),
+            Ok(Err(_)) => {
+                let message =
+                    "the body must be `{\"messages\": […]}`, in the format of chat completions";
+                return own::error(StatusCode::BAD_REQUEST, message);
+            }
+            Err(_) => {
+                let message = "the messages were not reduced in time: try again";
+                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            }
+        };
+        let outcome = compressed.outcome;
+        let labels = [("upstream", NAME), ("outcome", outcome.name())];
+        metrics.add(Metric::Requests, &labels, 1);
+        if let Some(reason) = outcome.reason() {
+            metrics.add(Metric::Passed, &[("reason", reason.name())], 1);
+            tracing::warn!(
+                reason = reason.name(),
+                "a call of the plug could not reduce all"
+            );
+            if self.on_failure == OnFailure::Refuse {
+                let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
+                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            }
+        }
+        watch.plug(&tenant.name, compressed.look, compressed.bytes, outcome);
+        if matches!(outcome, Outcome::Reduced | Outcome::Partly(_)) {
+            let [before, after] = compressed.bytes;
+            metrics.add(Metric::Bytes, &[("when", "before")], before);
+            metrics.add(Metric::Bytes, &[("when", "after")], after);
+        }
+        let mut answer = own::typed(StatusCode::OK, "application/json", compressed.body);
+        answer
+            .headers_mut()
+            .insert(outcome::HEADER, outcome.value());
+        answer
+    }
+}
+
+fn too_long() -> Response<Body> {
+    let message = "the body is over `serve.max_body`, or would take too much memory";
+    own::error(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+/// Shortens the results in a body, as far as there is time.
+async fn compressed(
+    tenant: Arc<PlugTenant>,
+    text: Bytes,
+    deadline: Instant,
+) -> Result<Compressed, BodyError> {
+    let text = String::from_utf8(text.into()).map_err(|_| BodyError::NoMessages)?;
+    let memory = memory_for(text.len());
+    let body = RequestBody::parse_within(text, memory)?;
+    if !is_chat(body.format()) {
+        return Err(BodyError::NoMessages);
+    }
+    let original = Compressed::unchanged(&body);
+    let compressing = AssertUnwindSafe(compress(&tenant, body)).catch_unwind();
+    Ok(match timeout_at(deadline, compressing).await {
+        Ok(Ok(compressed)) => compressed,
+        Ok(Err(_)) => original.because(Reason::Bug),
+        Err(_) => original.because(Reason::TooSlow),
+    })
+}
+
+/// Returns true for messages in the format of chat completions, or in Anthropic's, from which plain
+/// ones can't be told. A list without messages has no format.
+fn is_chat(format: Option<WireFormat>) -> bool {
+    format.is_none_or(|format| matches!(format, WireFormat::OpenAiChat | WireFormat::Anthropic))
+}
+
+/// Reads back what a hash stands for: all of it, or the lines that a query is about.
+async fn retrieve(tenant: &PlugTenant, path: &str, uri: &http::Uri) -> Response<Body> {
+    let hash = path.strip_prefix(RETRIEVE).unwrap_or_default();
+    match tenant.read(hash).await {
+        Some(Ok(original)) => {
+            let query = uri.query().and_then(query::of);
+            let shown = query.and_then(|query| query::lines(&original, &query));
+            let shown = shown.as_ref().unwrap_or(&original);
+            let body = json!({"hash": hash, "original_content": shown});
+            own::json(StatusCode::OK, &body)
+        }
+        Some(Err(())) => {
+            let message = "the store failed: try again, and see the server's log";
+            own::error(StatusCode::BAD_GATEWAY, message)
+        }
+        None => own::error(
+            StatusCode::NOT_FOUND,
+            "nothing of this hash is stored for this credential",
+        ),
+    }
+}

@@ -1,0 +1,165 @@
+//! `/v1/compress`: shortens the results in a list of messages.
+
+use futures_util::{StreamExt, stream};
+use offcut::format::{
+    Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
+};
+use offcut::report::ErrorSource;
+use offcut::{Part, Report, ToolCall, ToolOutput};
+use serde_json::json;
+
+use super::results::{Found, results};
+use super::store::location;
+use super::tenant::PlugTenant;
+use crate::gateway::outcome::{Outcome, Reason};
+use crate::gateway::watch::Look;
+
+/// Number of results that are stored at once.
+const AT_ONCE: usize = 8;
+
+/// The answer to a call.
+pub(super) struct Compressed {
+    /// The reply's body.
+    pub(super) body: String,
+    pub(super) outcome: Outcome,
+    /// Bytes of all messages, before and after.
+    pub(super) bytes: [u64; 2],
+    /// The results that this process has not shortened before.
+    pub(super) look: Look,
+}
+
+/// A result that has been shortened.
+struct Short {
+    found: Found,
+    hash: String,
+    parts: Vec<Part>,
+    report: Report,
+}
+
+impl Compressed {
+    /// The answer that changes nothing.
+    pub(super) fn unchanged(body: &RequestBody) -> Self {
+        let bytes = length(body.messages());
+        Self {
+            body: reply(body.messages(), &[], 0),
+            outcome: Outcome::Unchanged,
+            bytes: [bytes, bytes],
+            look: Look::default(),
+        }
+    }
+
+    /// The same answer, with a reason for changing nothing.
+    pub(super) fn because(self, reason: Reason) -> Self {
+        let outcome = Outcome::Passed(reason);
+        Self { outcome, ..self }
+    }
+}
+
+/// Shortens the results of a body's messages, each by itself.
+pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Compressed {
+    let before = length(body.messages());
+    let format = body.format().unwrap_or(WireFormat::OpenAiChat);
+    let format = Spelled(format);
+    let found = results(&Messages::new(&format, body.messages_mut()));
+    let shortened: Vec<_> = stream::iter(found)
+        .map(|found| shorten(tenant, found))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let has_store_failed = shortened.iter().any(Result::is_err);
+    let (mut hashes, mut saved, mut look) = (Vec::new(), 0, Look::default());
+    let mut messages = Messages::new(&format, body.messages_mut());
+    for short in shortened.into_iter().filter_map(Result::ok).flatten() {
+        let Short {
+            found,
+            hash,
+            parts,
+            report,
+        } = short;
+        saved += tenant.saved(&hash, || {
+            look.add(&report);
+            tokens(tenant, found.texts).saturating_sub(tokens(tenant, texts(&parts)))
+        });
+        messages.replace_result(found.message, found.slot, parts);
+        if !hashes.contains(&hash) {
+            hashes.push(hash);
+        }
+    }
+    let outcome = match (hashes.is_empty(), has_store_failed) {
+        (true, true) => Outcome::Passed(Reason::Store),
+        (true, false) => Outcome::Unchanged,
+        (false, true) => Outcome::Partly(Reason::Store),
+        (false, false) => Outcome::Reduced,
+    };
+    Compressed {
+        body: reply(body.messages(), &hashes, saved),
+        outcome,
+        bytes: [before, length(body.messages())],
+        look,
+    }
+}
+
+/// Shortens a result; `None` if it stays, and an error if the store failed.
+async fn shorten(tenant: &PlugTenant, found: Found) -> Result<Option<Short>, ()> {
+    let Some(hash) = tenant.hash(&found.texts) else {
+        return Ok(None);
+    };
+    let call = ToolCall::new(&*hash, &*found.tool, "");
+    let parts = found.texts.iter().cloned().map(Part::Text).collect();
+    let truncated = tenant.session.truncate(&call, ToolOutput::parts(parts));
+    let Ok(truncated) = truncated.await else {
+        return Err(());
+    };
+    let decisions = &truncated.report.decisions;
+    if decisions
+        .iter()
+        .any(|decision| decision.error_source == Some(ErrorSource::Store))
+    {
+        return Err(());
+    }
+    // Whatever would be read by another name than the hash stays in the messages.
+    let expected = [location(&hash)];
+    let is_short = !decisions.is_empty()
+        && decisions
+            .iter()
+            .all(|decision| decision.outcome.is_change() && decision.locations == expected);
+    Ok(is_short.then(|| Short {
+        found,
+        hash,
+        parts: truncated.parts,
+        report: truncated.report,
+    }))
+}
+
+fn texts(parts: &[Part]) -> Vec<String> {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn tokens(tenant: &PlugTenant, texts: Vec<String>) -> u64 {
+    let mut messages: Vec<_> = texts.into_iter().map(Message::user).collect();
+    let messages = Messages::new(&Plain, &mut messages);
+    // A session of its own, whose counts go with it.
+    let counter = tenant.session.session("count");
+    counter.count_tokens(&messages, &[])
+}
+
+/// The reply: the messages in their own spelling, and what LiteLLM looks for beside them.
+fn reply(messages: &[JsonText], hashes: &[String], saved: u64) -> String {
+    let messages: Vec<_> = messages.iter().map(JsonText::as_str).collect();
+    format!(
+        "{{\"messages\":[{}],\"ccr_hashes\":{},\"tokens_saved\":{saved}}}",
+        messages.join(","),
+        json!(hashes),
+    )
+}
+
+fn length(messages: &[JsonText]) -> u64 {
+    messages
+        .iter()
+        .map(|message| message.as_str().len() as u64)
+        .sum()
+}

@@ -1,0 +1,157 @@
+//! The tenants of the plug: one for each credential of the settings.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, header};
+use offcut::backend::ErrorKind;
+use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
+use sha2::Sha256;
+
+use super::store::{ByHash, DIGITS, location};
+use crate::gateway::error::GatewayError;
+use crate::gateway::opened::Opened;
+use crate::gateway::secret::{Secret, hex};
+
+/// The tool that gateways give the model.
+pub(super) const READER: &str = "headroom_retrieve";
+
+/// Number of results whose savings are held in memory.
+const HELD: usize = 16_384;
+
+/// A tenant of the plug.
+pub(super) struct PlugTenant {
+    pub(super) name: String,
+    pub(super) credential: Secret,
+    /// Stores and reads this tenant's results, and no other's.
+    pub(super) session: ToolReduction,
+    /// Tokens that were saved by a result, by its hash.
+    saved: Mutex<HashMap<String, u64>>,
+}
+
+/// Checks the names and the credentials of tenants.
+pub(crate) fn check_keys(keys: &BTreeMap<String, Secret>) -> Result<(), GatewayError> {
+    let mut known: Vec<&Secret> = Vec::new();
+    for (name, credential) in keys {
+        let wrong = |problem| GatewayError::settings(format!("compress_keys.{name}"), problem);
+        let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        if name.is_empty() || name.len() > 40 || !name.bytes().all(is_plain) {
+            return Err(wrong(
+                "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",
+            ));
+        }
+        if credential.is_too_short() {
+            return Err(wrong(Secret::TOO_SHORT));
+        }
+        if known.contains(&credential) {
+            return Err(wrong(
+                "another name has the same key: write a key of its own for each tenant",
+            ));
+        }
+        known.push(credential);
+    }
+    Ok(())
+}
+
+impl PlugTenant {
+    /// The tenants of `keys`.
+    pub(super) fn all(
+        keys: &BTreeMap<String, Secret>,
+        settings: &Settings,
+        stores: &Opened<'_>,
+    ) -> Result<Vec<Arc<Self>>, GatewayError> {
+        check_keys(keys)?;
+        keys.iter()
+            .map(|(name, credential)| Self::new(name, credential, settings, stores).map(Arc::new))
+            .collect()
+    }
+
+    fn new(
+        name: &str,
+        credential: &Secret,
+        settings: &Settings,
+        stores: &Opened<'_>,
+    ) -> Result<Self, GatewayError> {
+        let prefix = Arc::<OnceLock<String>>::default();
+        let open = |url: &str| {
+            let prefix = prefix.clone();
+            stores.open(url).map(|store| ByHash { store, prefix })
+        };
+        let mut settings = settings.clone();
+        settings.read_file_tool_name = Some(READER.to_owned());
+        // The hash is the name, and what is not stored stays in the messages.
+        settings.names = StoredNames::CallId;
+        settings.on_offload_error = OnStoreFailure::KeepOriginal;
+        let whole = ToolReduction::builder().settings(settings, open).build();
+        let session = whole
+            .map_err(GatewayError::Reduction)?
+            .session(&format!("plug-{name}"));
+        prefix.get_or_init(|| session.prefix().to_owned());
+        Ok(Self {
+            name: name.to_owned(),
+            credential: credential.clone(),
+            session,
+            saved: Mutex::default(),
+        })
+    }
+
+    /// The hash of a result's texts: the same in every process, and not to be guessed without the
+    /// credential.
+    pub(super) fn hash(&self, texts: &[String]) -> Option<String> {
+        let key = self.credential.text().as_bytes();
+        let mut hash = Hmac::<Sha256>::new_from_slice(key).ok()?;
+        for text in texts {
+            // Lengths keep apart what would otherwise run together.
+            hash.update(&(text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        let digest = hash.finalize().into_bytes();
+        Some(hex(&digest[..DIGITS / 2]))
+    }
+
+    /// The text that a hash stands for; `None` if this tenant has stored none, and an error if the
+    /// store failed.
+    pub(super) async fn read(&self, hash: &str) -> Option<Result<String, ()>> {
+        let read = self.session.read_original(&location(hash)).await?;
+        match read {
+            Ok(bytes) => String::from_utf8(bytes.into()).ok().map(Ok),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(kind = ?error.kind(), "stored content was not read");
+                Some(Err(()))
+            }
+        }
+    }
+
+    /// The tokens saved by a result, counted by `count` when it is seen for the first time.
+    pub(super) fn saved(&self, hash: &str, count: impl FnOnce() -> u64) -> u64 {
+        let known = || self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(saved) = known().get(hash) {
+            return *saved;
+        }
+        let saved = count();
+        let mut known = known();
+        if known.len() >= HELD {
+            known.clear();
+        }
+        known.insert(hash.to_owned(), saved);
+        saved
+    }
+}
+
+/// The tenant whose credential a request bears.
+pub(super) fn by_credential<'t>(
+    tenants: &'t [Arc<PlugTenant>],
+    headers: &HeaderMap,
+) -> Option<&'t Arc<PlugTenant>> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, credential) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let credential = credential.trim();
+    tenants
+        .iter()
+        .find(|tenant| tenant.credential.is(credential))
+}

@@ -1,0 +1,158 @@
+//! The credentials that may read a conversation on a server of one user: those that it was sent with.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+
+use crate::gateway::credentials::{Named, credentials};
+
+/// Number of credentials that are held in memory, and of conversations of one of them.
+const HELD: usize = 4_096;
+const HELD_BY_ONE: usize = 4_096;
+
+/// A digest of the credentials of a request. It stays in memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Credential([u8; 32]);
+
+impl Credential {
+    /// The credentials of a request; `None` if it has none.
+    pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Option<Self> {
+        let mut hash = Sha256::new();
+        let mut is_known = false;
+        for Named { name, value } in credentials(headers, query) {
+            for field in [name.as_bytes(), &value] {
+                hash.update((field.len() as u64).to_le_bytes());
+                hash.update(field);
+            }
+            is_known |= !value.is_empty();
+        }
+        is_known.then(|| Self(hash.finalize().into()))
+    }
+}
+
+/// The conversations that were sent since the start, with the credentials that a provider has answered.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<HashMap<Credential, Read>>);
+
+/// The conversations of one credential.
+#[derive(Debug, Default)]
+struct Read {
+    /// Their names, that of the newest answer last.
+    names: VecDeque<String>,
+    answers: u64,
+}
+
+impl Readers {
+    /// Notes that a provider has answered the conversation of this `prefix`.
+    pub(crate) fn add(&self, credential: Credential, prefix: &str) {
+        let Some(name) = prefix.trim_end_matches('/').rsplit('/').next() else {
+            return;
+        };
+        let mut known = self.known();
+        if known.len() >= HELD && !known.contains_key(&credential) {
+            // The half that was answered most often stays: a flood of new credentials displaces itself.
+            let mut answers: Vec<u64> = known.values().map(|read| read.answers).collect();
+            answers.sort_unstable();
+            let (middle, mut equal) = (answers[HELD / 2], HELD / 2);
+            equal -= answers.iter().filter(|answers| **answers > middle).count();
+            known.retain(|_, read| {
+                let stays = read.answers > middle || read.answers == middle && equal > 0;
+                equal -= usize::from(stays && read.answers == middle);
+                stays
+            });
+        }
+        let own = known.entry(credential).or_default();
+        own.answers += 1;
+        own.names.retain(|known| known != name);
+        own.names.push_back(name.to_owned());
+        if own.names.len() > HELD_BY_ONE {
+            own.names.pop_front();
+        }
+    }
+
+    /// The conversation that a call of the reader names and that these credentials may read: the call is to read
+    /// nothing else. The store's own path may look like a conversation's.
+    ///
+    /// # Errors
+    ///
+    /// It names only some that they may not read, as far as is known.
+    pub(crate) fn conversation<'c>(
+        &self,
+        credential: &Credential,
+        call: &'c str,
+    ) -> Result<Option<&'c str>, ()> {
+        let mut names = names_in(call).peekable();
+        if names.peek().is_none() {
+            return Ok(None);
+        }
+        let known = self.known();
+        let own = known.get(credential).map(|read| &read.names);
+        let is_own = |name: &&str| own.is_some_and(|own| own.iter().any(|own| own == name));
+        names.find(is_own).map(Some).ok_or(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Credential, Read>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The names of conversations in a text.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("c-").filter_map(|(at, _)| {
+        let name = text.get(at..at + 34)?;
+        let is_digest = name[2..].bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_digest.then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_read_with_the_credentials_that_it_was_sent_with() {
+        let headers = |key: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-api-key", key.parse().unwrap());
+            headers
+        };
+        let credential = |key: &str| Credential::of(&headers(key), None).unwrap();
+        let (one, two) = (format!("c-{:032x}", 1), format!("c-{:032x}", 2));
+        let readers = Readers::default();
+        readers.add(credential("a"), &format!("root/serve/{one}/"));
+        let call = |name: &str| format!(r#"{{"path":"/abc-d/serve/{name}/trunc/x"}}"#);
+        let (one, two) = (call(&one), call(&two));
+        assert!(matches!(
+            readers.conversation(&credential("a"), &one),
+            Ok(Some(_))
+        ));
+        assert_eq!(readers.conversation(&credential("b"), &one), Err(()));
+        // A store whose own path looks like a conversation's.
+        let store = format!(r#"{{"path":"/c-{:032x}/serve/c-{:032x}/trunc/x"}}"#, 9, 1);
+        let name = format!("c-{:032x}", 1);
+        assert_eq!(
+            readers.conversation(&credential("a"), &store),
+            Ok(Some(&*name))
+        );
+        assert_eq!(readers.conversation(&credential("b"), &store), Err(()));
+        assert_eq!(readers.conversation(&credential("a"), &two), Err(()));
+        assert_eq!(readers.conversation(&credential("a"), "{}"), Ok(None));
+        assert_eq!(Credential::of(&HeaderMap::new(), None), None);
+        assert_eq!(Credential::of(&headers(""), None), None);
+        // A flood of credentials does not make it forgotten.
+        readers.add(credential("a"), &format!("root/serve/c-{:032x}/", 3));
+        for n in 0..2 * HELD {
+            readers.add(
+                credential(&format!("made up {n}")),
+                &format!("root/serve/c-{n:032x}/"),
+            );
+        }
+        assert!(matches!(
+            readers.conversation(&credential("a"), &one),
+            Ok(Some(_))
+        ));
+        assert!(readers.known().len() <= HELD);
+    }
+}

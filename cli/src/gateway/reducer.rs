@@ -1,0 +1,393 @@
+//! Reduces the conversations of all tenants, each in a session of its own.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use offcut::backend::StoreUrl;
+use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
+use offcut::report::ErrorSource;
+use offcut::{BuildError, ErrorChain, Report, Settings, ToolReduction, Turn};
+use serde_json::Value;
+
+use crate::gateway::error::GatewayError;
+use crate::gateway::exchange::{Exchange, Purpose};
+use crate::gateway::holdout::{Group, group};
+use crate::gateway::naming::NamingSecret;
+use crate::gateway::opened::Opened;
+use crate::gateway::outcome::Reason;
+use crate::gateway::read_only::ReadOnly;
+use crate::gateway::reader::{self, Reader, Tools};
+use crate::gateway::settings::ServeSettings;
+use crate::gateway::stored::Pages;
+use crate::gateway::tenant::Tenant;
+use crate::gateway::untouched::Untouched;
+use crate::gateway::watch::Look;
+
+/// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
+/// records are read again. What is held takes at most twice these bytes.
+const HELD: usize = 4096;
+const HELD_BYTES: usize = 256 << 20;
+
+/// A conversation of a tenant: the prefix of its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConversationId(String);
+
+impl ConversationId {
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns true if the conversation has no call yet that would tell it from others.
+    fn is_nameless(&self) -> bool {
+        self.0.ends_with("/none/")
+    }
+}
+
+/// The outcome for a body.
+pub(crate) enum Reduced {
+    /// There was nothing to replace.
+    Unchanged,
+    /// Some of it was replaced. It holds this conversation.
+    Changed(ConversationId),
+    /// The same, but the rest could not be for this reason.
+    Partly(Reason, ConversationId),
+    /// The original must be sent.
+    Passed(Reason),
+}
+
+/// Reductions whose hints mention one reader.
+struct Variant {
+    reader: Option<String>,
+    /// Makes decisions and records them.
+    deciding: ToolReduction,
+    /// Only repeats recorded decisions.
+    repeating: ToolReduction,
+}
+
+/// Reduces conversations.
+pub(crate) struct Reducer {
+    variants: Vec<Variant>,
+    /// The reader's name in the settings.
+    own: Option<String>,
+    shares_machine: bool,
+    /// Tells calls that read a store on this machine.
+    pages: Option<Pages>,
+    cut_without_reader: bool,
+    holdout: f64,
+    untouched: Untouched,
+    naming: NamingSecret,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By conversation, variant and whether they decide.
+    sessions: HashMap<(ConversationId, usize, bool), Held>,
+    time: u64,
+}
+
+/// A session in memory.
+struct Held {
+    session: ToolReduction,
+    /// The time of its last use.
+    time: u64,
+    /// Length of its last request.
+    bytes: usize,
+}
+
+impl Known {
+    /// Makes room for one more: the half that was used last stays.
+    fn make_room(&mut self, bytes: usize) {
+        let is_full = |sessions: &HashMap<_, Held>| {
+            let held: usize = sessions.values().map(|held| held.bytes).sum();
+            sessions.len() >= HELD || held + bytes > HELD_BYTES
+        };
+        while !self.sessions.is_empty() && is_full(&self.sessions) {
+            let mut times: Vec<u64> = self.sessions.values().map(|held| held.time).collect();
+            times.sort_unstable();
+            let middle = times[times.len() / 2];
+            self.sessions.retain(|_, held| held.time > middle);
+        }
+    }
+}
+
+impl Reducer {
+    /// Builds the reductions for `settings`, with `stores`.
+    pub(crate) fn new(
+        serve: &ServeSettings,
+        settings: &Settings,
+        stores: &Opened<'_>,
+    ) -> Result<Self, GatewayError> {
+        let own = settings.read_file_tool_name.clone();
+        let mut readers: Vec<Option<String>> = vec![own.clone()];
+        for name in [None].into_iter().chain(reader::openers().map(Some)) {
+            let name = name.map(str::to_owned);
+            if !readers.contains(&name) {
+                readers.push(name);
+            }
+        }
+        let shares_machine = serve.is_local() && are_directories(settings);
+        let pages = shares_machine.then(|| Pages::of(settings));
+        let builder = || match pages.clone() {
+            Some(pages) => ToolReduction::builder().trunc_handler(pages),
+            None => ToolReduction::builder(),
+        };
+        let build = |reader: Option<String>| -> Result<Variant, BuildError> {
+            let mut settings = settings.clone();
+            settings.read_file_tool_name.clone_from(&reader);
+            let open = |url: &str| stores.open(url);
+            let deciding = builder().settings(settings.clone(), open).build()?;
+            let read_only = |url: &str| stores.open(url).map(ReadOnly);
+            let repeating = builder().settings(settings, read_only).build()?;
+            Ok(Variant {
+                reader,
+                deciding,
+                repeating,
+            })
+        };
+        let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
+        let patience = serve.patience();
+        // A store that can't be opened has failed the reductions too.
+        let url = settings.backend_url.as_ref();
+        let store = url.and_then(|url| stores.open(url.as_str()).ok());
+        Ok(Self {
+            variants: variants.map_err(GatewayError::Reduction)?,
+            own,
+            shares_machine,
+            pages,
+            cut_without_reader: serve.cut_without_reader,
+            holdout: serve.holdout,
+            untouched: Untouched::new(store.clone(), patience),
+            naming: NamingSecret::new(store),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Reduces a body, in place of a client that can't. Whatever goes wrong, the caller has the
+    /// original.
+    pub(crate) async fn reduce(
+        &self,
+        tenant: Tenant,
+        exchange: Exchange,
+        body: &mut RequestBody,
+        look: &mut Look,
+    ) -> Reduced {
+        if !fits(exchange.format, body.format()) {
+            return Reduced::Passed(Reason::NotUnderstood);
+        }
+        let definitions = body.tools();
+        let own = self.own.as_deref();
+        let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
+        if body.messages().is_empty() {
+            return Reduced::Unchanged;
+        }
+        let secret = match self.naming.get().await {
+            Ok(secret) => secret,
+            Err(error) => {
+                tracing::warn!(error = %ErrorChain(&error), "the store did not give the secret for names");
+                return Reduced::Passed(Reason::Store);
+            }
+        };
+        let conversation = {
+            let format = Spelled(exchange.format);
+            let messages = Messages::new(&format, body.messages_mut());
+            let session = self.any().conversation(tenant.name(), secret, &messages);
+            ConversationId(session.prefix().to_owned())
+        };
+        look.reads = self.reads(&tools, exchange.format, body.messages());
+        if !conversation.is_nameless() {
+            look.conversation = Some(conversation.name().to_owned());
+            look.group = group(self.holdout, conversation.name());
+        }
+        if look.group == Some(Group::HeldOut) {
+            return Reduced::Passed(Reason::HeldOut);
+        }
+        if !conversation.is_nameless() && self.untouched.has(conversation.name()).await {
+            return Reduced::Passed(Reason::Untouched);
+        }
+        let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
+        let variants: Vec<usize> = if decides {
+            match reader::find(&tools, own, self.shares_machine) {
+                Some(Reader::Tool(name)) => self.variant(Some(name)),
+                Some(Reader::Shell) => self.variant(None),
+                None if self.cut_without_reader => self.variant(None),
+                None => return Reduced::Passed(Reason::NoReader),
+            }
+            .into_iter()
+            .collect()
+        } else {
+            (0..self.variants.len()).collect()
+        };
+        if conversation.is_nameless() {
+            // Before the first call, there is nothing to decide, and nothing has been decided.
+            return Reduced::Unchanged;
+        }
+        let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
+        let mut has_failed = false;
+        for variant in variants {
+            let new = |whole: &ToolReduction, body: &mut RequestBody| {
+                let format = Spelled(exchange.format);
+                let messages = Messages::new(&format, body.messages_mut());
+                whole.conversation(tenant.name(), secret, &messages)
+            };
+            let session = self.session(&conversation, variant, (decides, bytes), |whole| {
+                new(whole, body)
+            });
+            let reduced = run(&session, exchange.format, &definitions, body).await;
+            match reduced {
+                Ok(report) => {
+                    has_failed |= has_store_failed(&report, decides);
+                    if report.is_change() {
+                        look.add(&report);
+                        return if has_failed {
+                            Reduced::Partly(Reason::Store, conversation)
+                        } else {
+                            Reduced::Changed(conversation)
+                        };
+                    }
+                }
+                Err(reason) if decides => return Reduced::Passed(reason),
+                Err(_) => {}
+            }
+        }
+        if has_failed {
+            return Reduced::Passed(Reason::Store);
+        }
+        Reduced::Unchanged
+    }
+
+    /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
+    fn reads(&self, tools: &Tools, format: WireFormat, messages: &[JsonText]) -> u64 {
+        let reader = self.own.as_deref().filter(|_| tools.has_our_reader);
+        let pages = self.pages.as_ref();
+        let mut reads = 0;
+        for message in messages {
+            let text = message.as_str();
+            // A scan costs far less than reading the message.
+            if !(reader.is_some_and(|name| text.contains(name))
+                || pages.is_some_and(|pages| pages.may_be_named_in(text)))
+            {
+                continue;
+            }
+            Spelled(format).visit(message, &mut |piece| {
+                if let Piece::Call(call) = piece {
+                    let is_page = |pages: &Pages| pages.are_named_in(&call.arguments.to_string());
+                    reads += u64::from(Some(call.name) == reader || pages.is_some_and(is_page));
+                }
+            });
+        }
+        reads
+    }
+
+    fn variant(&self, reader: Option<&str>) -> Option<usize> {
+        let mut readers = self
+            .variants
+            .iter()
+            .map(|variant| variant.reader.as_deref());
+        readers.position(|known| known == reader)
+    }
+
+    /// The session of a conversation: the one that is held, or a `new` one of a whole reduction.
+    fn session(
+        &self,
+        conversation: &ConversationId,
+        variant: usize,
+        (decides, bytes): (bool, usize),
+        new: impl FnOnce(&ToolReduction) -> ToolReduction,
+    ) -> ToolReduction {
+        let mut known = self.known();
+        known.time += 1;
+        let time = known.time;
+        let key = (conversation.clone(), variant, decides);
+        if let Some(held) = known.sessions.get_mut(&key) {
+            (held.time, held.bytes) = (time, bytes);
+            return held.session.clone();
+        }
+        known.make_room(bytes);
+        let variant = &self.variants[variant];
+        let session = new(if decides {
+            &variant.deciding
+        } else {
+            &variant.repeating
+        });
+        let held = Held {
+            session: session.clone(),
+            time,
+            bytes,
+        };
+        known.sessions.insert(key, held);
+        session
+    }
+
+    /// Lets a conversation pass untouched from now on, since a provider took it only as it came.
+    pub(crate) async fn leave(&self, conversation: &ConversationId) {
+        self.untouched.add(conversation.name()).await;
+    }
+
+    /// A session that reads what any conversation of `tenant` has stored, and nothing else.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> ToolReduction {
+        let format = Spelled(WireFormat::OpenAiChat);
+        self.any()
+            .conversation(tenant.name(), b"", &Messages::new(&format, &mut []))
+    }
+
+    /// A session that reads what one conversation of `tenant` has stored, and nothing else.
+    pub(crate) fn of_conversation(&self, tenant: &Tenant, name: &str) -> ToolReduction {
+        self.any().session(tenant.name()).session(name)
+    }
+
+    /// The reader of all conversations, for its definition.
+    pub(crate) fn any(&self) -> &ToolReduction {
+        &self.variants[0].deciding
+    }
+
+    pub(crate) fn shares_machine(&self) -> bool {
+        self.shares_machine
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reduces the messages of a body.
+async fn run(
+    session: &ToolReduction,
+    format: WireFormat,
+    tools: &[Value],
+    body: &mut RequestBody,
+) -> Result<Report, Reason> {
+    let format = Spelled(format);
+    let mut messages = Messages::new(&format, body.messages_mut());
+    let mut turn = Turn {
+        tools,
+        ..Turn::new(&mut messages)
+    };
+    let reduced = session.reduce_turn(&mut turn).await;
+    reduced.map_err(|_| Reason::Store)
+}
+
+/// Returns true if the messages that were found are those that the path promises.
+fn fits(format: WireFormat, detected: Option<WireFormat>) -> bool {
+    let is_chat = |format| matches!(format, WireFormat::OpenAiChat | WireFormat::Anthropic);
+    detected.is_none_or(|detected| detected == format || is_chat(detected) && is_chat(format))
+}
+
+/// Returns true if agents on this machine can open all stored content as files.
+fn are_directories(settings: &Settings) -> bool {
+    let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
+    let mut urls = of_tools
+        .chain([&settings.backend_url])
+        .filter_map(Option::as_ref);
+    urls.all(|url: &StoreUrl| url.directory().is_some())
+}
+
+/// Returns true if something stayed because the store failed. Where nothing is decided, nothing can be stored.
+fn has_store_failed(report: &Report, decides: bool) -> bool {
+    let mut kept = report
+        .decisions
+        .iter()
+        .filter(|decision| !decision.outcome.is_change());
+    report.records_error.is_some()
+        || decides && kept.any(|decision| decision.error_source == Some(ErrorSource::Store))
+}

@@ -1,0 +1,214 @@
+//! Sends requests to providers.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use offcut::ErrorChain;
+use tokio::time::timeout;
+
+use crate::gateway::body::{self, Body, BoxError, ReadError};
+use crate::gateway::client::{HttpClient, Used, client};
+use crate::gateway::error::GatewayError;
+use crate::gateway::holdout::Group;
+use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::own;
+use crate::gateway::settings::ServeSettings;
+use crate::gateway::upstream::Upstream;
+use crate::gateway::usage::{Scan, Usage, Watched};
+
+/// An answer that takes the place of the provider's.
+pub(crate) type Refusal = Box<Response<Body>>;
+
+/// The body of a request to a provider.
+pub(crate) enum Payload {
+    /// All of it. It can be sent again.
+    Whole(Bytes),
+    /// It passes as it comes.
+    Stream(Body),
+}
+
+/// Sends requests to providers, and counts their replies.
+pub(crate) struct Sender {
+    client: HttpClient,
+    /// Opens a connection for each request.
+    fresh: HttpClient,
+    patience: Duration,
+    metrics: Arc<Metrics>,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        settings: &ServeSettings,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, GatewayError> {
+        Ok(Self {
+            client: client(settings, Duration::from_secs(60))?,
+            fresh: client(settings, Duration::ZERO)?,
+            patience: settings.answer_time(),
+            metrics,
+        })
+    }
+
+    /// Sends a request, and returns the reply, which passes as it comes. The provider's usage counts
+    /// for `group`.
+    pub(crate) async fn send(
+        &self,
+        parts: Parts,
+        payload: Payload,
+        upstream: &Upstream,
+        group: Option<Group>,
+    ) -> Result<Response<Body>, Refusal> {
+        let answered = timeout(self.patience, self.try_twice(parts, payload)).await;
+        let response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                if let Some(error) = of_client(&error) {
+                    return Err(Box::new(own::not_read(error)));
+                }
+                self.count(upstream, 0);
+                let error = ErrorChain(&error).to_string();
+                tracing::warn!(error, "the provider did not answer");
+                let name = upstream.name();
+                let message = format!(
+                    "the provider {name} did not answer: {error}: check the network and `serve.upstreams.{name}`"
+                );
+                return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+            }
+            Err(_) => {
+                self.count(upstream, 0);
+                tracing::warn!("the provider did not begin its answer in time");
+                let message = format!(
+                    "the provider {} did not begin its answer in time: raise `serve.answer_seconds`, or try again",
+                    upstream.name()
+                );
+                return Err(Box::new(own::error(StatusCode::GATEWAY_TIMEOUT, &message)));
+            }
+        };
+        self.count(upstream, response.status().as_u16());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let message = "the provider changed the protocol, which was not asked of it";
+            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, message)));
+        }
+        if !is_plain(response.headers()) {
+            let message = format!(
+                "the provider {} answered in a transfer encoding that was not asked for: it may only be `chunked`",
+                upstream.name()
+            );
+            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+        }
+        let (mut parts, body) = response.into_parts();
+        offcut_mcp::http::strip(&mut parts.headers);
+        // The version belongs to the connection, and an agent's own is another one.
+        parts.version = Version::HTTP_11;
+        let scan = Scan::new(&parts.headers);
+        let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
+        let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));
+        let body = Watched::new(body, scan, on_end);
+        let body = body
+            .map_err(|error| -> BoxError { error.into() })
+            .boxed_unsync();
+        Ok(Response::from_parts(parts, body))
+    }
+
+    /// Sends a request. If a connection that was used before breaks before the reply begins, the
+    /// provider has most likely closed it as idle, so the request is sent once more, on a new one.
+    async fn try_twice(
+        &self,
+        parts: Parts,
+        payload: Payload,
+    ) -> Result<Response<Incoming>, legacy::Error> {
+        let bytes = match payload {
+            Payload::Whole(bytes) => bytes,
+            Payload::Stream(body) => {
+                let sent = self.client.request(Request::from_parts(parts, body)).await;
+                return sent.inspect(remember);
+            }
+        };
+        let whole = |mut parts: Parts| {
+            if !bytes.is_empty() || parts.headers.contains_key(header::CONTENT_LENGTH) {
+                parts
+                    .headers
+                    .insert(header::CONTENT_LENGTH, bytes.len().into());
+            }
+            Request::from_parts(parts, body::full(bytes.clone()))
+        };
+        match self.client.request(whole(parts.clone())).await {
+            Err(error) if was_used(&error) => {
+                tracing::debug!("a connection was closed as idle; the request is sent again");
+                self.fresh.request(whole(parts)).await
+            }
+            sent => sent.inspect(remember),
+        }
+    }
+
+    fn count(&self, upstream: &Upstream, status: u16) {
+        let labels = [
+            ("upstream", upstream.name()),
+            ("status", &status.to_string()),
+        ];
+        self.metrics.add(Metric::Replies, &labels, 1);
+    }
+}
+
+/// Returns true if a reply is in no transfer encoding that would be lost with its header.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut codings = values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+    codings
+        .next()
+        .is_none_or(|first| first.eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
+}
+
+/// Notes that a provider has answered on the connection of `reply`.
+fn remember(reply: &Response<Incoming>) {
+    if let Some(used) = reply.extensions().get::<Used>() {
+        used.set();
+    }
+}
+
+/// Returns true if a provider had answered before on the connection of `error`.
+fn was_used(error: &legacy::Error) -> bool {
+    let mut of = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut of);
+    }
+    of.get::<Used>().is_some_and(Used::is_set)
+}
+
+/// The error of the client's own body, which ended a request to a provider.
+fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let of_client = error.downcast_ref();
+        if of_client.is_some() {
+            return of_client;
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: Usage) {
+    for (kind, tokens) in [
+        ("fresh", usage.fresh),
+        ("cached", usage.cached),
+        ("written", usage.written),
+    ] {
+        if tokens > 0 {
+            let mut labels = vec![("upstream", upstream), ("kind", kind)];
+            labels.extend(group.map(|group| ("group", group.name())));
+            metrics.add(Metric::ProviderTokens, &labels, tokens);
+        }
+    }
+}

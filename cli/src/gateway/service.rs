@@ -1,0 +1,408 @@
+//! One request on its way to its provider, and the reply on its way back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use hyper::body::{Body as _, Incoming};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::gateway::body::{self, Body, Read};
+use crate::gateway::error::GatewayError;
+use crate::gateway::exchange::Exchange;
+use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::page::Token;
+use crate::gateway::pass::{Client, Passage};
+use crate::gateway::plug::Plug;
+use crate::gateway::readers::Credential;
+use crate::gateway::reducer::Reducer;
+use crate::gateway::secret::spellings;
+use crate::gateway::send::{Payload, Refusal, Sender};
+use crate::gateway::settings::ServeSettings;
+use crate::gateway::tenant::Tenants;
+use crate::gateway::upstream::{ForeignKey, Upstream, Upstreams};
+use crate::gateway::watch::Watch;
+use crate::gateway::{forward, own, page, read};
+
+/// The longest call of the reader.
+const MAX_CALL: usize = 64 * 1024;
+
+/// The parts that all requests share.
+pub(crate) struct Service {
+    settings: ServeSettings,
+    upstreams: Upstreams,
+    passage: Passage,
+    plug: Option<Plug>,
+    pub(crate) watch: Arc<Watch>,
+    token: Option<Token>,
+    /// Names by which the page may be asked for, besides those of loopback.
+    page_hosts: Vec<String>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    pub(crate) fn new(
+        settings: ServeSettings,
+        reducer: Option<Reducer>,
+        plug: Option<Plug>,
+    ) -> Result<Self, GatewayError> {
+        let upstreams = Upstreams::new(&settings)?;
+        let metrics = Arc::<Metrics>::default();
+        let sender = Sender::new(&settings, metrics.clone())?;
+        let tenants = match reducer {
+            Some(_) => Tenants::new(&settings)?,
+            None => Tenants::User,
+        };
+        let watch = Arc::<Watch>::default();
+        let mut page_hosts = settings.hosts.clone();
+        // A name of somebody else that leads here is not an address.
+        page_hosts.push(settings.listen.ip().to_string());
+        Ok(Self {
+            passage: Passage::new(
+                &settings,
+                sender,
+                reducer,
+                tenants,
+                metrics.clone(),
+                watch.clone(),
+            ),
+            watch,
+            token: Token::new(),
+            page_hosts,
+            plug,
+            upstreams,
+            metrics,
+            settings,
+        })
+    }
+
+    /// The path of the live page, with the token that its figures need.
+    pub(crate) fn page(&self) -> Option<String> {
+        let token = self.token.as_ref()?.text();
+        Some(format!("{}#{token}", page::PATH))
+    }
+
+    /// Notes on what will not be done, and why.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let Some(reducer) = &self.passage.reducer else {
+            return vec!["requests are counted and not changed".to_owned()];
+        };
+        let mut notes = Vec::new();
+        if self.settings.holdout > 0.0 {
+            let share = (self.settings.holdout * 10_000.0).round() / 100.0;
+            notes.push(format!(
+                "{share} % of conversations are left alone, for comparison (`holdout`)"
+            ));
+        }
+        if self.settings.cut_without_reader {
+            notes.push("results are replaced even where the model can't read them back".to_owned());
+            return notes;
+        }
+        if reducer.shares_machine() {
+            return notes;
+        }
+        let reader = reducer.any().settings().read_file_tool_name.clone();
+        let reader = reader.unwrap_or_else(|| "read_file".to_owned());
+        notes.push(format!(
+            "agents can't open stored content as files here: only requests that have the tool {reader} are reduced (GET /v1/read gives its definition), and all others pass unchanged"
+        ));
+        notes
+    }
+
+    /// Answers a request: by itself, or with the provider's reply.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let begun = Instant::now();
+        let path = match self.check(&request) {
+            Ok(path) => path,
+            Err(refusal) => return *refusal,
+        };
+        if let Some(own) = own::path(&path) {
+            return self.own(&own, request).await;
+        }
+        if self.has_own_key(&request, &path) {
+            let message =
+                "this key is for paths of this server alone, and no provider is to see it";
+            return own::error(StatusCode::NOT_FOUND, message);
+        }
+        let route = match self.upstreams.route(&path, request.headers()) {
+            Ok(route) => route,
+            Err(ForeignKey) => {
+                return own::error(
+                    StatusCode::BAD_REQUEST,
+                    "the request's key is for another provider than its path or `serve.default_upstream` says: put the name of the one that is meant before the path, such as /anthropic",
+                );
+            }
+        };
+        let Some((upstream, rest)) = route else {
+            if request.method() == Method::HEAD && path == "/" {
+                // Some clients check first that a server answers.
+                return Response::new(body::empty());
+            }
+            return own::error(
+                StatusCode::NOT_FOUND,
+                "nothing tells which provider is meant: put the name of an upstream before the path, such as /openai/v1",
+            );
+        };
+        let span = tracing::info_span!(
+            "request",
+            upstream = upstream.name(),
+            status = tracing::field::Empty
+        );
+        let answered = self
+            .pass(request, upstream, rest, begun)
+            .instrument(span.clone());
+        let response = answered.await.unwrap_or_else(|refusal| *refusal);
+        span.record("status", response.status().as_u16());
+        response
+    }
+
+    /// Refuses requests that must not reach a provider. Returns the path with its query.
+    fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
+        let headers = request.headers();
+        let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
+        let refused = |status, message| Err(Box::new(own::error(status, message)));
+        if request.method() == Method::CONNECT {
+            return refused(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this server is not a proxy for other hosts: set its address as the base URL",
+            );
+        }
+        let path = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |path| path.as_str());
+        if !forward::is_plain_path(path) {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "the path must begin with `/`, be encoded as URLs are, and must not hold `..`, however it is spelled",
+            );
+        }
+        let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
+        let host = hosts
+            .first()
+            .and_then(|host| host.to_str().ok())
+            .unwrap_or_default();
+        if hosts.len() > 1 {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "the request has more than one host",
+            );
+        }
+        if self.settings.listen.ip().is_loopback()
+            && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
+        {
+            return refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
+            );
+        }
+        // Whoever follows a link to the page sees no figures yet.
+        let may_look = is_look && own::path(path).is_some_and(|own| page::is_for(&own));
+        if !may_look && !self.is_from_own_page(headers, host) {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "web pages have no access to this server",
+            );
+        }
+        let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+        if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+            return refused(
+                StatusCode::NOT_IMPLEMENTED,
+                "the only transfer encoding is chunked: compress with content-encoding",
+            );
+        }
+        if own::asks_for_upgrade(headers) {
+            return Err(Box::new(own::no_upgrade()));
+        }
+        Ok(path.to_owned())
+    }
+
+    /// Returns true if a request comes from no web page, or from one of this server. Browsers say so:
+    /// in `origin` if the page could do harm, and newer ones in `sec-fetch-site` in any case.
+    fn is_from_own_page(&self, headers: &HeaderMap, host: &str) -> bool {
+        let is_own = |origin: &HeaderValue| {
+            let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
+            let authority = origin.as_ref().and_then(Uri::authority);
+            let scheme = origin.as_ref().and_then(Uri::scheme_str);
+            matches!(scheme, Some("http" | "https"))
+                && authority.is_some_and(|authority| {
+                    offcut_mcp::http::is_own_host(authority.as_str(), &self.page_hosts)
+                        && authority.as_str().eq_ignore_ascii_case(host)
+                })
+        };
+        let is_near = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+        headers.get_all(header::ORIGIN).iter().all(is_own)
+            && headers.get_all("sec-fetch-site").iter().all(is_near)
+    }
+
+    /// Returns true if a request bears the page's token, or a key of the plug, anywhere in its headers, its path or
+    /// its query: clients of different providers send their key in different ways.
+    fn has_own_key(&self, request: &Request<Incoming>, path: &str) -> bool {
+        let headers = request.headers().values().map(HeaderValue::as_bytes);
+        let texts = headers.chain([path.as_bytes()]).flat_map(spellings);
+        let texts: Vec<_> = texts.collect();
+        let token = self.token.as_ref().map(Token::secret);
+        let mut keys = token
+            .into_iter()
+            .chain(self.plug.iter().flat_map(Plug::keys));
+        keys.any(|key| texts.iter().any(|text| key.is_in(text)))
+    }
+
+    /// Answers what is asked of this server itself.
+    async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
+        let answer = match path {
+            "/healthz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            "/metrics" => own::typed(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                self.metrics.text(),
+            ),
+            "/v1/read" => return self.read(request).await,
+            _ if page::is_for(path) => {
+                let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
+                return page::answer(path, &self.watch, token, hosts, &request);
+            }
+            _ if Plug::is_for(path) => {
+                let parts = (&self.passage.uploads, &self.passage.jobs);
+                return match &self.plug {
+                    Some(plug) => {
+                        let (metrics, watch) = (&self.metrics, &self.watch);
+                        plug.answer(path, parts, metrics, watch, request).await
+                    }
+                    None => own::error(
+                        StatusCode::NOT_FOUND,
+                        "the settings have no `serve.compress_keys`",
+                    ),
+                };
+            }
+            _ => {
+                let message = "this server has no such path; a provider's needs the name of its upstream before it";
+                return own::error(StatusCode::NOT_FOUND, message);
+            }
+        };
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            return answer;
+        }
+        own::error(StatusCode::METHOD_NOT_ALLOWED, "use GET")
+    }
+
+    /// Passes a request to its provider, and the reply back.
+    async fn pass(
+        &self,
+        request: Request<Incoming>,
+        upstream: &Upstream,
+        rest: &str,
+        begun: Instant,
+    ) -> Result<Response<Body>, Refusal> {
+        let exchange = Exchange::of(request.method(), rest);
+        let (parts, body) = request.into_parts();
+        let uri = upstream.uri(rest).map_err(|_| {
+            Box::new(own::error(
+                StatusCode::BAD_REQUEST,
+                "the path is not one that a URL can hold",
+            ))
+        })?;
+        let client = self.client(&parts.headers, parts.uri.query());
+        let mut parts = forward::head(parts, uri);
+        if let Some(header) = self.passage.tenants.header() {
+            parts.headers.remove(header);
+        }
+        if let Some(exchange) = exchange {
+            return self
+                .passage
+                .pass(parts, body, exchange, upstream, client, begun)
+                .await;
+        }
+        let (mut parts, mut payload) = (parts, Payload::Whole(Bytes::new()));
+        if !body.is_end_stream() {
+            if body.size_hint().exact().is_none() {
+                // Without it, the body of a GET would not be sent.
+                let chunked = HeaderValue::from_static("chunked");
+                parts.headers.insert(header::TRANSFER_ENCODING, chunked);
+            }
+            let body = self.passage.uploads.passed(body);
+            payload = Payload::Stream(body.map_err(|error| Box::new(own::not_read(&error)))?);
+        }
+        self.passage
+            .sender
+            .send(parts, payload, upstream, None)
+            .await
+    }
+
+    /// The client of a request, by its headers and its query.
+    fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
+        Client {
+            tenant: self.passage.tenants.of(headers, query),
+            credential: Credential::of(headers, query),
+        }
+    }
+
+    /// Reads stored content, or gives the reader's definitions.
+    async fn read(&self, request: Request<Incoming>) -> Response<Body> {
+        let Some(reducer) = &self.passage.reducer else {
+            return own::error(StatusCode::NOT_FOUND, "this server stores nothing");
+        };
+        if request.method() == Method::GET {
+            return read::definitions(reducer);
+        }
+        if request.method() != Method::POST {
+            return own::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "use GET for definitions and POST to read",
+            );
+        }
+        let Client { tenant, credential } = self.client(request.headers(), request.uri().query());
+        let is_owner = self
+            .token
+            .as_ref()
+            .is_some_and(|token| token.is_in(request.headers()));
+        let keeps_apart = matches!(self.passage.tenants, Tenants::Hashed { .. });
+        let Some(tenant) = tenant.filter(|_| keeps_apart || is_owner || credential.is_some())
+        else {
+            let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";
+            return own::error(StatusCode::UNAUTHORIZED, message);
+        };
+        let read = self
+            .passage
+            .uploads
+            .read(request.into_body(), MAX_CALL)
+            .await;
+        let arguments = match read {
+            Ok(Read::Whole(bytes, _)) => String::from_utf8(bytes.into()),
+            Ok(Read::TooLong(_)) => {
+                return own::error(
+                    StatusCode::BAD_REQUEST,
+                    "the body must be the arguments of one call, as JSON",
+                );
+            }
+            Err(error) => return own::not_read(&error),
+        };
+        let readable = match (&arguments, credential) {
+            (Ok(call), Some(credential)) if !keeps_apart && !is_owner => {
+                match self.passage.readers.conversation(&credential, call) {
+                    Ok(name) => reducer.of_conversation(&tenant, name.unwrap_or("none")),
+                    Err(()) => {
+                        let message = "no provider has answered that conversation with this key since this server started: send its next request first, or read with the token of this server's page";
+                        return own::error(StatusCode::FORBIDDEN, message);
+                    }
+                }
+            }
+            _ => reducer.of_tenant(&tenant),
+        };
+        let outcome = match &arguments {
+            Ok(arguments) => read::answer(&readable, arguments).await,
+            Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
+        };
+        self.metrics.add(Metric::Reads, &[], 1);
+        outcome
+    }
+}

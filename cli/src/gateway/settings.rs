@@ -1,0 +1,314 @@
+//! The settings of the server: the table `[serve]` of a settings file.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::Deserialize;
+
+use crate::gateway::error::GatewayError;
+use crate::gateway::secret::Secret;
+
+/// The settings of a server, as the table `[serve]` of a settings file has them.
+///
+/// ```
+/// use offcut_cli::gateway::ServeSettings;
+///
+/// let settings = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1:9000\"\nmax_body = \"16MiB\"")?;
+/// assert_eq!(settings.listen.port(), 9000);
+/// # Ok::<(), offcut_cli::gateway::GatewayError>(())
+/// ```
+///
+/// # Default
+///
+/// `127.0.0.1:8787`, the providers' own addresses, and the limits that each field names.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ServeSettings {
+    /// The address to listen on. Default: `127.0.0.1:8787`.
+    pub listen: SocketAddr,
+    /// True to let other machines connect: without it, only loopback addresses are accepted.
+    /// Default: false.
+    pub expose: bool,
+    /// Names under which clients may address a server on loopback, besides `localhost` and loopback
+    /// addresses. Default: none.
+    pub hosts: Vec<String>,
+    /// URLs of providers by name: `/NAME/rest` goes to `URL/rest`. `openai`, `anthropic` and
+    /// `gemini` have their public addresses unless a URL is given here.
+    pub upstreams: BTreeMap<String, String>,
+    /// The provider of requests without a prefix. Default: none, and their headers and paths tell.
+    pub default_upstream: Option<String>,
+    /// A secret with which credentials are hashed, to tell tenants apart without knowing them: the
+    /// same for all replicas. Required where other machines may connect. Default: none, and all
+    /// requests are one user's.
+    pub tenant_key: Option<Secret>,
+    /// A header that tells tenants apart, in place of the credentials. Default: none.
+    pub tenant_header: Option<String>,
+    /// Keys of gateways that call `/v1/compress` and `/v1/retrieve`, each by the name of its tenant:
+    /// 16 characters or more. Default: none, and neither path is answered.
+    #[serde(alias = "plug_keys")] // its name before the first release
+    pub compress_keys: BTreeMap<String, Secret>,
+    /// True to replace results also where the model has no way to read them back. Default: false.
+    pub cut_without_reader: bool,
+    /// Share of conversations that pass unchanged, from 0 to 1, so that the provider's own usage
+    /// can be compared. Default: 0.
+    pub holdout: f64,
+    /// The fate of a request that could not be reduced. Default: it passes.
+    pub on_failure: OnFailure,
+    /// Seconds for reducing a request, after which it passes unchanged. Default: 10.
+    pub reduce_seconds: u64,
+    /// Maximum size of a request's head. Default: 64 KiB; at least 8 KiB.
+    pub max_header: ByteSize,
+    /// Maximum size of a body that is read, compressed or not. A longer one passes unread. Default:
+    /// 64 MiB.
+    pub max_body: ByteSize,
+    /// Maximum number of connections at once; more have to wait. Default: 4096.
+    pub max_connections: usize,
+    /// Seconds for a request's head. Default: 15.
+    pub header_seconds: u64,
+    /// Seconds for which a request's body may pause. Default: 60.
+    pub body_seconds: u64,
+    /// Seconds for connecting to a provider. Default: 15.
+    pub connect_seconds: u64,
+    /// Seconds for a provider to begin its answer. Default: 1200.
+    pub answer_seconds: u64,
+    /// Seconds for running requests to end when the server stops. Default: 600.
+    pub shutdown_seconds: u64,
+}
+
+/// The fate of a request that could not be reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// It is passed on unchanged.
+    Pass,
+    /// It is refused, with status 503.
+    Refuse,
+}
+
+impl Default for ServeSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+            expose: false,
+            hosts: Vec::new(),
+            upstreams: BTreeMap::new(),
+            default_upstream: None,
+            tenant_key: None,
+            tenant_header: None,
+            compress_keys: BTreeMap::new(),
+            cut_without_reader: false,
+            holdout: 0.0,
+            on_failure: OnFailure::Pass,
+            reduce_seconds: 10,
+            max_header: ByteSize::kib(64),
+            max_body: ByteSize::mib(64),
+            max_connections: 4096,
+            header_seconds: 15,
+            body_seconds: 60,
+            connect_seconds: 15,
+            answer_seconds: 1200,
+            shutdown_seconds: 600,
+        }
+    }
+}
+
+/// The most connections that a setting may allow.
+const MOST_CONNECTIONS: usize = 1_000_000;
+
+/// A settings file, of which only this table counts here.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    serve: ServeSettings,
+}
+
+/// The least likeness of a known field to an unknown one for which it is proposed.
+const LIKE: f64 = 0.85;
+
+/// Adds to an error of a parser what its own words leave out.
+fn with_advice(error: &str) -> String {
+    let unknown = error.strip_prefix("unknown field `");
+    if let Some((unknown, known)) = unknown.and_then(|rest| rest.split_once("`, expected one of "))
+    {
+        let alike = known
+            .split('`')
+            .map(|name| (strsim::jaro_winkler(unknown, name), name))
+            .filter(|(likeness, _)| *likeness >= LIKE)
+            .max_by(|one, two| one.0.total_cmp(&two.0));
+        if let Some((_, name)) = alike {
+            // A parser of JSON ends with the place.
+            let (_, place) = known.rsplit_once('`').unwrap_or_default();
+            return format!("unknown field `{unknown}`; did you mean `{name}`?{place}");
+        }
+    }
+    error.replace(
+        "invalid socket address syntax",
+        "`listen` must be an address with a port, such as 127.0.0.1:8787",
+    )
+}
+
+impl ServeSettings {
+    /// Reads the table `[serve]` of a settings file in TOML; the defaults if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The text is not TOML, or the table has an unknown or wrong field.
+    pub fn from_toml(text: &str) -> Result<Self, GatewayError> {
+        let file: Result<File, _> = toml::from_str(text);
+        file.map(|file| file.serve).map_err(|error| {
+            let line = error
+                .span()
+                .map(|span| 1 + text[..span.start].matches('\n').count());
+            let line = line.map_or_else(String::new, |line| format!(" (line {line})"));
+            GatewayError::settings("", format!("{}{line}", with_advice(error.message())))
+        })
+    }
+
+    /// Reads the object `serve` of a settings file in JSON; the defaults if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The text is not JSON, or the object has an unknown or wrong field.
+    pub fn from_json(text: &str) -> Result<Self, GatewayError> {
+        let file: Result<File, _> = serde_json::from_str(text);
+        file.map(|file| file.serve)
+            .map_err(|error| GatewayError::settings("", with_advice(&error.to_string())))
+    }
+
+    /// Checks what no single field shows.
+    pub(crate) fn check(&self) -> Result<(), GatewayError> {
+        if !self.is_local() && !self.expose {
+            return Err(GatewayError::settings(
+                "listen",
+                format!(
+                    "{} can be reached by other machines: choose a loopback address such as 127.0.0.1, or allow it with `expose = true`",
+                    self.listen.ip()
+                ),
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.holdout) {
+            let problem = format!("{} is not a share: write 0.1 for a tenth", self.holdout);
+            return Err(GatewayError::settings("holdout", problem));
+        }
+        if self.max_connections > MOST_CONNECTIONS {
+            let problem = format!(
+                "{} is too large: write at most {MOST_CONNECTIONS}",
+                self.max_connections
+            );
+            return Err(GatewayError::settings("max_connections", problem));
+        }
+        let at_least = [
+            ("max_connections", self.max_connections as u64, 1),
+            ("max_header", self.max_header.as_u64(), 8 * 1024),
+            ("header_seconds", self.header_seconds, 1),
+            ("body_seconds", self.body_seconds, 1),
+            ("connect_seconds", self.connect_seconds, 1),
+            ("reduce_seconds", self.reduce_seconds, 1),
+            ("answer_seconds", self.answer_seconds, 1),
+        ];
+        for (field, value, least) in at_least {
+            if value < least {
+                let problem = format!("{value} is too small: write at least {least}");
+                return Err(GatewayError::settings(field, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if only this machine can connect.
+    pub(crate) fn is_local(&self) -> bool {
+        self.listen.ip().is_loopback()
+    }
+
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        usize::try_from(self.max_body.as_u64()).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn body_pause(&self) -> Duration {
+        Duration::from_secs(self.body_seconds)
+    }
+
+    /// The time in which a request has to be reduced.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.reduce_seconds)
+    }
+
+    pub(crate) fn answer_time(&self) -> Duration {
+        Duration::from_secs(self.answer_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_machines_need_a_word() {
+        let mut settings = ServeSettings {
+            listen: SocketAddr::from(([0, 0, 0, 0], 8787)),
+            ..ServeSettings::default()
+        };
+        let refused = settings.check().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`serve.listen`: 0.0.0.0 can be reached by other machines: choose a loopback address such as 127.0.0.1, or allow it with `expose = true`"
+        );
+        settings.expose = true;
+        settings.check().unwrap();
+    }
+
+    #[test]
+    fn a_share_is_at_most_one() {
+        for (holdout, is_right) in [
+            (0.0, true),
+            (0.1, true),
+            (1.0, true),
+            (10.0, false),
+            (-0.1, false),
+            (f64::NAN, false),
+        ] {
+            let settings = ServeSettings {
+                holdout,
+                ..ServeSettings::default()
+            };
+            assert_eq!(settings.check().is_ok(), is_right, "{holdout}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_found_in_a_whole_settings_file() {
+        let text = "preset = \"recommended\"\n[serve]\nmax_body = \"2MiB\"\n[serve.upstreams]\nlab = \"http://10.0.0.1:4000\"\n";
+        let settings = ServeSettings::from_toml(text).unwrap();
+        assert_eq!(settings.max_body, ByteSize::mib(2));
+        assert_eq!(settings.upstreams["lab"], "http://10.0.0.1:4000");
+        assert_eq!(
+            ServeSettings::from_toml("preset = \"recommended\"").unwrap(),
+            ServeSettings::default()
+        );
+        let wrong = ServeSettings::from_toml("[serve]\n\nmax_bodies = 1").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: unknown field `max_bodies`; did you mean `max_body`? (line 3)"
+        );
+        let wrong = ServeSettings::from_json(r#"{"serve": {"lissen": 1}}"#).unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: unknown field `lissen`; did you mean `listen`? at line 1 column 19"
+        );
+        let wrong = ServeSettings::from_toml("[serve]\nzebra = 1").unwrap_err();
+        let wrong = wrong.to_string();
+        assert!(
+            wrong.contains("`zebra`, expected one of `listen`"),
+            "{wrong}"
+        );
+        let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: `listen` must be an address with a port, such as 127.0.0.1:8787 (line 2)"
+        );
+    }
+}

@@ -1,0 +1,399 @@
+//! Providers, and the one that a request is for.
+
+use std::collections::BTreeMap;
+
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, Uri};
+
+use crate::gateway::credentials::{Named, Owner, credentials};
+use crate::gateway::error::GatewayError;
+use crate::gateway::settings::ServeSettings;
+
+/// The providers that are known without settings.
+const PUBLIC: [(&str, &str); 3] = [
+    ("anthropic", "https://api.anthropic.com"),
+    ("gemini", "https://generativelanguage.googleapis.com"),
+    ("openai", "https://api.openai.com"),
+];
+
+/// First segments of paths that are providers' or the server's own.
+const TAKEN: [&str; 5] = ["v1", "v1beta", "v1alpha", "healthz", "metrics"];
+
+/// A provider.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    name: String,
+    scheme: Scheme,
+    authority: Authority,
+    /// The URL's path, without a slash at its end.
+    base: String,
+}
+
+impl Upstream {
+    fn parse(name: &str, url: &str) -> Result<Self, GatewayError> {
+        let wrong =
+            |problem: &str| GatewayError::settings(format!("upstreams.{name}"), problem.to_owned());
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        if !is_name(name) || TAKEN.contains(&name) {
+            return Err(wrong(
+                "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz` or `metrics`",
+            ));
+        }
+        // The URL is not shown: it may hold a password.
+        let uri: Uri = url
+            .parse()
+            .map_err(|_| wrong("this is not a URL: write it as https://host/path"))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(wrong("this is not a URL: write it as https://host/path"));
+        };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(wrong("only http:// and https:// are known"));
+        }
+        if authority.as_str().contains('@') {
+            return Err(wrong(
+                "a URL must not hold a user or a password: clients send their keys in headers",
+            ));
+        }
+        let path = parts.path_and_query;
+        if path.as_ref().is_some_and(|path| path.query().is_some()) {
+            return Err(wrong("the URL must not have a query: leave out `?…`"));
+        }
+        let base = path.map_or_else(String::new, |path| {
+            path.path().trim_end_matches('/').to_owned()
+        });
+        Ok(Self {
+            name: name.to_owned(),
+            scheme,
+            authority,
+            base,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The provider's address for `rest`, which begins with a slash.
+    pub(crate) fn uri(&self, rest: &str) -> Result<Uri, http::Error> {
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(format!("{}{rest}", self.base))
+            .build()
+    }
+}
+
+/// All providers.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    named: BTreeMap<String, Upstream>,
+    default: Option<String>,
+}
+
+impl Upstreams {
+    pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
+        let urls = PUBLIC.map(|(name, url)| (name.to_owned(), url.to_owned()));
+        let mut urls = BTreeMap::from(urls);
+        urls.extend(settings.upstreams.clone());
+        let named = urls
+            .into_iter()
+            .map(|(name, url)| Ok((name.clone(), Upstream::parse(&name, &url)?)))
+            .collect::<Result<BTreeMap<_, _>, GatewayError>>()?;
+        let default = settings.default_upstream.clone();
+        if let Some(unknown) = default.as_ref().filter(|name| !named.contains_key(*name)) {
+            let names: Vec<_> = named.keys().map(String::as_str).collect();
+            let problem = format!(
+                "no upstream is called `{unknown}`: name one of {}",
+                names.join(", ")
+            );
+            return Err(GatewayError::settings("default_upstream", problem));
+        }
+        Ok(Self { named, default })
+    }
+
+    /// The provider for a path with its query, and the rest of the path there. `None` if nothing
+    /// tells which provider is meant.
+    ///
+    /// # Errors
+    ///
+    /// The path has no prefix, and the request bears a key that is another provider's.
+    pub(crate) fn route<'a>(
+        &self,
+        path: &'a str,
+        headers: &HeaderMap,
+    ) -> Result<Option<(&Upstream, &'a str)>, ForeignKey> {
+        let first = path[1..].split(['/', '?']).next().unwrap_or_default();
+        if let Some(upstream) = self.named.get(first) {
+            let rest = &path[1 + first.len()..];
+            // The prefix alone stands for the provider's root.
+            return Ok(Some((upstream, if rest.is_empty() { "/" } else { rest })));
+        }
+        let (path_alone, query) = path.split_once('?').unwrap_or((path, ""));
+        let default = self.default.as_deref();
+        let named = default
+            .or_else(|| by_headers(headers))
+            .or_else(|| own_path(path_alone))
+            .or_else(|| path.starts_with("/v1/").then_some("openai"));
+        let Some(upstream) = named.and_then(|name| self.named.get(name)) else {
+            return Ok(None);
+        };
+        let is_known = PUBLIC.iter().any(|(name, _)| *name == upstream.name);
+        let may_have = |owner: Owner| match owner {
+            Owner::Only(name) => name == upstream.name,
+            // Own gateways take such keys too.
+            Owner::Like(name) => name == upstream.name || !is_known,
+        };
+        let credentials = credentials(headers, Some(query));
+        let mut owners = credentials.iter().flat_map(Named::owners);
+        if owners.all(may_have) {
+            Ok(Some((upstream, path)))
+        } else {
+            Err(ForeignKey)
+        }
+    }
+}
+
+/// A request bears a key that is not for the provider to which it would go.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ForeignKey;
+
+/// Methods of Gemini's API, which stand after a colon.
+const GEMINI_METHODS: [&str; 12] = [
+    "asyncBatchEmbedContent",
+    "batchEmbedContents",
+    "batchEmbedText",
+    "batchGenerateContent",
+    "countMessageTokens",
+    "countTextTokens",
+    "countTokens",
+    "embedContent",
+    "generateAnswer",
+    "generateContent",
+    "predictLongRunning",
+    "streamGenerateContent",
+];
+
+/// The only provider that has such a path.
+fn own_path(path: &str) -> Option<&'static str> {
+    let is_below = |prefix: &str| {
+        path.strip_prefix(prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_call = || {
+        // Names of models have colons too.
+        let method = path.rsplit_once(':').map(|(_, method)| method);
+        method.is_some_and(|method| GEMINI_METHODS.contains(&method))
+            && (is_below("/v1/models") || is_below("/v1/tunedModels"))
+    };
+    if is_below("/v1/messages") {
+        Some("anthropic")
+    } else if is_below("/v1beta") || is_below("/v1alpha") || is_call() {
+        Some("gemini")
+    } else if is_below("/v1/chat") || is_below("/v1/responses") {
+        Some("openai")
+    } else {
+        None
+    }
+}
+
+/// The provider whose own headers or keys a request has.
+fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
+    let credentials = credentials(headers, None);
+    let owners = credentials.iter().flat_map(Named::owners);
+    let only = |owner| match owner {
+        Owner::Only(name) => Some(name),
+        Owner::Like(_) => None,
+    };
+    let owner = owners.filter_map(only).next();
+    owner.or_else(|| {
+        headers
+            .contains_key("anthropic-version")
+            .then_some("anthropic")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstreams() -> Upstreams {
+        let settings = ServeSettings {
+            upstreams: BTreeMap::from([("lab".to_owned(), "http://lab:4000/base/".to_owned())]),
+            ..ServeSettings::default()
+        };
+        Upstreams::new(&settings).unwrap()
+    }
+
+    fn routed(path: &str, header: Option<&'static str>) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert(header, http::HeaderValue::from_static("x"));
+        }
+        let upstreams = upstreams();
+        let (upstream, rest) = upstreams.route(path, &headers).unwrap()?;
+        Some(upstream.uri(rest).unwrap().to_string())
+    }
+
+    #[test]
+    fn a_provider_is_found_by_its_prefix_its_paths_or_its_headers() {
+        let found = [
+            ("/lab/v1/x?y=%20", None, "http://lab:4000/base/v1/x?y=%20"),
+            ("/lab", None, "http://lab:4000/base/"),
+            (
+                "/openai/v1/messages",
+                None,
+                "https://api.openai.com/v1/messages",
+            ),
+            (
+                "/v1/messages?beta=true",
+                None,
+                "https://api.anthropic.com/v1/messages?beta=true",
+            ),
+            (
+                "/v1/chat/completions",
+                None,
+                "https://api.openai.com/v1/chat/completions",
+            ),
+            (
+                "/v1/models",
+                Some("anthropic-version"),
+                "https://api.anthropic.com/v1/models",
+            ),
+            ("/v1/models", None, "https://api.openai.com/v1/models"),
+            (
+                "/v1beta/models/m:streamGenerateContent?alt=sse",
+                None,
+                "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+            ),
+        ];
+        for (path, header, expected) in found {
+            assert_eq!(routed(path, header).as_deref(), Some(expected), "{path}");
+        }
+        assert_eq!(routed("/", None), None);
+        assert_eq!(routed("/other", None), None);
+    }
+
+    /// The name of the upstream, `-` if nothing tells which, or `!` if a key is another's.
+    fn name(default: Option<&str>, path: &str, credential: (&'static str, &'static str)) -> String {
+        let settings = ServeSettings {
+            upstreams: BTreeMap::from([("lab".to_owned(), "http://lab:4000".to_owned())]),
+            default_upstream: default.map(str::to_owned),
+            ..ServeSettings::default()
+        };
+        let mut headers = HeaderMap::new();
+        if !credential.0.is_empty() {
+            headers.insert(credential.0, http::HeaderValue::from_static(credential.1));
+        }
+        match Upstreams::new(&settings).unwrap().route(path, &headers) {
+            Ok(Some((upstream, _))) => upstream.name().to_owned(),
+            Ok(None) => "-".to_owned(),
+            Err(ForeignKey) => "!".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_key_goes_to_no_provider_but_its_own() {
+        let none = ("", "");
+        let openai = ("authorization", "Bearer sk-proj-1");
+        let other = ("authorization", "Bearer eyJ1");
+        let oauth = ("authorization", "bearer  sk-ant-oat01-1");
+        let tab = ("authorization", "Bearer\tsk-proj-1");
+        let token = ("authorization", "Token sk-proj-1");
+        let elsewhere = ("cookie", "a=1; key=sk-proj-0123456789ab");
+        let anthropic = ("x-api-key", "k");
+        let google = ("x-goog-api-key", "k");
+        let azure = ("api-key", "k");
+        let lab = Some("lab");
+        for (default, path, credential, expected) in [
+            (None, "/v1/models/ft:gpt-4o:acme::x", openai, "openai"),
+            (None, "/v1/files/a:1", openai, "openai"),
+            (None, "/v1/responses/x:y", openai, "openai"),
+            (None, "/v1/models/llama3:8b", none, "openai"),
+            (None, "//127.0.0.1:1/x", openai, "-"),
+            (None, "/x:generateContent", openai, "-"),
+            (None, "/v1/files/m:generateContent", openai, "openai"),
+            (None, "/v1/models/m:generateContent", none, "gemini"),
+            (None, "/v1/models/m:embedContent", google, "gemini"),
+            (
+                None,
+                "/v1/tunedModels/m:streamGenerateContent?alt=sse",
+                google,
+                "gemini",
+            ),
+            (None, "/v1/models/m:generateContent", openai, "!"),
+            (None, "/v1beta/models/m:generateContent", openai, "!"),
+            (
+                None,
+                "/v1beta/models/m:generateContent?key=k",
+                none,
+                "gemini",
+            ),
+            (None, "/v1/chat/completions?key=k", none, "!"),
+            (None, "/v1/chat/completions?%6bey=k", none, "!"),
+            (None, "/v1/chat/completions?access_token=k", none, "!"),
+            (
+                None,
+                "/v1/chat/completions?q=AIza0123456789abcdef",
+                none,
+                "!",
+            ),
+            (lab, "/v1/chat/completions?access_token=k", none, "lab"),
+            (None, "/v1/chat/completions?q=AIza", none, "openai"),
+            (None, "/v1/messages", token, "!"),
+            (None, "/v1/messages", elsewhere, "!"),
+            (None, "/v1/chat/completions", elsewhere, "openai"),
+            (None, "/v1/models?x=a:generateContent", openai, "openai"),
+            (None, "/v1/messages", tab, "!"),
+            (None, "/v1/messages", openai, "!"),
+            (None, "/v1/messages", other, "anthropic"),
+            (None, "/v1/messages", oauth, "anthropic"),
+            (None, "/v1/models", oauth, "anthropic"),
+            (None, "/v1/models", google, "gemini"),
+            (None, "/v1/chat/completions", anthropic, "anthropic"),
+            (None, "/v1/chat/completions", azure, "!"),
+            (None, "/lab/v1/messages", openai, "lab"),
+            (None, "/openai/v1/messages", anthropic, "openai"),
+            (lab, "/v1/models/llama3:8b", none, "lab"),
+            (lab, "/v1/chat/completions", openai, "lab"),
+            (lab, "/v1/messages", none, "lab"),
+            (lab, "/v1beta/models/m:generateContent", none, "lab"),
+            (lab, "/api/chat", other, "lab"),
+            (lab, "/v1/chat/completions", azure, "lab"),
+            (lab, "/v1/messages", anthropic, "!"),
+            (lab, "/v1/messages", oauth, "!"),
+            (lab, "/v1/chat/completions", google, "!"),
+            (Some("anthropic"), "/v1/chat/completions", openai, "!"),
+            (Some("anthropic"), "/v1/models", anthropic, "anthropic"),
+        ] {
+            assert_eq!(
+                name(default, path, credential),
+                expected,
+                "{path} {credential:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_upstreams_are_refused_without_their_url() {
+        for (name, url) in [
+            ("v1", "http://a"),
+            ("a/b", "http://a"),
+            ("a", "ftp://a"),
+            ("a", "http://user:secret@a"),
+            ("a", "secret"),
+            ("a", "https://a/?key=secret"),
+        ] {
+            let error = Upstream::parse(name, url).unwrap_err().to_string();
+            assert!(
+                error.contains("serve.upstreams") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+    }
+}

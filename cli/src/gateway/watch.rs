@@ -1,0 +1,122 @@
+//! Figures of the conversations that pass: what each would have sent and did send, and what was
+//! replaced. It holds sizes, tools' names and reasons, and no content.
+
+mod look;
+mod prompt;
+mod state;
+mod totals;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use serde_json::Value;
+
+pub(crate) use look::Look;
+pub(crate) use prompt::Prompt;
+
+use crate::gateway::card::Card;
+use crate::gateway::outcome::Outcome;
+use crate::gateway::record::RequestRecord;
+use state::{Call, State, Traffic};
+
+/// Is told the figures of each request.
+type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;
+
+/// The figures since the server has started.
+pub(crate) struct Watch {
+    state: Mutex<State>,
+    begun: Instant,
+    card: OnceLock<Card>,
+    listener: OnceLock<Listener>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            begun: Instant::now(),
+            card: OnceLock::new(),
+            listener: OnceLock::new(),
+        }
+    }
+}
+
+impl Watch {
+    /// Sets the prices that the figures come with, once.
+    pub(crate) fn set_card(&self, card: Card) {
+        _ = self.card.set(card);
+    }
+
+    /// Sets who is told of each request, once.
+    pub(crate) fn set_listener(&self, listener: Listener) {
+        _ = self.listener.set(listener);
+    }
+
+    /// Records a request.
+    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) {
+        self.add(upstream.to_owned(), Traffic::Agent, look, outcome);
+    }
+
+    /// Records a call of the plug for a tenant: the bytes of its messages before and after.
+    pub(crate) fn plug(&self, tenant: &str, look: Look, bytes: [u64; 2], outcome: Outcome) {
+        let [would, sent] = bytes.map(Prompt::unread);
+        let look = Look {
+            would,
+            sent: Some(sent),
+            ..look
+        };
+        self.add(plug(tenant), Traffic::Gateway, look, outcome);
+    }
+
+    fn add(&self, upstream: String, traffic: Traffic, look: Look, outcome: Outcome) {
+        let call = Call {
+            at: self.begun.elapsed().as_secs(),
+            upstream,
+            traffic,
+            look,
+            outcome,
+        };
+        let record = self.state().call(call);
+        self.tell(&record);
+    }
+
+    /// Records that a provider has refused a changed request, whose original went out after it.
+    pub(crate) fn refused(&self, upstream: &str, conversation: &str, original: u64) {
+        let record = self.state().refused(upstream, conversation, original);
+        self.tell(&record);
+    }
+
+    fn tell(&self, record: &RequestRecord) {
+        if let Some(listener) = self.listener.get() {
+            listener(record);
+        }
+    }
+
+    /// Records that a tenant of the plug has read something back.
+    pub(crate) fn read(&self, tenant: &str) {
+        self.state().read(&plug(tenant));
+    }
+
+    /// The figures that have changed since `since`, as JSON.
+    pub(crate) fn figures(&self, since: u64) -> Value {
+        let mut figures = self.state().figures(since);
+        figures["seconds"] = self.begun.elapsed().as_secs().into();
+        let card = self.card.get_or_init(Card::default);
+        figures["card"] = serde_json::to_value(card).unwrap_or_default();
+        figures
+    }
+
+    /// One conversation, call by call, as JSON.
+    pub(crate) fn conversation(&self, number: u64) -> Option<Value> {
+        self.state().conversation_row(number)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a tenant of the plug among upstreams. None of these has a space in its name.
+fn plug(tenant: &str) -> String {
+    format!("plug {tenant}")
+}

@@ -1,0 +1,103 @@
+//! The changes of one request, as the reducer has looked at it.
+
+use offcut::Report;
+use offcut::format::{JsonText, RequestBody};
+use offcut::report::Outcome as Decided;
+use serde_json::{Value, json};
+
+use super::prompt::Prompt;
+use crate::gateway::holdout::Group;
+
+/// Number of characters of a tool's name, which a client chooses.
+const NAME: usize = 60;
+
+/// A request as the reducer has looked at it.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// The prefix of the conversation, if it has been found.
+    pub(crate) conversation: Option<String>,
+    /// The group of the conversation, where some are left alone.
+    pub(crate) group: Option<Group>,
+    /// The body as it came.
+    pub(crate) would: Prompt,
+    /// The body as it goes on; `None` if that is the same.
+    pub(crate) sent: Option<Prompt>,
+    /// Number of calls in the conversation that read stored content.
+    pub(crate) reads: u64,
+    pub(super) changes: Vec<Change>,
+}
+
+/// A result that has been replaced for the first time.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// The call of the model, counted from 1.
+    call: u64,
+    /// Seconds since the start.
+    at: u64,
+    tool: String,
+    is_cut: bool,
+    why: &'static str,
+    before: u64,
+    after: u64,
+}
+
+impl Look {
+    /// Reads the messages of a body, as they came and as they go on. `sent` is the length of the
+    /// body that goes on, if it has changed.
+    pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {
+        self.would = Prompt::of(body.originals(), self.would.bytes());
+        self.sent =
+            sent.map(|bytes| Prompt::of(body.messages().iter().map(JsonText::as_str), bytes));
+    }
+
+    /// Adds what a report decides for the first time.
+    pub(crate) fn add(&mut self, report: &Report) {
+        for decision in &report.decisions {
+            let (is_cut, why) = match decision.outcome {
+                Decided::Truncated => (true, "over the limit"),
+                Decided::Paged => (true, "a page of stored content, over the limit"),
+                Decided::Cleared => (false, "old, above the threshold"),
+                Decided::Shortened => (false, "an old hint, above the threshold"),
+                Decided::Replaced => (false, "by code of the user"),
+                Decided::Lost => (false, "the store failed, and the text is gone"),
+                _ => continue,
+            };
+            self.changes.push(Change {
+                call: 0,
+                at: 0,
+                tool: decision.tool.chars().take(NAME).collect(),
+                is_cut,
+                why,
+                before: decision.bytes.before,
+                after: decision.bytes.after,
+            });
+        }
+    }
+
+    /// Numbers of the results cut and cleared.
+    pub(super) fn counts(&self) -> [u64; 2] {
+        let cut = self.changes.iter().filter(|change| change.is_cut).count();
+        [cut, self.changes.len() - cut].map(|count| count as u64)
+    }
+}
+
+impl Change {
+    /// The same change, at a call of its conversation.
+    pub(super) fn at(self, call: u64, at: u64) -> Self {
+        Self { call, at, ..self }
+    }
+
+    pub(super) fn row(&self) -> Value {
+        let Self {
+            call,
+            at,
+            tool,
+            is_cut,
+            why,
+            before,
+            after,
+        } = self;
+        let what = if *is_cut { "cut" } else { "cleared" };
+        json!({"call": call, "at": at, "tool": tool, "what": what, "why": why, "before": before, "after": after})
+    }
+}

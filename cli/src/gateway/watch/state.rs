@@ -1,0 +1,317 @@
+//! The conversations that are held, within limits.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::look::{Change, Look};
+use super::prompt::Prompt;
+use super::totals::Totals;
+use crate::gateway::outcome::{Outcome, Reason};
+use crate::gateway::record::{RequestRecord, Size};
+
+/// Number of conversations that are held; the one that was silent for longest goes first.
+const CONVERSATIONS: usize = 1_000;
+/// Number of calls of a conversation, and of changes, that are held; the newest stay.
+const CALLS: usize = 500;
+const CHANGES: usize = 100;
+
+/// The sender of a request, which decides what is known of its provider's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// An agent: the requests of a conversation follow each other.
+    Agent,
+    /// A gateway that calls the plug: conversations can't be told apart, so all calls of a tenant are one row. All
+    /// bytes count as cached, so that too little is claimed as saved.
+    Gateway,
+}
+
+/// A request to a provider, or a call of the plug.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Seconds since the start.
+    pub(super) at: u64,
+    pub(super) upstream: String,
+    pub(super) traffic: Traffic,
+    pub(super) look: Look,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug, Default)]
+struct Conversation {
+    number: u64,
+    /// The state's `changed` at its last change.
+    changed: u64,
+    upstream: String,
+    totals: Totals,
+    last: u64,
+    /// The bodies of the last request.
+    would: Prompt,
+    sent: Prompt,
+    /// Number of reads in the last request's history, or in a longer one before it.
+    seen_reads: u64,
+    sizes: VecDeque<[u64; 2]>,
+    changes: VecDeque<Change>,
+}
+
+/// All that is held.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    conversations: HashMap<String, Conversation>,
+    known: u64,
+    changed: u64,
+    totals: Totals,
+    passed: BTreeMap<&'static str, (u64, &'static str)>,
+}
+
+fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
+    if list.len() >= limit {
+        list.pop_front();
+    }
+    list.push_back(one);
+}
+
+impl State {
+    /// Adds a request, and returns its figures.
+    pub(super) fn call(&mut self, call: Call) -> RequestRecord {
+        self.changed += 1;
+        let Call {
+            at,
+            upstream,
+            traffic,
+            look,
+            outcome,
+        } = call;
+        let counts = look.counts();
+        let is_open = outcome.reason().is_some();
+        let name = match traffic {
+            Traffic::Agent => look.conversation.clone(),
+            Traffic::Gateway => Some(upstream.clone()),
+        };
+        let sent = look.sent.unwrap_or_else(|| look.would.clone());
+        let mut sizes = match traffic {
+            Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
+            Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
+        };
+        let mut reads = 0;
+        if let Some(name) = name {
+            let one = self.conversation(&name, &upstream, look.reads);
+            if traffic == Traffic::Agent {
+                sizes = one.sizes_of(look.would, sent);
+                reads = one.new_reads(look.reads);
+            }
+            let [would, sent] = sizes;
+            one.totals.add(would, sent, counts);
+            one.totals.reads += reads;
+            one.totals.passed += u64::from(is_open);
+            one.last = at;
+            for change in look.changes {
+                let call = one.totals.calls;
+                push(&mut one.changes, CHANGES, change.at(call, at));
+            }
+            push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]);
+        }
+        let [would, sent] = sizes;
+        self.totals.add(would, sent, counts);
+        self.totals.reads += reads;
+        if let Some(reason) = outcome.reason() {
+            self.pass(reason);
+        }
+        let outcome = match outcome {
+            Outcome::Passed(reason) => reason.name(),
+            other => other.name(),
+        };
+        RequestRecord {
+            upstream,
+            conversation: look.conversation,
+            outcome,
+            replaced: counts.iter().sum(),
+            before: would,
+            after: sent,
+        }
+    }
+
+    /// Adds a read of a tenant of the plug, whose row may be gone.
+    pub(super) fn read(&mut self, name: &str) {
+        self.changed += 1;
+        self.totals.reads += 1;
+        let changed = self.changed;
+        if let Some(one) = self.conversations.get_mut(name) {
+            one.changed = changed;
+            one.totals.reads += 1;
+        }
+    }
+
+    /// The conversation of this name, which has changed.
+    /// If it is new, what its history has read was read before.
+    fn conversation(&mut self, name: &str, upstream: &str, reads: u64) -> &mut Conversation {
+        let is_new = !self.conversations.contains_key(name);
+        if is_new && self.conversations.len() >= CONVERSATIONS {
+            let oldest = self.conversations.iter().min_by_key(|(_, one)| one.changed);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                self.conversations.remove(&oldest);
+            }
+        }
+        self.known += u64::from(is_new);
+        let number = self.known;
+        let one = self.conversations.entry(name.to_owned());
+        let one = one.or_insert_with(|| Conversation {
+            number,
+            upstream: upstream.to_owned(),
+            seen_reads: reads,
+            ..Conversation::default()
+        });
+        one.changed = self.changed;
+        one
+    }
+
+    /// Adds the original of a request whose changed form was refused, and returns its figures.
+    pub(super) fn refused(&mut self, upstream: &str, name: &str, original: u64) -> RequestRecord {
+        self.changed += 1;
+        let original = Size::all_fresh(original);
+        self.totals.refuse(original);
+        self.pass(Reason::Refused);
+        let changed = self.changed;
+        if let Some(one) = self.conversations.get_mut(name) {
+            one.changed = changed;
+            one.totals.refuse(original);
+            if let Some([_, sent]) = one.sizes.back_mut() {
+                *sent += original.bytes();
+            }
+        }
+        RequestRecord {
+            upstream: upstream.to_owned(),
+            conversation: Some(name.to_owned()),
+            outcome: Reason::Refused.name(),
+            replaced: 0,
+            before: Size::default(),
+            after: original,
+        }
+    }
+
+    fn pass(&mut self, reason: Reason) {
+        let meaning = reason.meaning();
+        self.passed.entry(reason.name()).or_insert((0, meaning)).0 += 1;
+    }
+
+    pub(super) fn figures(&self, since: u64) -> Value {
+        let mut changed: Vec<_> = self
+            .conversations
+            .values()
+            .filter(|one| one.changed > since)
+            .collect();
+        changed.sort_by_key(|one| one.changed);
+        let passed = self.passed.iter().map(|(reason, (count, meaning))| {
+            json!({"reason": reason, "count": count, "meaning": meaning})
+        });
+        let mut figures = self.totals.row();
+        figures["changed"] = self.changed.into();
+        figures["known"] = self.known.into();
+        figures["held"] = self.conversations.len().into();
+        figures["most"] = CONVERSATIONS.into();
+        figures["passed"] = passed.collect();
+        figures["conversations"] = changed.into_iter().map(Conversation::row).collect();
+        figures
+    }
+
+    pub(super) fn conversation_row(&self, number: u64) -> Option<Value> {
+        let mut all = self.conversations.values();
+        let one = all.find(|one| one.number == number)?;
+        let mut shown = one.row();
+        shown["sizes"] = one.sizes.iter().copied().map(Value::from_iter).collect();
+        shown["changes"] = one.changes.iter().map(Change::row).collect();
+        Some(shown)
+    }
+}
+
+impl Conversation {
+    /// The sizes of a request's bodies, which follow those of the request before.
+    fn sizes_of(&mut self, would: Prompt, sent: Prompt) -> [Size; 2] {
+        let sizes = [would.after(&self.would), sent.after(&self.sent)];
+        (self.would, self.sent) = (would, sent);
+        sizes
+    }
+
+    /// Number of reads that a history has more than all before it. One that was compacted has less.
+    fn new_reads(&mut self, reads: u64) -> u64 {
+        let new = reads.saturating_sub(self.seen_reads);
+        self.seen_reads += new;
+        new
+    }
+
+    fn row(&self) -> Value {
+        let mut row = self.totals.row();
+        row["number"] = self.number.into();
+        row["upstream"] = self.upstream.as_str().into();
+        row["passed"] = self.totals.passed.into();
+        row["last"] = self.last.into();
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(look: Look) -> Call {
+        Call {
+            at: 0,
+            upstream: "lab".to_owned(),
+            traffic: Traffic::Agent,
+            look,
+            outcome: Outcome::Unchanged,
+        }
+    }
+
+    #[test]
+    fn reads_are_counted_once_and_not_if_they_were_made_before() {
+        let mut state = State::default();
+        let mut reads = |reads| {
+            let look = Look {
+                conversation: Some("one".to_owned()),
+                reads,
+                ..Look::default()
+            };
+            state.call(request(look));
+            state.figures(0)["reads"].as_u64().unwrap()
+        };
+        // The fourth history was compacted.
+        assert_eq!([2, 2, 3, 1, 1, 5].map(&mut reads), [0, 0, 1, 1, 1, 3]);
+        state.read("plug gone");
+        assert_eq!(state.figures(0)["reads"], 4);
+        assert_eq!(state.conversation_row(1).unwrap()["reads"], 3);
+    }
+
+    #[test]
+    fn the_conversation_that_was_silent_for_longest_goes() {
+        let mut state = State::default();
+        let mut call = |name: usize| {
+            let look = Look {
+                conversation: Some(name.to_string()),
+                would: Prompt::unread(3),
+                sent: Some(Prompt::unread(2)),
+                ..Look::default()
+            };
+            state.call(request(look));
+        };
+        (0..CONVERSATIONS).for_each(&mut call);
+        (0..CALLS + 9).for_each(|_| call(0));
+        call(CONVERSATIONS);
+        let figures = state.figures(0);
+        assert_eq!(figures["held"], CONVERSATIONS);
+        assert_eq!(figures["known"], CONVERSATIONS as u64 + 1);
+        assert_eq!(figures["would"], 3 * (CONVERSATIONS + CALLS + 10) as u64);
+        assert!(state.conversation_row(1).is_some(), "it was not silent");
+        assert_eq!(state.conversation_row(2), None);
+        let sizes = &state.conversation_row(1).unwrap()["sizes"];
+        assert_eq!(sizes.as_array().unwrap().len(), CALLS);
+        let since = figures["changed"].as_u64().unwrap();
+        assert_eq!(
+            state.figures(since - 1)["conversations"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+}

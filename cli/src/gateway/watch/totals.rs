@@ -1,0 +1,51 @@
+//! Sums of requests.
+
+use serde_json::{Value, json};
+
+use crate::gateway::record::Size;
+
+/// The sum of some requests.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) calls: u64,
+    /// The bytes that would have been sent.
+    pub(super) would: Size,
+    /// The bytes that were sent.
+    pub(super) sent: Size,
+    pub(super) cut: u64,
+    pub(super) cleared: u64,
+    /// Number of reads of stored content.
+    pub(super) reads: u64,
+    /// Number of requests that passed open.
+    pub(super) passed: u64,
+}
+
+impl Totals {
+    /// Adds a request.
+    pub(super) fn add(&mut self, would: Size, sent: Size, [cut, cleared]: [u64; 2]) {
+        self.calls += 1;
+        self.would += would;
+        self.sent += sent;
+        self.cut += cut;
+        self.cleared += cleared;
+    }
+
+    /// Adds the original of a request that was refused, and the refusal.
+    pub(super) fn refuse(&mut self, original: Size) {
+        self.sent += original;
+        self.passed += 1;
+    }
+
+    pub(super) fn row(&self) -> Value {
+        json!({
+            "calls": self.calls,
+            "would": self.would.bytes(),
+            "would_fresh": self.would.fresh,
+            "sent": self.sent.bytes(),
+            "sent_fresh": self.sent.fresh,
+            "cut": self.cut,
+            "cleared": self.cleared,
+            "reads": self.reads,
+        })
+    }
+}

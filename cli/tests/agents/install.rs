@@ -1,0 +1,597 @@
+//! Settings files as people have them, installed into and taken back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use offcut_cli::agents::Agent;
+use offcut_cli::agents::doctor::{self, Level};
+use offcut_cli::agents::install::{Changed, InstallError, Installation, Outcome, Scope};
+use offcut_cli::agents::layout::Home;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A user with a project.
+struct User {
+    folder: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("project")).unwrap();
+        Self { folder }
+    }
+
+    fn with(settings: &str) -> Self {
+        let user = Self::new();
+        fs::create_dir_all(user.settings().parent().unwrap()).unwrap();
+        fs::write(user.settings(), settings).unwrap();
+        user
+    }
+
+    fn settings(&self) -> PathBuf {
+        let folder = self.folder.path().canonicalize().unwrap();
+        folder.join("project/.claude/settings.local.json")
+    }
+
+    fn installation(&self, program: &str) -> Installation {
+        Installation {
+            agent: Agent::ClaudeCode,
+            scope: Scope::Project(self.folder.path().join("project")),
+            home: Home::at(self.folder.path().join("home")),
+            program: program.into(),
+            shell_lines: false,
+        }
+    }
+
+    fn install(&self) -> Result<Changed, InstallError> {
+        self.installation("/opt/offcut").install()
+    }
+
+    fn uninstall(&self) -> Result<Changed, InstallError> {
+        self.installation("/opt/offcut").uninstall()
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.settings()).unwrap()
+    }
+}
+
+/// Settings files as people have them.
+const FILES: [&str; 20] = [
+    "",
+    "\n",
+    "{}",
+    "{}\n",
+    "{\n}\n",
+    "{ }",
+    "// nothing yet\n{}\n",
+    "{\"model\":\"opus\"}",
+    "{\n  \"model\": \"opus\",\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n",
+    "{\n\t\"permissions\": {\n\t\t\"allow\": [\"Bash(ls:*)\"],\n\t\t\"deny\": [\"Read(./.env)\"]\n\t}\n}",
+    "{\r\n  \"permissions\": {\r\n    \"allow\": []\r\n  }\r\n}\r\n",
+    "\u{feff}{\n  \"hooks\": {}\n}\n",
+    "{\n  // my own\n  \"hooks\": {\n    /* a formatter */\n    \"PostToolUse\": [\n      {\"matcher\": \"Edit|Write\", \"hooks\": [{\"type\": \"command\", \"command\": \"prettier\"}]}, // last\n    ],\n  },\n}\n",
+    "{\n  \"hooks\": {\n    \"PostToolUse\": [\n      {\n        \"matcher\": \"Bash\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"rtk hook claude\"\n          }\n        ]\n      }\n    ],\n    \"Stop\": []\n  }\n}\n",
+    "{\"hooks\":{\"PostToolUse\":[]},\"permissions\":{\"allow\":[]}}",
+    "{\"hooks\":{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hooks\":[{\"type\":\"command\",\"command\":\"offcut-like hook\"}]}]}}\n",
+    "{ \"permissions\": { \"allow\": [ \"Read(//srv/**)\", \"Bash\" ] , \"defaultMode\" : \"plan\" } }\n\n\n",
+    "{\"a\": \"\\u00e9\\ud83d\\ude00\", \"n\": 1.0e3, \"big\": 123456789012345678901234567890}\n",
+    "{\"statusLine\": {\"type\": \"command\", \"command\": \"echo \\\"hi\\\" # {\"}}\n// the end",
+    "{\n    \"enabledPlugins\": {},\n\n\n    \"feedbackSurveyState\": {\"lastShownTime\": 1754}\n}\n",
+];
+
+/// The settings without Offcut's own values.
+fn without_ours(mut settings: Value) -> Value {
+    let is_ours = |value: &Value| {
+        value.to_string().contains("/opt/offcut") || value.to_string().contains("/home/store")
+    };
+    for list in ["/hooks/PostToolUse", "/permissions/allow"] {
+        if let Some(list) = settings.pointer_mut(list).and_then(Value::as_array_mut) {
+            list.retain(|value| !is_ours(value));
+        }
+    }
+    settings
+}
+
+fn parse(text: &str) -> Value {
+    let text = text.trim_start_matches('\u{feff}');
+    let root = jsonc_parser::cst::CstRootNode::parse(text, &jsonc_parser::ParseOptions::default());
+    let value = root.unwrap().value();
+    value.map_or_else(|| json!({}), |value| value.to_serde_value().unwrap())
+}
+
+#[test]
+fn uninstalling_restores_every_file_byte_for_byte() {
+    for file in FILES {
+        let user = User::with(file);
+        let installed = user.install().unwrap();
+        assert_eq!(installed.outcome, Outcome::Added, "{file}");
+        let text = user.text();
+        let settings = parse(&text);
+        let hooks = settings["hooks"]["PostToolUse"].as_array().unwrap();
+        assert!(hooks.iter().any(|hook| {
+            hook["hooks"][0]["command"]
+                .as_str()
+                .unwrap()
+                .ends_with("'/opt/offcut' hook claude-code || true")
+        }));
+        let rules = settings["permissions"]["allow"].as_array().unwrap();
+        assert!(
+            rules
+                .iter()
+                .any(|rule| rule.as_str().unwrap().ends_with("/home/store/**)"))
+        );
+        for comment in [
+            "// nothing yet",
+            "// my own",
+            "/* a formatter */",
+            "// last",
+            "// the end",
+        ] {
+            assert_eq!(text.contains(comment), file.contains(comment), "{text}");
+        }
+        assert_eq!(text.starts_with('\u{feff}'), file.starts_with('\u{feff}'));
+        assert_eq!(fs::read_to_string(installed.backup.unwrap()).unwrap(), file);
+
+        assert_eq!(user.install().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(user.text(), text, "a second time");
+        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
+        assert_eq!(user.text(), file);
+        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(user.text(), file);
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_changed_keeps_the_change() {
+    for file in FILES {
+        let user = User::with(file);
+        user.install().unwrap();
+        let mut settings = parse(&user.text());
+        settings["theme"] = "dark".into();
+        fs::write(user.settings(), format!("// changed\n{settings:#}\n")).unwrap();
+        assert_eq!(user.install().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(user.uninstall().unwrap().outcome, Outcome::Removed);
+        let mut expected = parse(file);
+        expected["theme"] = "dark".into();
+        assert_eq!(parse(&user.text()), expected, "{file}");
+        assert!(user.text().starts_with("// changed\n"));
+        // Nothing is left of the installation: another one begins afresh.
+        let before = user.text();
+        user.install().unwrap();
+        user.uninstall().unwrap();
+        assert_eq!(user.text(), before);
+    }
+}
+
+#[test]
+fn a_new_file_is_removed_again() {
+    let user = User::new();
+    assert_eq!(user.install().unwrap().outcome, Outcome::Created);
+    assert!(user.text().ends_with("}\n"), "{}", user.text());
+    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Restored);
+    assert!(
+        !user.settings().parent().unwrap().exists(),
+        "the folder was new too"
+    );
+    // A folder that holds something else stays.
+    user.install().unwrap();
+    let other = user.settings().with_file_name("other.json");
+    fs::write(&other, "{}").unwrap();
+    user.uninstall().unwrap();
+    assert!(!user.settings().exists() && other.exists());
+}
+
+#[test]
+fn another_program_replaces_the_first() {
+    for is_touched in [false, true] {
+        let user = User::with(FILES[12]);
+        user.install().unwrap();
+        if is_touched {
+            let text = user.text() + "// touched\n";
+            fs::write(user.settings(), text).unwrap();
+        }
+        let moved = user.installation("/usr/local/it's here/offcut");
+        moved.install().unwrap();
+        let text = user.text();
+        assert_eq!(
+            text.matches(" hook claude-code || true").count(),
+            1,
+            "{text}"
+        );
+        let program = r"'/usr/local/it'\\''s here/offcut' hook";
+        assert!(text.contains(program), "{text}");
+        user.uninstall().unwrap();
+        let expected = if is_touched {
+            format!("{}// touched\n", FILES[12])
+        } else {
+            FILES[12].to_owned()
+        };
+        assert_eq!(parse(&user.text()), parse(&expected));
+        assert_eq!(
+            user.text() == expected,
+            !is_touched || user.text() == expected
+        );
+    }
+}
+
+#[test]
+fn values_that_the_user_had_stay() {
+    let user = User::new();
+    user.install().unwrap();
+    let own = user.text();
+    user.uninstall().unwrap();
+    fs::create_dir_all(user.settings().parent().unwrap()).unwrap();
+    fs::write(user.settings(), &own).unwrap();
+    assert_eq!(user.install().unwrap().outcome, Outcome::Unchanged);
+    assert_eq!(user.text(), own);
+}
+
+#[test]
+fn files_that_cant_be_understood_stay_unchanged() {
+    let cases = [
+        ("[]", "not a JSON object"),
+        ("{", "not JSON"),
+        ("{\"hooks\": 5}", "`hooks` is not an object"),
+        (
+            "{\"hooks\": {\"PostToolUse\": {}}}",
+            "`PostToolUse` is not a list",
+        ),
+        (
+            "{\"permissions\": {\"allow\": \"Bash\"}}",
+            "`allow` is not a list",
+        ),
+        ("{\"hooks\": {}, \"hooks\": {}}", "`hooks` is there twice"),
+        ("{\"key\": \"sk-secret\" \"b\": 1}", "not JSON"),
+    ];
+    for (file, expected) in cases {
+        let user = User::with(file);
+        let error = user.install().unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(expected) && text.contains("settings.local.json"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+        assert_eq!(user.text(), file);
+        assert!(
+            !user.folder.path().join("home/installed").exists(),
+            "nothing to take back"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_links_and_modes_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let user = User::with("{}");
+    let dotfiles = user.folder.path().join("dotfiles.json");
+    fs::rename(user.settings(), &dotfiles).unwrap();
+    fs::set_permissions(&dotfiles, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink(&dotfiles, user.settings()).unwrap();
+    user.install().unwrap();
+    assert!(user.settings().is_symlink());
+    assert_eq!(
+        fs::metadata(&dotfiles).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+    user.uninstall().unwrap();
+    assert!(user.settings().is_symlink());
+    assert_eq!(user.text(), "{}");
+
+    fs::remove_file(&dotfiles).unwrap();
+    let error = user.install().unwrap_err().to_string();
+    assert!(error.contains("leads nowhere"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_new_file_would_not_have_stays() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let user = User::with("{\"a\": 1}");
+    let other = user.folder.path().join("dotfile");
+    fs::hard_link(user.settings(), &other).unwrap();
+    user.install().unwrap();
+    assert_eq!(user.text(), fs::read_to_string(&other).unwrap());
+    assert!(user.text().contains("/opt/offcut"));
+    user.uninstall().unwrap();
+    assert_eq!(fs::read_to_string(&other).unwrap(), "{\"a\": 1}");
+
+    fs::remove_file(&other).unwrap();
+    fs::set_permissions(user.settings(), fs::Permissions::from_mode(0o600)).unwrap();
+    // Only root may give a file away.
+    if chown(user.settings(), Some(1_000), None).is_ok() {
+        user.install().unwrap();
+        let found = fs::metadata(user.settings()).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o777), (1_000, 0o600));
+        user.uninstall().unwrap();
+        assert_eq!(user.text(), "{\"a\": 1}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn access_lists_and_attributes_stay() {
+    let user = User::with("{}");
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(user.settings(), "user.note", b"mine", flags).is_err() {
+        // This file system has none.
+        return;
+    }
+    user.install().unwrap();
+    let mut value = [0; 4];
+    let length = rustix::fs::getxattr(user.settings(), "user.note", &mut value[..]);
+    assert_eq!((length, &value), (Ok(4), b"mine"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_not_regular_is_refused() {
+    let user = User::with("{}");
+    fs::remove_file(user.settings()).unwrap();
+    let refused = || {
+        let error = user.install().unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+        let error = user.uninstall().unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    };
+    let made = std::process::Command::new("mkfifo")
+        .arg(user.settings())
+        .status();
+    assert!(made.unwrap().success());
+    refused();
+    fs::remove_file(user.settings()).unwrap();
+    for device in ["/dev/zero", "/dev/null"] {
+        std::os::unix::fs::symlink(device, user.settings()).unwrap();
+        refused();
+        fs::remove_file(user.settings()).unwrap();
+    }
+    fs::create_dir(user.settings()).unwrap();
+    refused();
+}
+
+#[test]
+fn what_a_killed_installation_has_left_is_removed() {
+    let user = User::with("{}");
+    let folder = user.settings().parent().unwrap().to_owned();
+    let (old, new) = (folder.join(".offcut-old"), folder.join(".offcut-new"));
+    fs::write(&new, "of another that runs now").unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    let abandoned = fs::File::create(&old).unwrap();
+    abandoned.set_modified(long_ago).unwrap();
+    user.install().unwrap();
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_file_stays_unchanged() {
+    use std::os::unix::fs::PermissionsExt;
+    let user = User::with("{\"a\": 1}");
+    fs::set_permissions(user.settings(), fs::Permissions::from_mode(0o444)).unwrap();
+    let error = user.install().unwrap_err().to_string();
+    assert!(error.contains("read-only"), "{error}");
+    assert_eq!(user.text(), "{\"a\": 1}");
+    assert_eq!(user.uninstall().unwrap().outcome, Outcome::Unchanged);
+}
+
+#[cfg(unix)]
+#[test]
+fn backups_can_only_be_read_by_their_user() {
+    use std::os::unix::fs::PermissionsExt;
+    let user = User::with("{\"env\": {\"KEY\": \"sk-secret\"}}");
+    user.install().unwrap();
+    let folder = user.folder.path().join("home/installed/claude-code");
+    let files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .collect();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn odd_paths_are_refused() {
+    let user = User::new();
+    let odd = Installation {
+        home: Home::at(user.folder.path().join("a*b")),
+        ..user.installation("/opt/offcut")
+    };
+    assert!(
+        odd.install()
+            .unwrap_err()
+            .to_string()
+            .contains("set OFFCUT_HOME")
+    );
+    let line = user.installation("/opt/off\ncut");
+    assert!(line.install().is_err());
+    assert!(!user.settings().exists());
+}
+
+#[test]
+fn a_plug_in_is_ours_alone() {
+    for agent in [Agent::OpenCode, Agent::Pi] {
+        let user = User::new();
+        let installation = Installation {
+            agent,
+            ..user.installation("/opt/off'cut")
+        };
+        let installed = installation.install().unwrap();
+        assert_eq!(installed.outcome, Outcome::Created);
+        let path = installed.path;
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""/opt/off'cut","hook""#), "{text}");
+        assert!(!text.contains("__OFFCUT"));
+        // Another program replaces it.
+        let moved = Installation {
+            program: "/usr/bin/offcut".into(),
+            ..installation.clone()
+        };
+        assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Restored);
+        assert!(!path.exists());
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
+        // A file of the user with that name comes back.
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        assert_eq!(moved.uninstall().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(moved.install().unwrap().outcome, Outcome::Added);
+        moved.uninstall().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        // Changes of the user are not overwritten.
+        moved.install().unwrap();
+        let changed = fs::read_to_string(&path).unwrap() + "// changed";
+        fs::write(&path, &changed).unwrap();
+        for result in [moved.install(), moved.uninstall()] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("changed after Offcut placed it"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    }
+}
+
+#[test]
+fn the_hooks_of_codex_are_added_and_taken_back() {
+    for file in FILES {
+        let user = User::new();
+        let hooks = user.folder.path().join("project/.codex/hooks.json");
+        fs::create_dir_all(hooks.parent().unwrap()).unwrap();
+        fs::write(&hooks, file).unwrap();
+        let installation = Installation {
+            agent: Agent::Codex,
+            ..user.installation("/opt/offcut")
+        };
+        assert_eq!(installation.install().unwrap().outcome, Outcome::Added);
+        let text = fs::read_to_string(&hooks).unwrap();
+        let groups = parse(&text)["hooks"]["PostToolUse"].clone();
+        let ours = groups.as_array().unwrap().last().unwrap().clone();
+        assert_eq!(ours["matcher"], "Bash|mcp__.*");
+        let command = ours["hooks"][0]["command"].as_str().unwrap();
+        assert!(
+            command.ends_with("'/opt/offcut' hook codex || true"),
+            "{command}"
+        );
+        assert_eq!(installation.install().unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(installation.uninstall().unwrap().outcome, Outcome::Restored);
+        assert_eq!(fs::read_to_string(&hooks).unwrap(), file);
+    }
+}
+
+#[test]
+fn gemini_cli_needs_its_reader() {
+    let user = User::new();
+    let settings = user.folder.path().join("project/.gemini/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let installation = Installation {
+        agent: Agent::GeminiCli,
+        ..user.installation("/opt/offcut")
+    };
+    let without = "{\"tools\": {\"core\": [\"run_shell_command\"]}}";
+    fs::write(&settings, without).unwrap();
+    let error = installation.install().unwrap_err().to_string();
+    assert!(error.contains("`read_file`"), "{error}");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), without);
+    fs::write(&settings, "{}").unwrap();
+    installation.install().unwrap();
+    let text = fs::read_to_string(&settings).unwrap();
+    assert!(
+        text.contains("hook gemini-cli 2>/dev/null || true"),
+        "{text}"
+    );
+    installation.uninstall().unwrap();
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_doctor_says_what_is_wrong() {
+    use std::os::unix::fs::PermissionsExt;
+    let user = User::new();
+    let problem = |program: &Path| {
+        let installation = user.installation(program.to_str().unwrap());
+        let findings = doctor::examine(&installation);
+        let texts = findings
+            .into_iter()
+            .filter(|finding| finding.level == Level::Problem);
+        texts
+            .map(|finding| finding.text + ": " + &finding.advice.unwrap())
+            .collect::<String>()
+    };
+    let program = user.folder.path().join("program");
+    assert!(problem(&program).contains("run `offcut install claude-code`"));
+    let cases = [
+        ("", "does not run"),
+        ("#!/bin/sh\ncat >/dev/null\n", "came back unchanged"),
+        (
+            "#!/bin/sh\ncat >/dev/null; echo no >&2\n",
+            "does not run: no",
+        ),
+        ("#!/bin/sh\nexit 3\n", "came back unchanged"),
+    ];
+    for (script, expected) in cases {
+        if !script.is_empty() {
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        user.installation(program.to_str().unwrap())
+            .install()
+            .unwrap();
+        let found = problem(&program);
+        assert!(found.contains(expected), "{script}: {found}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_settings_keep_their_values(settings in settings(3)) {
+        let user = User::with(&settings.to_string());
+        if user.install().is_ok() {
+            prop_assert_eq!(without_ours(parse(&user.text())), with_places(settings.clone()));
+            user.uninstall().unwrap();
+        }
+        prop_assert_eq!(user.text(), settings.to_string());
+    }
+}
+
+/// The settings with the empty lists to which values are added.
+fn with_places(mut settings: Value) -> Value {
+    for (object, list) in [("hooks", "PostToolUse"), ("permissions", "allow")] {
+        let object = settings
+            .as_object_mut()
+            .unwrap()
+            .entry(object)
+            .or_insert_with(|| json!({}));
+        object
+            .as_object_mut()
+            .unwrap()
+            .entry(list)
+            .or_insert_with(|| json!([]));
+    }
+    settings
+}
+
+/// Objects with names that matter and others.
+fn settings(depth: u32) -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    let name = prop_oneof!["hooks", "permissions", "PostToolUse", "allow", ".{0,4}"];
+    let value = leaf.prop_recursive(depth, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    let name = prop_oneof!["hooks", "permissions", ".{0,4}"];
+    prop::collection::btree_map(name, value, 0..5)
+        .prop_map(|map| Value::Object(map.into_iter().collect()))
+}

@@ -1,0 +1,302 @@
+//! MCP servers in settings as people have them, with Offcut put in front and taken back.
+
+use std::fs;
+use std::path::PathBuf;
+
+use offcut_cli::agents::Agent;
+use offcut_cli::agents::doctor::{self, Level};
+use offcut_cli::agents::install::{Installation, Scope};
+use offcut_cli::agents::layout::Home;
+use tempfile::TempDir;
+
+const PROGRAM: &str = "/opt/o \"x\"/offcut";
+
+struct Project {
+    folder: TempDir,
+    installation: Installation,
+}
+
+impl Project {
+    fn new(agent: Agent) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let installation = Installation {
+            agent,
+            scope: Scope::Project(folder.path().to_owned()),
+            home: Home::at(folder.path().join("home")),
+            program: PROGRAM.into(),
+            shell_lines: false,
+        };
+        Self {
+            folder,
+            installation,
+        }
+    }
+
+    fn with(agent: Agent, text: &str) -> Self {
+        let project = Self::new(agent);
+        fs::create_dir_all(project.file().parent().unwrap()).unwrap();
+        fs::write(project.file(), text).unwrap();
+        project
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join(match self.installation.agent {
+            Agent::ClaudeCode => ".mcp.json",
+            Agent::Codex => ".codex/config.toml",
+            Agent::GeminiCli => ".gemini/settings.json",
+            _ => "opencode.json",
+        })
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.file()).unwrap()
+    }
+
+    fn records(&self) -> usize {
+        let folder = self.folder.path().join("home/installed");
+        let folder = folder.join(self.installation.agent.name()).join("servers");
+        fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+}
+
+/// Settings of each agent, with the servers over stdio and those with a URL.
+fn files() -> Vec<(
+    Agent,
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+)> {
+    let claude = "{\r\n  \"mcpServers\": {\r\n\t\"a\": {\"command\": \"npx\", \"args\": [\"-y\", \"x\"], \"env\": {\"K\": \"v\"}},\r\n    \"b\" : { \"args\":[ ],\"command\":\"b\\u0062\" },\r\n  \"c\": {\"type\": \"stdio\", \"command\": \"c\"},\r\n \"d\": {\"type\": \"http\", \"url\": \"https://e\"}}, \"n\": 1.0e2}";
+    let state = "{\"projects\": {\"/p\": {\"mcpServers\": {\"mine\": {\"command\": \"m\"}}, \"other\": []}}, \"mcpServers\": {}}";
+    let gemini = "// mine\n{\"mcpServers\": {\"a\": {\"command\": \"a\" /* why */, \"args\": [\n  \"1\", // one\n]}, \"h\": {\"httpUrl\": \"https://e\"}},}";
+    let opencode = "{\"mcp\": {\"a\": {\"type\": \"local\", \"command\": [ \"a\", \"b c\" ]}, \"u\": {\"type\": \"remote\", \"url\": \"https://e\"}}}";
+    let codex = "# mine\n[mcp_servers.a]\ncommand = 'a b'   # why\nargs = [\n  \"1\",\n]\n\n[mcp_servers.\"b.c\"]\n  command=\"b\"\n\n[mcp_servers]\nd = { command = \"d\", env = {X=\"y\"} }\n[mcp_servers.u]\nurl = \"https://e\"\n";
+    vec![
+        (Agent::ClaudeCode, claude, &["a", "b", "c"], &["d"]),
+        (Agent::ClaudeCode, state, &["mine"], &[]),
+        (Agent::GeminiCli, gemini, &["a"], &["h"]),
+        (Agent::OpenCode, opencode, &["a"], &["u"]),
+        (Agent::Codex, codex, &["a", "b.c", "d"], &["u"]),
+    ]
+}
+
+#[test]
+fn offcut_is_put_in_front_of_servers_and_taken_back_byte_for_byte() {
+    for (agent, text, stdio, remote) in files() {
+        let project = Project::with(agent, text);
+        let one = &project.installation;
+        let wrapped = one.wrap_servers().unwrap().unwrap();
+        assert_eq!(
+            (wrapped.wrapped, wrapped.bare.len()),
+            (to_owned(stdio), 0),
+            "{agent}"
+        );
+        assert_eq!(wrapped.remote, to_owned(remote), "{agent}");
+        assert!(wrapped.is_changed && project.records() == 1);
+        let now = project.text();
+        let program = serde_json::Value::from(PROGRAM).to_string();
+        assert_eq!(now.matches(&*program).count(), stdio.len(), "{now}");
+        for comment in ["// mine", "/* why */", "// one", "# mine", "# why", "1.0e2"] {
+            assert_eq!(now.contains(comment), text.contains(comment), "{comment}");
+        }
+        // A second time, nothing changes.
+        let again = one.wrap_servers().unwrap().unwrap();
+        assert!(!again.is_changed && project.text() == now && project.records() == 1);
+        // Another program takes the place of the first.
+        let moved = Installation {
+            program: "/opt/new/offcut".into(),
+            ..one.clone()
+        };
+        assert!(moved.wrap_servers().unwrap().unwrap().is_changed);
+        assert!(!project.text().contains(&*program));
+        let bare = one.unwrap_servers().unwrap().unwrap();
+        assert_eq!((bare.wrapped.len(), bare.bare), (0, to_owned(stdio)));
+        assert_eq!(project.text(), text, "{agent}");
+        assert_eq!(project.records(), 0);
+        assert!(!one.unwrap_servers().unwrap().unwrap().is_changed);
+    }
+}
+
+fn to_owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_wrapped_command_is_the_old_one_after_offcuts_own() {
+    let project = Project::with(
+        Agent::ClaudeCode,
+        r#"{"mcpServers": {"a": {"command": "npx", "args": ["x", "-y"]}}}"#,
+    );
+    project.installation.wrap_servers().unwrap();
+    // The user's own folder is not the usual one, so it is named.
+    let text = |project: &Project| {
+        let home = format!("OFFCUT_HOME={}", project.installation.home.path().display());
+        assert!(project.text().contains(&home), "{}", project.text());
+        project.text().replace(&home, "HOME")
+    };
+    assert_eq!(
+        text(&project),
+        r#"{"mcpServers": {"a": {"command": "env", "args": ["HOME", "/opt/o \"x\"/offcut", "mcp", "--", "npx", "x", "-y"]}}}"#
+    );
+    let project = Project::with(Agent::Codex, "[mcp_servers.a]\ncommand = 'npx'\n");
+    project.installation.wrap_servers().unwrap();
+    assert_eq!(
+        text(&project),
+        "[mcp_servers.a]\ncommand = \"env\"\nargs = [\"HOME\", \"/opt/o \\\"x\\\"/offcut\", \"mcp\", \"--\", 'npx']\n"
+    );
+    let project = Project::with(
+        Agent::OpenCode,
+        r#"{"mcp": {"a": {"command": ["npx", "x"]}}}"#,
+    );
+    project.installation.wrap_servers().unwrap();
+    assert_eq!(
+        text(&project),
+        r#"{"mcp": {"a": {"command": ["env", "HOME", "/opt/o \"x\"/offcut", "mcp", "--", "npx", "x"]}}}"#
+    );
+}
+
+#[test]
+fn what_others_change_in_between_stays() {
+    let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["1"]}, "b": {"command": "b"}}}"#;
+    let project = Project::with(Agent::ClaudeCode, text);
+    let one = &project.installation;
+    one.wrap_servers().unwrap();
+    // An argument more, a server less, one that the user wrapped, and a change elsewhere.
+    let changed = project.text().replace(r#""1"]"#, r#""1", "2"]"#);
+    let from = changed.find(r#", "b": "#).unwrap();
+    let own = r#", "own": {"command": "offcut", "args": ["mcp", "--", "own"]}}, "x": 1}"#;
+    fs::write(project.file(), format!("{}{own}", &changed[..from])).unwrap();
+    let servers = one.servers().unwrap().unwrap();
+    assert_eq!(servers.wrapped, ["a", "own"]);
+    one.unwrap_servers().unwrap();
+    assert_eq!(
+        project.text(),
+        format!(r#"{{"mcpServers": {{"a": {{"command": "a", "args": ["1", "2"]}}{own}"#)
+    );
+    // A command that somebody replaced is not ours any more.
+    let project = Project::with(Agent::ClaudeCode, text);
+    project.installation.wrap_servers().unwrap();
+    let (before, rest) = {
+        let now = project.text();
+        let (before, rest) = now.split_once(r#""env", "args": ["#).unwrap();
+        let rest = rest.split_once(r#""a", "#).unwrap().1;
+        (before.to_owned(), rest.to_owned())
+    };
+    let replaced = format!(r#"{before}"other", "args": [{rest}"#);
+    fs::write(project.file(), &replaced).unwrap();
+    project.installation.unwrap_servers().unwrap();
+    assert_eq!(
+        project.text(),
+        text.replace(r#""a", "args""#, r#""other", "args""#)
+    );
+}
+
+#[test]
+fn offcut_is_taken_out_of_settings_that_were_written_anew() {
+    for (agent, text, stdio, _) in files() {
+        let project = Project::with(agent, text);
+        let one = &project.installation;
+        one.wrap_servers().unwrap();
+        // Line breaks between all words, a comma after the last, and another name for the first server.
+        let apart = if agent == Agent::ClaudeCode {
+            "\n  ]"
+        } else {
+            ",\n  ]"
+        };
+        let home = format!("\"OFFCUT_HOME={}\", ", one.home.path().display());
+        let now = project
+            .text()
+            .replace(&home, &home.replace(", ", "\n    ,\n"));
+        let now = now
+            .replace("\"--\", ", "\"--\",\n    ")
+            .replace("\"]", &format!("\"{apart}"));
+        let now = now.replace(&format!("\"b.c\"{apart}"), "\"b.c\"]");
+        let (old, new) = match agent {
+            Agent::Codex => ("mcp_servers.a", "mcp_servers.new"),
+            _ => (&*format!("\"{}\"", stdio[0]), "\"new\""),
+        };
+        let now = now.replacen(old, new, 1);
+        fs::write(project.file(), &now).unwrap();
+        let bare = one.unwrap_servers().unwrap().unwrap();
+        assert_eq!(
+            (bare.wrapped.len(), bare.bare.len()),
+            (0, stdio.len()),
+            "{now}"
+        );
+        let text = project.text();
+        assert!(
+            !text.contains("offcut") && !text.contains("env\","),
+            "{text}"
+        );
+        assert_eq!(project.records(), 0);
+    }
+}
+
+#[test]
+fn files_that_are_missing_or_wrong_stay_as_they_are() {
+    for agent in [
+        Agent::ClaudeCode,
+        Agent::Codex,
+        Agent::GeminiCli,
+        Agent::OpenCode,
+    ] {
+        let project = Project::new(agent);
+        let servers = project.installation.wrap_servers().unwrap().unwrap();
+        assert!(servers.wrapped.is_empty() && !project.file().exists());
+        let project = Project::with(agent, "{\"key\": sk-secret");
+        let error = project.installation.wrap_servers().unwrap_err().to_string();
+        assert!(
+            error.contains("it is not") && !error.contains("secret"),
+            "{error}"
+        );
+        assert_eq!(project.text(), "{\"key\": sk-secret");
+    }
+    let pi = Project::new(Agent::Pi);
+    assert_eq!(pi.installation.wrap_servers().unwrap(), None);
+}
+
+#[test]
+fn hooks_and_servers_in_one_file_come_and_go_together() {
+    let (agent, text, ..) = files().swap_remove(2);
+    let project = Project::with(agent, text);
+    let one = &project.installation;
+    one.install().unwrap();
+    one.wrap_servers().unwrap();
+    assert!(one.has_wrapped_servers().unwrap());
+    one.unwrap_servers().unwrap();
+    one.uninstall().unwrap();
+    assert_eq!(project.text(), text);
+    assert!(!one.has_wrapped_servers().unwrap());
+}
+
+#[test]
+fn doctor_names_the_servers_with_offcut_in_front() {
+    let (agent, text, ..) = files().swap_remove(0);
+    let mut project = Project::with(agent, text);
+    project.installation.program = project.folder.path().join("offcut");
+    let about_servers = || {
+        let findings = doctor::examine(&project.installation);
+        findings
+            .into_iter()
+            .filter(|one| one.text.contains("MCP servers"))
+            .collect::<Vec<_>>()
+    };
+    assert!(about_servers().is_empty());
+    project.installation.wrap_servers().unwrap();
+    // The program in front of them is not there.
+    let found = about_servers();
+    assert!(
+        found[0].level == Level::Problem && found[0].text.ends_with(": a, b, c"),
+        "{found:?}"
+    );
+    fs::write(&project.installation.program, "").unwrap();
+    let found = about_servers();
+    assert!(
+        found[0].level == Level::Works && found[0].text.ends_with(": a, b, c"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].level == Level::Note && found[1].text.ends_with(": d"),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,255 @@
+//! Refusals of changed requests, and connections that break.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::support::{Provider, Seen, Server, Step, memory, ok, reply, send};
+use serde_json::json;
+use tokio::sync::Notify;
+
+/// A request with one long result.
+fn request() -> String {
+    let call =
+        json!({"id": "call_1", "type": "function", "function": {"name": "run", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a line of a result\n".repeat(1_000)},
+    ]);
+    let tools = json!([{"type": "function", "function": {"name": "run"}}]);
+    json!({"model": "m", "messages": messages, "tools": tools}).to_string()
+}
+
+async fn reducing(provider: &Provider) -> Server {
+    Server::reducing(&provider.url, &memory(), |serve| {
+        serve.cut_without_reader = true;
+        serve.answer_seconds = 1;
+    })
+    .await
+}
+
+fn is_changed(seen: &Seen) -> bool {
+    seen.text().contains("[offcut/1 ")
+}
+
+/// The answer to the changed request is `refusal`; the original is answered well.
+async fn asked(refusal: impl Fn() -> Vec<Step> + Send + Sync + 'static) -> (Seen, Provider) {
+    let provider = Provider::start(move |seen| {
+        if is_changed(seen) {
+            refusal()
+        } else {
+            ok("{\"good\": 1}")
+        }
+    })
+    .await;
+    let server = reducing(&provider).await;
+    let answer = server.post("/v1/chat/completions", &[], &request()).await;
+    (answer, provider)
+}
+
+#[tokio::test]
+async fn a_refused_change_is_followed_by_the_original() {
+    let cut = |head: &str| {
+        vec![
+            send(format!("HTTP/1.1 400 Bad Request\r\n{head}\r\n\r\n{{")),
+            Step::Close,
+        ]
+    };
+    let never = Arc::new(Notify::new());
+    let refusals: Vec<Vec<Step>> = vec![
+        reply("400 Bad Request", "application/json", "{}"),
+        reply("422 Unprocessable Entity", "application/json", "{}"),
+        // A server that repeats the request in its answer.
+        reply("400 Bad Request", "text/plain", &"e".repeat(1_500_000)),
+        cut("Content-Length: 100"),
+        cut("Content-Encoding: x\r\nContent-Length: 100"),
+        vec![
+            send("HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\n{"),
+            Step::Wait(never),
+        ],
+    ];
+    for (number, refusal) in refusals.into_iter().enumerate() {
+        let (answer, provider) = asked(move || refusal.clone()).await;
+        assert_eq!(answer.line, "HTTP/1.1 200 OK", "{number}");
+        assert_eq!(answer.text(), "{\"good\": 1}", "{number}");
+        assert_eq!(answer.header("x-offcut"), Some("passed; reason=refused"));
+        assert_eq!(provider.seen().len(), 2);
+        assert_eq!(provider.last().text(), request());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_refusal_is_the_clients() {
+    let too_long =
+        r#"{"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+    for (status, body) in [
+        ("400 Bad Request", too_long),
+        ("401 Unauthorized", "{}"),
+        ("413 Content Too Large", "{}"),
+        ("429 Too Many Requests", "{}"),
+        ("500 Internal Server Error", "{}"),
+    ] {
+        let (answer, provider) = asked(move || reply(status, "application/json", body)).await;
+        assert_eq!(answer.line, format!("HTTP/1.1 {status}"));
+        assert_eq!(answer.text(), body);
+        assert_eq!(provider.seen().len(), 1);
+    }
+}
+
+/// If the original gets no answer, the refusal is the answer, however long.
+#[tokio::test]
+async fn a_refusal_outlives_a_second_try_that_fails() {
+    let long = "e".repeat(1_500_000);
+    for body in ["{\"error\": 1}", long.as_str()] {
+        let refusal = reply("400 Bad Request", "application/json", body);
+        let provider = Provider::start(move |seen| {
+            if is_changed(seen) {
+                refusal.clone()
+            } else {
+                vec![Step::Close]
+            }
+        })
+        .await;
+        let server = reducing(&provider).await;
+        let answer = server.post("/v1/chat/completions", &[], &request()).await;
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request");
+        assert_eq!(answer.text(), body);
+    }
+}
+
+/// Servers close connections that are idle, at times just when a request is on its way.
+#[tokio::test]
+async fn a_request_on_a_connection_that_was_closed_as_idle_is_sent_again() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let provider = Provider::start(move |_| {
+        // Each of two connections breaks at its second request.
+        match counted.fetch_add(1, Ordering::Relaxed) {
+            1 | 4 => vec![Step::Close],
+            _ => ok("{}"),
+        }
+    })
+    .await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let body = "{\"messages\": []}";
+    for path in [
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/embeddings",
+        "/v1/models",
+    ] {
+        let path = format!("/openai{path}");
+        let answer = match &*path {
+            "/openai/v1/models" => server.get(&path).await,
+            path => server.post(path, &[], body).await,
+        };
+        assert_eq!(answer.line, "HTTP/1.1 200 OK", "{path}");
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 6);
+}
+
+#[tokio::test]
+async fn a_request_on_a_new_connection_is_sent_once() {
+    let provider = Provider::start(|_| vec![Step::Close]).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let answer = server
+        .post("/v1/chat/completions", &[], "{\"messages\": []}")
+        .await;
+    assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+    assert_eq!(provider.seen().len(), 1);
+}
+
+/// Ports are used again: each provider's own first one is anywhere, and one in fourteen of these was used before.
+#[tokio::test]
+async fn a_new_connection_with_the_port_of_a_used_one_is_not_taken_for_it() {
+    let used = Provider::start(|_| {
+        let mut answer = ok("{}");
+        answer.push(Step::Close);
+        answer
+    })
+    .await;
+    let mut others = Vec::new();
+    for _ in 0..150 {
+        others.push(Provider::start(|_| vec![Step::Close]).await);
+    }
+    let server = Server::start(&used.url, |serve| {
+        let named = others.iter().enumerate();
+        serve
+            .upstreams
+            .extend(named.map(|(number, other)| (format!("p{number}"), other.url.clone())));
+    })
+    .await;
+    for _ in 0..1_000 {
+        server.get("/openai/v1/x").await;
+    }
+    for (number, other) in others.iter().enumerate() {
+        let answer = server.get(&format!("/p{number}/v1/x")).await;
+        assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+        assert_eq!(other.seen().len(), 1, "{number}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_passes_whatever_the_method() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    for method in ["GET", "DELETE", "PUT", "POST"] {
+        let request = format!(
+            "{method} /openai/v1/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+        );
+        server.raw(request.as_bytes()).await.unwrap();
+        assert_eq!(provider.last().text(), "hello", "{method}");
+    }
+    let coded = "POST /openai/v1/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
+    let answer = server.raw(coded.as_bytes()).await.unwrap();
+    assert_eq!(answer.line, "HTTP/1.1 501 Not Implemented");
+    assert_eq!(provider.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn a_change_of_protocol_does_not_pass() {
+    let provider = Provider::start(|_| {
+        vec![send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        )]
+    })
+    .await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let answer = server.get("/v1/models").await;
+    assert_eq!(answer.line, "HTTP/1.1 502 Bad Gateway");
+}
+
+/// Nobody would decode it: the header that names it is for the provider's connection alone.
+#[tokio::test]
+async fn a_reply_in_another_transfer_encoding_does_not_pass() {
+    for (coding, is_passed) in [
+        ("gzip, chunked", false),
+        ("gzip", false),
+        ("GZIP,Chunked", false),
+        ("chunked\r\nTransfer-Encoding: chunked", false),
+        ("gzip\r\nTransfer-Encoding: chunked", false),
+        ("Chunked", true),
+        (" , chunked", true),
+        ("identity", true),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n");
+        let body = "5\r\nhello\r\n0\r\n\r\n";
+        let provider = Provider::start(move |_| vec![send(head.clone()), send(body), Step::Close]);
+        let provider = provider.await;
+        let server = Server::start(&provider.url, |_| ()).await;
+        let answer = server.get("/openai/v1/x").await;
+        let status = if is_passed {
+            "200 OK"
+        } else {
+            "502 Bad Gateway"
+        };
+        assert_eq!(answer.line, format!("HTTP/1.1 {status}"), "{coding}");
+        let text = answer.text();
+        assert_eq!(text.contains("hello"), is_passed, "{coding}: {text}");
+        assert_eq!(
+            text.contains("transfer encoding"),
+            !is_passed,
+            "{coding}: {text}"
+        );
+    }
+}

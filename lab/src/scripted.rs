@@ -25,20 +25,23 @@ pub use tasks::all;
 pub const READY: [(&str, &str); 6] = [
     (
         "recommended",
-        include_str!("../../cli/policies/recommended.toml"),
+        include_str!("../../crates/cli/policies/recommended.toml"),
     ),
     (
         "cache-friendly",
-        include_str!("../../cli/policies/cache-friendly.toml"),
+        include_str!("../../crates/cli/policies/cache-friendly.toml"),
     ),
-    ("gentle", include_str!("../../cli/policies/gentle.toml")),
+    (
+        "gentle",
+        include_str!("../../crates/cli/policies/gentle.toml"),
+    ),
     (
         "aggressive",
-        include_str!("../../cli/policies/aggressive.toml"),
+        include_str!("../../crates/cli/policies/aggressive.toml"),
     ),
-    ("eino", include_str!("../../cli/policies/eino.toml")),
+    ("eino", include_str!("../../crates/cli/policies/eino.toml")),
     (
         "anthropic",
-        include_str!("../../cli/policies/anthropic.toml"),
+        include_str!("../../crates/cli/policies/anthropic.toml"),
     ),
 ];

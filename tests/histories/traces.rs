@@ -31,12 +31,12 @@ const UP_TO: u64 = if cfg!(debug_assertions) {
 const POLICIES: [(&str, &str); 3] = [
     (
         "recommended",
-        include_str!("../../cli/policies/recommended.toml"),
+        include_str!("../../crates/cli/policies/recommended.toml"),
     ),
-    ("eino", include_str!("../../cli/policies/eino.toml")),
+    ("eino", include_str!("../../crates/cli/policies/eino.toml")),
     (
         "cache-friendly",
-        include_str!("../../cli/policies/cache-friendly.toml"),
+        include_str!("../../crates/cli/policies/cache-friendly.toml"),
     ),
 ];
 

@@ -4,8 +4,6 @@
 #[cfg(feature = "toml")]
 mod pages;
 
-use std::path::Path;
-
 use offcut::backend::{Backend, Memory};
 use offcut::hint::Hint;
 use offcut::{BuildError, Settings, ToolCall, ToolPolicy, ToolReduction, backend};
@@ -235,28 +233,6 @@ fn errors_in_maps_name_the_whole_path() {
         assert_eq!(error.field, field, "{error}");
         assert!(error.problem.contains("use one of"), "{error}");
     }
-}
-
-#[test]
-fn o3_the_presets_are_files_too() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets");
-    let presets = [
-        ("eino", Settings::eino()),
-        ("anthropic", Settings::anthropic()),
-        ("recommended", Settings::recommended()),
-    ];
-    for (name, settings) in &presets {
-        assert_eq!(
-            Settings::load(folder.join(format!("{name}.toml"))).unwrap(),
-            *settings,
-            "{name}"
-        );
-    }
-    assert_eq!(
-        std::fs::read_dir(folder).unwrap().count(),
-        presets.len(),
-        "a test for each file"
-    );
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! Settings from files or from this program's policies, and the stores that they name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::agents::layout::Home;
+use offcut::backend::{Backend, Memory, StoreUrl};
+use offcut::{BuildError, Settings, ToolReduction};
+
+use tokio::runtime::Runtime;
+
+use crate::failure::{Failure, chain};
+use crate::{args, output, stores};
+
+/// The policies of this program, by name; the default is first.
+pub(crate) const READY: [(&str, &str); 6] = [
+    ("recommended", include_str!("../policies/recommended.toml")),
+    ("eino", include_str!("../policies/eino.toml")),
+    ("anthropic", include_str!("../policies/anthropic.toml")),
+    ("aggressive", include_str!("../policies/aggressive.toml")),
+    ("gentle", include_str!("../policies/gentle.toml")),
+    (
+        "cache-friendly",
+        include_str!("../policies/cache-friendly.toml"),
+    ),
+];
+
+/// Advice for wrong settings.
+pub(crate) const HELP: &str =
+    "`offcut config default` prints every option; `offcut config check FILE` checks a file";
+/// Advice for wrong settings that are being checked.
+pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
+
+/// Reads a settings file, or the built-in policy of that name if there is no such file.
+pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
+    let is_file = Path::new(name).exists();
+    let ready = READY.iter().find(|(ready, _)| *ready == name && !is_file);
+    let names = || READY.map(|(ready, _)| ready).join(", ");
+    if ready.is_none() && !is_file {
+        return Err(Failure::usage(
+            format!(
+                "there is no built-in policy and no file called {name} (built in: {})",
+                names()
+            ),
+            "name one of these, or a .toml or .json file",
+        ));
+    }
+    let settings = ready.map_or_else(
+        || Settings::load(name),
+        |(_, text)| Settings::from_toml(text),
+    );
+    settings.map_err(|error| {
+        let is_unreadable = error.line.is_none() && error.field.is_empty();
+        let ready = format!(
+            "name a .toml or .json file, or a built-in policy: {}",
+            names()
+        );
+        Failure::usage(error.to_string(), if is_unreadable { &ready } else { HELP })
+    })
+}
+
+/// Builds the reduction for `settings`. If they name no store, `or_else` is used, if given.
+pub(crate) fn build(
+    settings: &Settings,
+    origin: &str,
+    or_else: Option<Arc<dyn Backend>>,
+) -> Result<ToolReduction, Failure> {
+    build_with(settings, origin, or_else, stores::open)
+}
+
+/// Does the same as [`build`], with stores opened by `open`.
+pub(crate) fn build_with(
+    settings: &Settings,
+    origin: &str,
+    or_else: Option<Arc<dyn Backend>>,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    let builder = ToolReduction::builder().settings(settings.clone(), open);
+    let builder = match or_else {
+        Some(backend) if settings.backend_url.is_none() => builder.backend(backend),
+        _ => builder,
+    };
+    builder.build().map_err(|error| {
+        let hint = match error {
+            BuildError::NoBackend { .. } => {
+                "pass --backend with a path or s3://bucket/prefix, or a settings file with --config"
+            }
+            _ => HELP,
+        };
+        Failure::usage(format!("{origin}: {}", chain(&error)), hint)
+    })
+}
+
+/// Builds the reduction for a command's arguments.
+pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    reduction_with(args, stores::open)
+}
+
+/// Does the same as [`reduction`], with stores opened by `open`.
+pub(crate) fn reduction_with(
+    args: &args::Reduction,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    of_session(&named(args)?, args, open)
+}
+
+/// Does the same as [`reduction_with`] with the store that `or_else` names if nothing else names one.
+#[cfg(unix)]
+pub(crate) fn reduction_or(
+    args: &args::Reduction,
+    or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    let mut settings = named(args)?;
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(or_else()?);
+    }
+    of_session(&settings, args, open)
+}
+
+/// The name of the settings of commands around agents: those of the arguments, else the user's, else
+/// a built-in policy.
+pub(crate) fn of_user(named: Option<&str>, home: Option<&Home>) -> String {
+    let of_user = || {
+        let file = home?.settings();
+        file.exists().then(|| file.into_os_string().into_string())
+    };
+    named
+        .map(str::to_owned)
+        .or_else(|| of_user()?.ok())
+        .unwrap_or_else(|| READY[0].0.to_owned())
+}
+
+/// The settings of commands around agents, with the store of `backend`, theirs, or else the user's; and
+/// the name of their source.
+pub(crate) fn around_agents(
+    named: Option<&str>,
+    backend: Option<&StoreUrl>,
+) -> Result<(Settings, String), Failure> {
+    let origin = of_user(named, Home::from_env().as_ref());
+    let mut settings = load(&origin)?;
+    if backend.is_some() {
+        settings.backend_url = backend.cloned();
+    }
+    if settings.backend_url.is_none() {
+        settings.backend_url = Some(user_store()?);
+    }
+    Ok((settings, origin))
+}
+
+/// The store of this user, for settings that name none.
+pub(crate) fn user_store() -> Result<StoreUrl, Failure> {
+    let home = Home::from_env();
+    let store = home.and_then(|home| home.store().into_os_string().into_string().ok());
+    store.map(StoreUrl::from).ok_or_else(|| {
+        Failure::usage(
+            "there is no home directory to keep a store in",
+            "pass a store with --backend, or set OFFCUT_HOME to a directory",
+        )
+    })
+}
+
+/// Builds the reduction for a command that reads stores, which must exist.
+pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let settings = named(args)?;
+    if stores::named_in(&settings).next().is_none() {
+        return Err(Failure::usage(
+            "there is no backend to read from",
+            "pass the store with --backend",
+        ));
+    }
+    for url in stores::named_in(&settings) {
+        let is_asked_for = args.backend.as_ref() == Some(url);
+        stores::expect(url).map_err(|failure| {
+            if is_asked_for {
+                failure
+            } else {
+                failure.of(&args.config)
+            }
+        })?;
+    }
+    of_session(&settings, args, stores::open)
+}
+
+/// Builds the reduction for a command that neither reads nor stores.
+pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
+    let mut settings = named(args)?;
+    forget_stores(&mut settings);
+    build(&settings, &args.config, Some(Arc::new(Memory::new())))
+}
+
+/// Removes all stores that `settings` name.
+pub(crate) fn forget_stores(settings: &mut Settings) {
+    settings.backend_url = None;
+    for tool in settings.tool_config.values_mut() {
+        tool.backend_url = None;
+    }
+}
+
+/// Loads the settings in a command's arguments.
+fn named(args: &args::Reduction) -> Result<Settings, Failure> {
+    let mut settings = load(&args.config)?;
+    if args.backend.is_some() {
+        settings.backend_url.clone_from(&args.backend);
+    }
+    Ok(settings)
+}
+
+fn of_session(
+    settings: &Settings,
+    args: &args::Reduction,
+    open: impl FnMut(&str) -> stores::Opened,
+) -> Result<ToolReduction, Failure> {
+    let reduction = build_with(settings, &args.config, None, open)?;
+    if settings
+        .backend_url
+        .as_ref()
+        .is_some_and(|url| url.as_str().starts_with("memory:"))
+    {
+        output::note("content in memory is lost when this command ends; pass --backend to keep it");
+    }
+    Ok(match &args.session {
+        Some(id) => reduction.session(id),
+        None => reduction,
+    })
+}
+
+/// Creates the runtime that stores need.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn o3_built_in_policies_equal_the_presets_of_their_names() {
+        assert_eq!(load("recommended").unwrap(), Settings::recommended());
+        assert_eq!(load("eino").unwrap(), Settings::eino());
+        assert_eq!(load("anthropic").unwrap(), Settings::anthropic());
+    }
+}

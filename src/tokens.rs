@@ -26,13 +26,11 @@ mod encoding;
 mod image;
 mod meter;
 mod payload;
-mod seen;
 
 #[cfg(feature = "tiktoken")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tiktoken")))]
 pub use encoding::Encoding;
 pub(crate) use meter::{Meter, PER_MESSAGE, Text, media_cost};
-pub(crate) use seen::{Row, RowIndex, Seen, TextKind};
 
 /// Counts tokens. Closures are counters: `|text: &str| text.len() as u64 / 4`.
 ///

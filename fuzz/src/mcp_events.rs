@@ -75,6 +75,7 @@ fn lines(stream: &[u8]) -> Vec<Vec<u8>> {
 
 /// The name and the value of a line.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     match line.iter().position(|byte| *byte == b':') {
         None => (line, b""),
         Some(at) => {
@@ -84,7 +85,7 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The messages of a stream as the HTML standard reads it. Its mark of byte order is not read.
+/// The messages of a stream as the HTML standard reads it, but that a mark of byte order may be before any line.
 fn specified(stream: &[u8]) -> Vec<Vec<u8>> {
     let (mut all, mut data, mut kind) = (Vec::new(), Vec::new(), Vec::new());
     for line in lines(stream) {

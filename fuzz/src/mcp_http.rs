@@ -86,7 +86,7 @@ async fn read(mut stream: TcpStream) -> Vec<u8> {
 
 fn post(host: SocketAddr, message: &str) -> String {
     format!(
-        "POST /mcp HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: ping\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{message}",
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{message}",
         message.len()
     )
 }
@@ -132,8 +132,8 @@ async fn asked(bytes: &[u8]) {
         String::from_utf8_lossy(&answer)
     );
     // Others are served as if nothing had been.
-    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-    let answer = exchange(address, &post(address, ping)).await;
+    let opening = r#"{"jsonrpc":"2.0","id":"p","method":"initialize","params":{}}"#;
+    let answer = exchange(address, &post(address, opening)).await;
     let answer = String::from_utf8_lossy(&answer);
     assert!(
         answer.contains(r#""id":"p""#) && answer.contains("200 OK"),

@@ -9,7 +9,7 @@ use crate::content::ToolCall;
 use crate::decisions::fingerprint::Fingerprint;
 use crate::report::{Change, Decision};
 use crate::rounds::{CallSite, Outline, Slot};
-use crate::tokens::{Meter, Row, Seen, Text, TextKind, media_cost};
+use crate::tokens::{Meter, Text, media_cost};
 
 /// The results and calls of a conversation, and the cost of each.
 pub(super) struct Items<'c> {
@@ -50,22 +50,16 @@ impl Item<'_> {
 }
 
 impl<'c> Items<'c> {
-    /// Reads the items of `outline`. `seen` holds the texts seen by a visit of the same
-    /// conversation.
-    pub(super) fn of(outline: Outline<'c>, meter: &Meter, ledger: &Ledger, seen: &Seen) -> Self {
+    /// Reads the items of `outline`, whose texts have these fingerprints, if they are known.
+    pub(super) fn of(outline: Outline<'c>, meter: &Meter, ledger: &Ledger, prints: Prints) -> Self {
         let mut texts = Texts {
             meter,
             walk: ledger.walk(),
-            rows: seen.subjects(TextKind::Result),
+            prints: prints.results.into_iter(),
         };
         let result = |slot| texts.result(slot, outline.tool(slot));
         let results = outline.slots.iter().map(result).collect();
-        let Texts { walk, .. } = texts;
-        let mut texts = Texts {
-            meter,
-            walk,
-            rows: seen.subjects(TextKind::Arguments),
-        };
+        texts.prints = prints.arguments.into_iter();
         let calls = outline.calls.iter().map(|call| texts.call(call)).collect();
         Self {
             outline,
@@ -87,30 +81,42 @@ impl<'c> Items<'c> {
     }
 }
 
-/// The texts of results or of arguments, one after the other.
-struct Texts<'m, R> {
-    meter: &'m Meter,
-    walk: Walk<'m>,
-    /// Rows of an earlier visit: either none or one for each text.
-    rows: R,
+/// Fingerprints of the texts of all results, and of the arguments of all calls, in order: either none or one for
+/// each.
+#[derive(Debug, Default)]
+pub(super) struct Prints {
+    pub(super) results: Vec<Fingerprint>,
+    pub(super) arguments: Vec<Fingerprint>,
 }
 
-impl<R: Iterator<Item = Row>> Texts<'_, R> {
+impl Prints {
+    /// Room for `each` results, and as many calls.
+    pub(super) fn with_capacity(each: usize) -> Self {
+        Self {
+            results: Vec::with_capacity(each),
+            arguments: Vec::with_capacity(each),
+        }
+    }
+}
+
+/// The texts of results or of arguments, one after the other.
+struct Texts<'m> {
+    meter: &'m Meter,
+    walk: Walk<'m>,
+    prints: std::vec::IntoIter<Fingerprint>,
+}
+
+impl Texts<'_> {
     /// Returns the fingerprint and the tokens of the next text.
     fn next(&mut self, text: Text<'_>) -> (Fingerprint, u64) {
-        let Row { print, tokens } = self.rows.next().unwrap_or_else(|| Row {
-            print: self.meter.fingerprint(text),
-            tokens: None,
-        });
+        let print = self.prints.next();
+        let print = print.unwrap_or_else(|| self.meter.fingerprint(text));
         debug_assert_eq!(
             print,
             self.meter.fingerprint(text),
             "a format must show unchanged messages the same way each time"
         );
-        (
-            print,
-            tokens.unwrap_or_else(|| self.meter.count(print, text)),
-        )
+        (print, self.meter.count(print, text))
     }
 
     fn result<'c>(&mut self, slot: &Slot<'c>, tool: &'c str) -> Item<'c> {

@@ -114,6 +114,5 @@ impl Plan {
         }
         ledger.record_final(settled);
         ledger.record_read(reads);
-        meter.end_pass(scan.seen);
     }
 }

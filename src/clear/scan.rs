@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use super::items::Items;
+use super::items::{Items, Prints};
 use super::ledger::{Anchor, Ledger};
 use super::pass::Pass;
 use super::print::{ResultPrint, print_of_call};
@@ -19,7 +19,7 @@ use crate::format::{Call, Conversation, JsonRef, PartRef, Piece};
 use crate::middleware::Turn;
 use crate::report::CountKind;
 use crate::rounds::{Outline, Reader, is_compaction, last_turn, unknown_with};
-use crate::tokens::{Meter, PER_MESSAGE, RowIndex, Seen, Text, TextKind, media_cost};
+use crate::tokens::{Meter, PER_MESSAGE, Text, media_cost};
 
 /// If new texts have at least this many bytes in total, they are counted off the async thread:
 /// about two milliseconds of work.
@@ -33,11 +33,12 @@ pub(super) struct Scan<'c> {
     pub(super) anchor: Option<Anchor>,
     /// True if the conversation holds something that was replaced before.
     pub(super) has_replaced: bool,
-    pub(super) seen: Seen,
     /// The results and calls, if this visit has read them.
     outline: Option<Outline<'c>>,
+    /// Their texts, if it has.
+    prints: Option<Prints>,
     /// Texts that were never counted before.
-    new: Vec<(Fingerprint, Text<'c>, RowIndex)>,
+    new: Vec<(Fingerprint, Text<'c>)>,
 }
 
 impl<'c> Scan<'c> {
@@ -63,7 +64,7 @@ impl<'c> Scan<'c> {
         let (meter, settings) = (pass.session.meter(), pass.session.settings());
         let ledger = pass.ledger();
         let conversation: &'c dyn Conversation = &*turn.conversation;
-        let seen = meter.begin_pass();
+        meter.begin_pass();
         // The last request ended where the last assistant turn begins.
         let anchor = turn.last_usage.and_then(|usage| {
             let last_turn = last_turn(conversation)?;
@@ -92,14 +93,15 @@ impl<'c> Scan<'c> {
                 count_kind: CountKind::Counted,
                 anchor,
                 has_replaced: false,
-                seen,
                 outline: None,
+                prints: None,
                 new: Vec::new(),
             },
         };
         let compares = visitor.ledger.is_some();
         if is_counted || compares {
             let reads_all = compares || visitor.reader.is_some();
+            visitor.found.prints = reads_all.then(|| Prints::with_capacity(conversation.len()));
             for message in if reads_all { 0 } else { from }..conversation.len() {
                 visitor.counts = is_counted && message >= from;
                 visitor.message(conversation, message);
@@ -112,7 +114,7 @@ impl<'c> Scan<'c> {
             for tool in loaded(tools, conversation) {
                 match tool {
                     Cow::Borrowed(tool) => {
-                        visitor.text(TextKind::Other, Text::of_json(tool.into()));
+                        visitor.text(Text::of_json(tool.into()), None);
                     }
                     Cow::Owned(tool) => {
                         visitor.add(meter.count_text(Text::of_json((&tool).into())));
@@ -123,7 +125,6 @@ impl<'c> Scan<'c> {
         let Visitor { reader, found, .. } = visitor;
         let mut scan = found;
         scan.outline = reader.map(Reader::finish);
-        scan.seen.has_all_subjects = compares || is_counted && from == 0 && !meter.has_free_texts();
         if !is_counted {
             scan.count_kind = CountKind::UpperBound;
         }
@@ -132,16 +133,14 @@ impl<'c> Scan<'c> {
 
     /// Counts the new texts.
     fn count(&mut self, meter: &Meter) {
-        for (print, text, spot) in self.new.drain(..) {
-            let tokens = meter.count(print, text);
-            self.tokens = self.tokens.saturating_add(tokens);
-            self.seen.set(spot, tokens);
+        for (print, text) in self.new.drain(..) {
+            self.tokens = self.tokens.saturating_add(meter.count(print, text));
         }
     }
 
     /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
     async fn prepare(&self, meter: &Meter) {
-        let bytes: u64 = self.new.iter().map(|(print, ..)| print.len()).sum();
+        let bytes: u64 = self.new.iter().map(|(print, _)| print.len()).sum();
         let is_short = bytes < LARGE && meter.is_ready();
         if !self.new.is_empty()
             && !is_short
@@ -150,7 +149,7 @@ impl<'c> Scan<'c> {
             let texts: Vec<_> = self
                 .new
                 .iter()
-                .map(|(print, text, _)| {
+                .map(|(print, text)| {
                     let is_opaque = matches!(text, Text::Opaque(_));
                     (*print, text.read().into_owned(), is_opaque)
                 })
@@ -181,7 +180,12 @@ impl<'c> Scan<'c> {
     ) -> Items<'c> {
         let outline = self.outline.take();
         let outline = outline.unwrap_or_else(|| Outline::of(conversation));
-        Items::of(outline, meter, ledger, &self.seen)
+        Items::of(
+            outline,
+            meter,
+            ledger,
+            self.prints.take().unwrap_or_default(),
+        )
     }
 }
 
@@ -252,6 +256,13 @@ impl Anchor {
     }
 }
 
+/// A list of texts that may leave.
+#[derive(Clone, Copy)]
+enum List {
+    Results,
+    Arguments,
+}
+
 /// Visits one piece after the other.
 struct Visitor<'l, 'c> {
     meter: &'l Meter,
@@ -312,12 +323,8 @@ impl<'c> Visitor<'_, 'c> {
         if self.counts && !self.is_for_program {
             self.add(media_cost(part));
         }
-        let of = if self.in_result {
-            TextKind::Result
-        } else {
-            TextKind::Other
-        };
-        let print = Text::of_part(part).and_then(|text| self.text(of, text));
+        let list = self.in_result.then_some(List::Results);
+        let print = Text::of_part(part).and_then(|text| self.text(text, list));
         if let Some(result) = &mut self.result {
             result.add(part, print);
         }
@@ -328,8 +335,9 @@ impl<'c> Visitor<'_, 'c> {
         if call.is_for_program && !call.id.is_empty() {
             self.programs.insert(call.id);
         }
-        self.text(TextKind::Other, Text::Is(call.name));
-        let print = self.text(TextKind::Arguments, Text::of_arguments(call.arguments));
+        self.text(Text::Is(call.name), None);
+        let arguments = Text::of_arguments(call.arguments);
+        let print = self.text(arguments, Some(List::Arguments));
         if let Some((print, ledger)) = print.zip(self.ledger) {
             self.found.has_replaced |= ledger.has_replaced(print_of_call(self.meter, call, print));
         }
@@ -344,27 +352,29 @@ impl<'c> Visitor<'_, 'c> {
         }
     }
 
-    /// Counts a text if required, and returns its fingerprint if it was needed.
-    fn text(&mut self, of: TextKind, text: Text<'c>) -> Option<Fingerprint> {
+    /// Counts a text if required, and returns its fingerprint if it was needed. That of a text in a list is kept if
+    /// all are read.
+    fn text(&mut self, text: Text<'c>, list: Option<List>) -> Option<Fingerprint> {
         let is_free = self.meter.is_free(text);
         let counts = self.counts && !self.is_for_program;
         if counts && is_free {
             self.add(self.meter.count_text(text));
         }
         let is_counted = counts && !is_free;
-        let is_compared = self.ledger.is_some() && of != TextKind::Other;
-        if !is_counted && !is_compared {
+        let prints = self.found.prints.as_mut().zip(list);
+        if !is_counted && prints.is_none() {
             return None;
         }
         let print = self.meter.fingerprint(text);
-        let (spot, known) = self.found.seen.push(of, print);
+        match prints {
+            Some((prints, List::Results)) => prints.results.push(print),
+            Some((prints, List::Arguments)) => prints.arguments.push(print),
+            None => {}
+        }
         if is_counted {
-            match known.or_else(|| self.meter.known(print)) {
-                Some(tokens) => {
-                    self.add(tokens);
-                    self.found.seen.set(spot, tokens);
-                }
-                None => self.found.new.push((print, text, spot)),
+            match self.meter.known(print) {
+                Some(tokens) => self.add(tokens),
+                None => self.found.new.push((print, text)),
             }
         }
         Some(print)

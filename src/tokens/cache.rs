@@ -1,145 +1,83 @@
-//! Cached counts, so that each text is counted once. A conversation caches a count for each of its
-//! texts, and no conversation evicts another's counts.
+//! Cached counts, so that each text is counted once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::seen::Seen;
 use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
 
-/// A count that this many passes in a row did not use is dropped. Several passes, so that
-/// conversations that share a session don't evict each other's counts.
+/// A session's count that this many passes in a row did not use is dropped, after twice as many at the latest. Several
+/// passes, so that conversations that share a session don't evict each other's counts.
 const PASSES: u64 = 64;
-/// Unused shared counts are swept once there are at least this many counts.
-const MIN_SWEEP: usize = 1024;
+/// Number of counts of all sessions in each generation: enough for what conversations have in common.
+const SHARED: usize = 16 * 1024;
 
-/// The counts of one conversation.
-///
-/// Each conversation holds the counts of its own texts, and only it drops them. A text that several
-/// conversations hold, such as a system prompt, is counted once for all through the shared counts.
+/// The counts of one session, which no other evicts. A text that several have, such as a system prompt, is counted once
+/// for all.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    own: Mutex<Own>,
-    shared: Arc<Mutex<Shared>>,
+    own: Mutex<Counts>,
+    passes: Mutex<u64>,
+    shared: Arc<Mutex<Counts>>,
 }
 
+/// Counts in two generations: what the newer one does not use goes with the older one.
 #[derive(Debug, Default)]
-struct Own {
-    counts: HashMap<Fingerprint, Entry, PassThroughHash>,
-    pass: u64,
-    /// The texts of the last pass, unless one is running.
-    last: Seen,
+struct Counts {
+    new: HashMap<Fingerprint, u64, PassThroughHash>,
+    old: HashMap<Fingerprint, u64, PassThroughHash>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    tokens: u64,
-    /// The last pass that used the count.
-    seen: u64,
-    /// Keeps the count visible to other conversations.
-    _shared: Arc<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    counts: HashMap<Fingerprint, Weak<u64>, PassThroughHash>,
-    sweep_at: usize,
-}
-
-impl Cache {
-    /// Makes a cache for another conversation, which shares counts with this one.
-    pub(super) fn sibling(&self) -> Self {
-        Self {
-            own: Mutex::default(),
-            shared: Arc::clone(&self.shared),
+impl Counts {
+    fn get(&mut self, print: Fingerprint) -> Option<u64> {
+        if let Some(tokens) = self.new.get(&print) {
+            return Some(*tokens);
         }
-    }
-
-    /// Begins a pass and returns the texts of the last one.
-    pub(super) fn begin_pass(&self) -> Seen {
-        let mut own = lock(&self.own);
-        own.pass += 1;
-        let seen = std::mem::take(&mut own.last);
-        if own.pass.is_multiple_of(PASSES) {
-            own.touch(seen.prints());
-            let last = own.pass - PASSES;
-            own.counts.retain(|_, entry| entry.seen >= last);
-            let room = own.counts.len() * 2;
-            own.counts.shrink_to(room);
-        }
-        seen.restart()
-    }
-
-    /// Ends a pass, which has seen these texts.
-    pub(super) fn end_pass(&self, mut seen: Seen) {
-        let mut own = lock(&self.own);
-        own.touch(seen.finish());
-        own.last = seen;
-    }
-
-    /// The cost of a text, if any conversation has counted it and still holds the count.
-    pub(super) fn get(&self, print: Fingerprint) -> Option<u64> {
-        let mut own = lock(&self.own);
-        let pass = own.pass;
-        if let Some(entry) = own.counts.get_mut(&print) {
-            entry.seen = pass;
-            return Some(entry.tokens);
-        }
-        let shared = lock(&self.shared)
-            .counts
-            .get(&print)
-            .and_then(Weak::upgrade)?;
-        let tokens = *shared;
-        own.counts.insert(
-            print,
-            Entry {
-                tokens,
-                seen: pass,
-                _shared: shared,
-            },
-        );
+        let tokens = self.old.remove(&print)?;
+        self.new.insert(print, tokens);
         Some(tokens)
     }
 
-    /// Stores the cost of a text.
-    pub(super) fn insert(&self, print: Fingerprint, tokens: u64) {
+    fn turn(&mut self) {
+        self.old = std::mem::take(&mut self.new);
+    }
+}
+
+impl Cache {
+    /// The cache of another session.
+    pub(super) fn sibling(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Begins a pass.
+    pub(super) fn begin_pass(&self) {
+        let mut passes = lock(&self.passes);
+        *passes += 1;
+        if passes.is_multiple_of(PASSES) {
+            lock(&self.own).turn();
+        }
+    }
+
+    /// The cost of a text, if it is known.
+    pub(super) fn get(&self, print: Fingerprint) -> Option<u64> {
         let mut own = lock(&self.own);
-        let seen = own.pass;
-        let shared = Arc::new(tokens);
-        lock(&self.shared).insert(print, Arc::downgrade(&shared));
-        own.counts.insert(
-            print,
-            Entry {
-                tokens,
-                seen,
-                _shared: shared,
-            },
-        );
+        own.get(print).or_else(|| {
+            let tokens = lock(&self.shared).get(print)?;
+            own.new.insert(print, tokens);
+            Some(tokens)
+        })
     }
-}
 
-impl Own {
-    /// Marks texts as used that a pass recognized without looking them up here.
-    fn touch(&mut self, prints: impl Iterator<Item = Fingerprint>) {
-        for print in prints {
-            if let Some(entry) = self.counts.get_mut(&print) {
-                entry.seen = self.pass;
-            }
+    /// Keeps the cost of a text.
+    pub(super) fn insert(&self, print: Fingerprint, tokens: u64) {
+        lock(&self.own).new.insert(print, tokens);
+        let mut shared = lock(&self.shared);
+        if shared.new.len() >= SHARED {
+            shared.turn();
         }
-    }
-}
-
-impl Shared {
-    fn insert(&mut self, print: Fingerprint, tokens: Weak<u64>) {
-        if self.counts.len() >= self.sweep_at.max(MIN_SWEEP) {
-            self.counts.retain(|_, tokens| tokens.strong_count() > 0);
-            // The next sweep comes after at least as many new counts, so the cost of each new one
-            // is constant.
-            self.sweep_at = self.counts.len() * 2;
-            let room = self.sweep_at;
-            self.counts.shrink_to(room);
-        }
-        self.counts.insert(print, tokens);
+        shared.new.insert(print, tokens);
     }
 }
 
@@ -153,71 +91,34 @@ mod tests {
     use super::*;
     use crate::decisions::fingerprint::Secret;
 
-    fn prints(secret: &Secret, range: std::ops::Range<u32>) -> Vec<Fingerprint> {
-        range.map(|i| secret.of(&i.to_le_bytes())).collect()
-    }
-
-    fn held(cache: &Cache) -> (usize, usize) {
-        (
-            lock(&cache.own).counts.len(),
-            lock(&cache.shared).counts.len(),
-        )
-    }
-
     #[test]
     fn counts_in_use_are_kept_and_others_forgotten() {
         let (secret, cache) = (Secret::random(), Cache::default());
-        let all = prints(&secret, 0..3_000);
+        let prints = |range: std::ops::Range<usize>| -> Vec<_> {
+            range.map(|i| secret.of(&i.to_le_bytes())).collect()
+        };
+        let all = prints(0..3_000);
         all.iter().for_each(|print| cache.insert(*print, 7));
-        for _ in 0..3 * PASSES {
+        let other = cache.sibling();
+        assert_eq!(other.get(all[2_000]), Some(7), "counted by the other");
+        for print in prints(3_000..3_000 + 3 * SHARED) {
+            other.insert(print, 8);
+        }
+        for pass in 0..3 * PASSES {
             cache.begin_pass();
-            assert!(all[..100].iter().all(|print| cache.get(*print) == Some(7)));
+            // Conversations that share a session take turns.
+            let used = if pass % 32 == 0 {
+                &all[..200]
+            } else {
+                &all[..100]
+            };
+            assert!(used.iter().all(|print| cache.get(*print) == Some(7)));
         }
-        assert_eq!(held(&cache).0, 100);
         assert_eq!(cache.get(all[2_000]), None);
-        prints(&secret, 3_000..7_000)
-            .into_iter()
-            .for_each(|print| cache.insert(print, 8));
-        assert!(held(&cache).1 <= 2 * held(&cache).0, "{:?}", held(&cache));
-    }
-
-    #[test]
-    fn conversations_share_counts_and_displace_none() {
-        let (secret, one) = (Secret::random(), Cache::default());
-        let two = one.sibling();
-        let (idle, busy) = (prints(&secret, 0..50), prints(&secret, 50..20_000));
-        idle.iter().for_each(|print| one.insert(*print, 1));
-        assert_eq!(two.get(idle[0]), Some(1), "counted by the other");
-        for (turn, print) in busy.iter().enumerate() {
-            two.insert(*print, 2);
-            if turn % 10 == 0 {
-                two.begin_pass();
-            }
+        for counts in [lock(&cache.own), lock(&cache.shared)] {
+            assert!(counts.new.len() + counts.old.len() <= 2 * SHARED);
         }
-        assert!(
-            idle.iter().all(|print| one.get(*print) == Some(1)),
-            "displaced"
-        );
-        drop(one);
-        assert_eq!(two.get(idle[0]), None, "nobody holds it");
-        assert!(held(&two).0 < 2_000, "{:?}", held(&two));
-    }
-
-    #[test]
-    fn conversations_that_share_a_session_take_turns() {
-        let (secret, cache) = (Secret::random(), Cache::default());
-        let conversations: Vec<_> = (0..32)
-            .map(|i| prints(&secret, i * 100..i * 100 + 100))
-            .collect();
-        conversations
-            .iter()
-            .flatten()
-            .for_each(|print| cache.insert(*print, 3));
-        for _ in 0..10 {
-            for conversation in &conversations {
-                cache.begin_pass();
-                assert!(conversation.iter().all(|print| cache.get(*print).is_some()));
-            }
-        }
+        let own = lock(&cache.own);
+        assert!(own.new.len() + own.old.len() <= 200);
     }
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Once};
 use serde_json::Value;
 
 use super::cache::Cache;
-use super::seen::Seen;
 use super::{CountTokens, image, payload};
 use crate::decisions::fingerprint::{Fingerprint, Record, Secret};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
@@ -147,16 +146,9 @@ impl Meter {
         });
     }
 
-    /// Begins a pass: drops counts that have not been used for many passes. Returns the texts that
-    /// the last pass has seen.
-    pub(crate) fn begin_pass(&self) -> Seen {
-        self.cache.begin_pass()
-    }
-
-    /// Ends a pass with the texts that it has seen. Skipping this is harmless: the next pass then
-    /// looks up every text.
-    pub(crate) fn end_pass(&self, seen: Seen) {
-        self.cache.end_pass(seen);
+    /// Begins a pass: drops counts that have not been used for many passes.
+    pub(crate) fn begin_pass(&self) {
+        self.cache.begin_pass();
     }
 
     /// The fingerprint of a text.

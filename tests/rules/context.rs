@@ -255,6 +255,27 @@ async fn results_for_programs_are_whole_and_do_not_count() {
             );
         }
     }
+    // A pass over the threshold, in which nothing may be cleared, reads all; the next one counts beside that.
+    let mut again = vec![json!({"role": "user", "content": "go"})];
+    for (id, text) in [("a", 400), ("b", 300), ("c", 2)] {
+        let caller = match id {
+            "a" => json!({"caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}}),
+            _ => json!({}),
+        };
+        again.extend(anthropic_round(id, caller, json!(lines(text))));
+    }
+    let keeping = ToolReduction::builder().backend(memory());
+    let keeping = keeping
+        .max_tokens_for_clear(10)
+        .clear_at_least_tokens(1_000_000);
+    let keeping = keeping.build().unwrap();
+    let mut reports = Vec::new();
+    for _ in 0..2 {
+        let report = clear_with(&keeping, WireFormat::Anthropic, &mut again.clone(), &[]).await;
+        reports.push(json!(report.decisions));
+    }
+    assert_eq!(reports[0], reports[1]);
+    assert_ne!(reports[0], json!([]));
     let call = ToolCall {
         is_for_program: true,
         ..ToolCall::new("a", "f", "{}")

@@ -1,9 +1,6 @@
 //! `offcut mcp`: a server's long results shortened, and everything else as without it.
 #![cfg(unix)]
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,8 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::support::{command, run_command, text};
 use serde_json::{Value, json};
-use support::{command, run_command, text};
 use tempfile::tempdir;
 
 /// `offcut mcp` with a store of its own. `args` are its options and the server.

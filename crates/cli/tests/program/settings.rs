@@ -1,13 +1,10 @@
 //! Settings and the stores that they name: built-in policies, files, and errors for wrong ones.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::path::Path;
 
+use crate::support::{command, fail, run, run_command, succeed, text};
 use serde_json::Value;
-use support::{command, fail, run, run_command, succeed, text};
 use tempfile::tempdir;
 
 const READY: [&str; 6] = [

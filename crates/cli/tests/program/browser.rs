@@ -4,18 +4,13 @@
 //! Needs Chromium, from `OFFCUT_CHROMIUM` or `PATH`. Without it, the test says that it was skipped,
 //! and passes.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-#[path = "support/browser.rs"]
-mod chromium;
-mod support;
 
 use std::io::Write;
 use std::path::Path;
 
-use chromium::{Browser, chromium};
+use crate::chromium::{Browser, chromium};
+use crate::support::{succeed, text};
 use serde_json::json;
-use support::{succeed, text};
 
 /// Opens everything that can be opened, and describes what is there.
 const LOOK: &str = r##"(() => {

@@ -1,15 +1,12 @@
 //! `offcut sweep` and `offcut store`, over a directory in which agents have stored.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::support::{fail, run, succeed, text};
 use serde_json::Value;
-use support::{fail, run, succeed, text};
 use tempfile::{TempDir, tempdir};
 
 const DAY: Duration = Duration::from_secs(86_400);

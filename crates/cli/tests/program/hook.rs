@@ -1,19 +1,9 @@
 //! `offcut hook` as an agent starts it: it never fails, and never prints half an answer.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{command, run_command, shell_event, text};
 use serde_json::Value;
-use support::{command, run_command, shell_event, text};
 
 /// Runs a hook for the user whose folder is `home`. Returns stdout; stderr must be empty.
 fn hook(home: &Path, args: &[&str], event: &str) -> String {

@@ -2,22 +2,13 @@
 //! fails changes.
 
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use support::command;
+use crate::support::command;
 
 /// A user with a file for the output of a line.
 struct User {

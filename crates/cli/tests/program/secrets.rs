@@ -1,14 +1,11 @@
 //! No secret in a store's URL is ever shown, wherever it is given: on the command line, in a
 //! settings file or in the environment (O4).
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::path::Path;
 use std::process::Output;
 
-use support::{command, text};
+use crate::support::{command, text};
 use tempfile::tempdir;
 
 /// Output that holds this is a leak.

@@ -1,24 +1,11 @@
 //! The sweep that hooks and servers start: what no transcript of an agent names goes after a month, unless it is of a
 //! conversation that has passed through a server since.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-#[cfg(all(feature = "serve", unix))]
-#[path = "support/serving.rs"]
-mod serving;
-mod support;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use support::{command_of_user, run_command, shell_event};
+use crate::support::{command_of_user, run_command, shell_event};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -194,9 +181,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[cfg(all(feature = "serve", unix))]
 #[test]
 fn a_server_starts_sweeps_that_keep_what_its_conversations_name() {
-    let user = serving::User::new();
-    let provider = serving::answering("200 OK", "{}".to_owned());
-    let server = serving::Serving::on_loopback(&provider, &user);
+    let user = crate::serving::User::new();
+    let provider = crate::serving::answering("200 OK", "{}".to_owned());
+    let server = crate::serving::Serving::on_loopback(&provider, &user);
     let stored = || files(&user.path("store/serve"));
     (1..=3).for_each(|n| server.call_of("recent", n));
     let recent = stored();
@@ -229,7 +216,7 @@ fn a_server_starts_sweeps_that_keep_what_its_conversations_name() {
     // It began less than a day ago, so nothing was due.
     make_older(&user.path("swept"), 2);
 
-    let server = serving::Serving::on_loopback(&provider, &user);
+    let server = crate::serving::Serving::on_loopback(&provider, &user);
     while old.iter().any(|path| path.exists()) {
         std::thread::sleep(Duration::from_millis(10));
     }

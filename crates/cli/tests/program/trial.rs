@@ -1,23 +1,14 @@
 //! `offcut trial` with commands as agents.
 
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{Ran, command, run_command};
 use serde_json::{Value, json};
-use support::{Ran, command, run_command};
 
 /// Solves by adding two numbers up, and leaves its provider's usage.
 const ADDS: &str = "echo $(( $(cat a) + $(cat b) )) > sum; \

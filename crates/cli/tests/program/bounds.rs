@@ -1,19 +1,9 @@
 //! Bounds on success in `offcut replay`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
-
 use std::fs;
 
+use crate::support::{succeed, words};
 use serde_json::{Value, json};
-use support::{succeed, words};
 
 /// A file of which one line is edited: in its middle, which the policy cuts out, or in its first line.
 fn session(tool: &str, edited: &str) -> String {

@@ -1,15 +1,12 @@
 //! The commands as another program uses them: input in, output out, and errors on stderr with
 //! advice.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
+use crate::support::{command, fail, run, succeed, text};
 use serde_json::{Value, json};
-use support::{command, fail, run, succeed, text};
 use tempfile::tempdir;
 
 fn lines(count: usize) -> String {
@@ -155,7 +152,7 @@ fn a_cleared_body_as_json_has_the_report_that_the_documentation_describes() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["body"], plain);
 
-    let page = include_str!("../../../docs/reports.md");
+    let page = include_str!("../../../../docs/reports.md");
     let example = page.split("```json").nth(1).unwrap();
     let example: Value = serde_json::from_str(example.split("```").next().unwrap()).unwrap();
     let (mut described, mut written) = (BTreeSet::new(), BTreeSet::new());

@@ -1,7 +1,6 @@
 //! The two promises of a design, over simulated trials of as many runs as it asks for.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut_cli::trials::{
     Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule,
@@ -226,7 +225,7 @@ fn other_designs_keep_their_promises_too() {
 
 #[test]
 fn the_page_shows_the_plan_and_the_runs_of_these_designs() {
-    let page = include_str!("../../../docs/trials.md");
+    let page = include_str!("../../../../docs/trials.md");
     let design = Design {
         difference: 0.2,
         ..Design::default()

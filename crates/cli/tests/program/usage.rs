@@ -1,13 +1,10 @@
 //! Usage that a provider has recorded in a log, beside what `offcut replay` counts.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, dead_code)]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 
+use crate::support::{succeed, text};
 use serde_json::{Value, json};
-use support::{succeed, text};
 
 fn session(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/usage");

@@ -1,13 +1,10 @@
 //! `offcut replay` over files of agents and logs: read in full, or rejected with the format's name.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::path::Path;
 
+use crate::support::{run, succeed, text};
 use serde_json::{Value, json};
-use support::{run, succeed, text};
 use tempfile::tempdir;
 
 /// Replays `files` without a policy and under one that cuts, and returns the JSON.
@@ -167,7 +164,7 @@ fn an_unknown_log_is_answered_with_the_format_to_convert_to() {
         ran.err
     );
 
-    let readme = include_str!("../README.md");
+    let readme = include_str!("../../README.md");
     let (_, example) = readme.split_once("```json\n[\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();
     std::fs::write(&log, format!("[{example}")).unwrap();

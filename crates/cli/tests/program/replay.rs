@@ -1,14 +1,11 @@
 //! `offcut replay` as people run it: files and formats in, figures or clear errors out.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::support::{fail, run, succeed, text, words};
 use serde_json::{Value, json};
-use support::{fail, run, succeed, text, words};
 use tempfile::tempdir;
 
 const FIELDS: [&str; 15] = [

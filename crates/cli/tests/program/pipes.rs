@@ -2,25 +2,15 @@
 //! nowhere.
 #![cfg(unix)]
 // Helpers are part of the tests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    unreachable_pub
-)]
-
-#[path = "../../../tests/common/mount.rs"]
-mod mount;
-mod support;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use mount::in_a_mount;
+use crate::mount::in_a_mount;
+use crate::support::{Ran, command, fail, run, succeed, text};
 use serde_json::{Value, json};
-use support::{Ran, command, fail, run, succeed, text};
 use tempfile::tempdir;
 
 fn lines(count: usize) -> String {
@@ -96,7 +86,7 @@ fn shell(script: &str, variables: &[(&str, &str)], stdin: &str) -> Ran {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    support::run_command(&mut shell, stdin)
+    crate::support::run_command(&mut shell, stdin)
 }
 
 #[test]
@@ -173,7 +163,7 @@ fn l1_any_input_passes() {
 #[test]
 fn t8_input_passes_if_the_store_fails() {
     let Some(at) = in_a_mount(
-        "t8_input_passes_if_the_store_fails",
+        "pipes::t8_input_passes_if_the_store_fails",
         "mount -t tmpfs -o size=24m none $AT",
     ) else {
         return;

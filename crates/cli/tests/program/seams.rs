@@ -1,10 +1,5 @@
 //! The Python program in docs/seams.md, unchanged, against a provider on loopback.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a skipped test says so"
-)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +26,7 @@ fn a_loop_in_python_works_through_the_program() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let page = include_str!("../../../docs/seams.md");
+    let page = include_str!("../../../../docs/seams.md");
     let program = page
         .split_once("```python\n")
         .unwrap()

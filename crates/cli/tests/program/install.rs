@@ -1,20 +1,10 @@
 //! `offcut install`, `doctor` and `uninstall`, one after the other.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Ran, command, run_command};
 use serde_json::Value;
-use support::{Ran, command, run_command};
 
 fn offcut(home: &Path, args: &[&str]) -> Ran {
     let mut command = command(args);

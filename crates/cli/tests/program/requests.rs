@@ -1,13 +1,10 @@
 //! `offcut replay --requests`: requests that another policy has made, judged by the same measure.
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, dead_code)]
-
-mod support;
 
 use std::fs;
 
+use crate::support::{fail, succeed, text};
 use serde_json::{Value, json};
-use support::{fail, succeed, text};
 use tempfile::tempdir;
 
 /// A session of three calls: a look, an edit of what it showed, and an answer that names it.

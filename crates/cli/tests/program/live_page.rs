@@ -5,26 +5,13 @@
 //! and passes.
 
 #![cfg(all(feature = "serve", unix))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "a test that can't be set up has failed, and helpers are shared"
-)]
-
-#[path = "support/browser.rs"]
-mod chromium;
-#[path = "support/serving.rs"]
-mod serving;
-mod support;
 
 use std::io::Write;
 
-use chromium::{Browser, chromium};
+use crate::chromium::{Browser, chromium};
+use crate::serving::{User, answering};
+use crate::support::text;
 use serde_json::{Value, json};
-use serving::{User, answering};
-use support::text;
 
 /// A name that breaks out of a page that takes text for markup.
 const HOSTILE: &str = "<img src=x onerror='hacked = true'>";

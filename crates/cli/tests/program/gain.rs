@@ -1,19 +1,9 @@
 //! `offcut gain` over what hooks have noted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "helpers are shared"
-)]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Ran, command, run_command, shell_event};
 use serde_json::{Value, json};
-use support::{Ran, command, run_command, shell_event};
 
 fn offcut(home: &Path, args: &[&str], stdin: &str) -> Ran {
     let mut command = command(args);

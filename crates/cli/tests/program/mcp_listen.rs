@@ -1,9 +1,6 @@
 //! `offcut mcp --listen`: real processes, clients over HTTP.
 #![cfg(all(unix, feature = "serve"))]
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
-
-mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,9 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use crate::support::{command, run_command};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
-use support::{command, run_command};
 use tempfile::tempdir;
 
 /// A running `offcut mcp --listen` with a store of its own.

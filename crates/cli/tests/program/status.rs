@@ -1,26 +1,15 @@
 //! `offcut status` over servers that run, and `offcut gain` over what they have noted.
 
 #![cfg(all(feature = "serve", unix))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    dead_code,
-    reason = "a test that can't be set up has failed, and helpers are shared"
-)]
-
-#[path = "support/serving.rs"]
-mod serving;
-mod support;
 
 use std::fs;
 use std::net::{Ipv6Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::serving::{KEY, Serving, User, answering};
+use crate::support::{command, run_command, text};
 use serde_json::{Value, json};
-use serving::{KEY, Serving, User, answering};
-use support::{command, run_command, text};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777

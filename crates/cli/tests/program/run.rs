@@ -1,9 +1,6 @@
 //! `offcut run`: a command's output as a model is to see it, and everything else as without it.
 #![cfg(unix)]
 // Helpers are part of the tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-mod support;
 
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -13,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use support::{command, run_command, succeed, text};
+use crate::support::{command, run_command, succeed, text};
 use tempfile::{TempDir, tempdir};
 
 /// `offcut run` with a store of its own. `args` are its options and the command.

@@ -121,6 +121,11 @@ fn compare(client: &str, format: WireFormat) {
         hints += bill::differ_by_hints(&asked[number.expect("a number")], sent);
     }
     assert!(hints > 10, "{client}: {hints}");
+    let log = std::fs::read_to_string(home.path().join("log")).unwrap();
+    assert!(
+        !log.contains(" WARN "),
+        "{client}: nothing was wrong: {log}"
+    );
     for outcome in front.outcomes.lock().unwrap().iter() {
         assert!(
             ["reduced", "unchanged"].contains(&outcome.as_str()),

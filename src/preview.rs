@@ -32,7 +32,7 @@ mod units;
 mod values;
 
 pub use custom::PreviewOf;
-pub(crate) use custom::{Custom, Previewer};
+pub(crate) use custom::{CustomPreview, Previewer};
 pub(crate) use method::sketch;
 pub use method::{Preview, holds_only};
 pub(crate) use sketch::Sketch;

@@ -149,7 +149,7 @@ pub(crate) async fn page(
     let room = room
         .saturating_sub(overhead(&stored.location, prose))
         .max(MIN_PAGE);
-    let mut cutter = page::Cutter::new(from, max_lines, room);
+    let mut cutter = page::PageCutter::new(from, max_lines, room);
     let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
     let total = stored.scan(see).await?;
     let page = cutter.finish(total).hint(stored.location.clone(), prose);

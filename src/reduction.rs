@@ -19,7 +19,7 @@ use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
-use crate::history::Memory;
+use crate::history::ConversationMemory;
 use crate::middleware::{Middleware, Next, Turn};
 use crate::read_back::{ReadFileTool, names_a_store};
 use crate::report::Report;
@@ -51,7 +51,7 @@ pub use builder::Builder;
 pub struct ToolReduction {
     session: Session,
     ledger: Arc<Mutex<Ledger>>,
-    memory: Arc<Memory>,
+    memory: Arc<ConversationMemory>,
 }
 
 impl ToolReduction {

@@ -139,8 +139,8 @@ pub enum ErrorSource {
 }
 
 impl ErrorSource {
-    pub(crate) fn said(self, error: &(impl ToString + ?Sized)) -> Failure {
-        Failure {
+    pub(crate) fn said(self, error: &(impl ToString + ?Sized)) -> DecisionFailure {
+        DecisionFailure {
             source: self,
             error: error.to_string(),
         }
@@ -149,7 +149,7 @@ impl ErrorSource {
 
 /// An error that becomes part of a decision.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct DecisionFailure {
     source: ErrorSource,
     error: String,
 }
@@ -350,13 +350,13 @@ impl Decision {
     }
 
     /// Records a failure, replacing an earlier one.
-    pub(crate) fn fail(&mut self, Failure { source, error }: Failure) {
+    pub(crate) fn fail(&mut self, DecisionFailure { source, error }: DecisionFailure) {
         self.error = Some(error);
         self.error_source = Some(source);
     }
 
     /// Records a failure, unless there already is one.
-    pub(crate) fn fail_first(&mut self, failure: Failure) {
+    pub(crate) fn fail_first(&mut self, failure: DecisionFailure) {
         if self.error.is_none() {
             self.fail(failure);
         }

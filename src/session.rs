@@ -15,7 +15,7 @@ use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
 use crate::hint::{Hint, Language};
-use crate::report::{ErrorSource, Failure, Report};
+use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
 pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
@@ -151,7 +151,7 @@ impl Session {
         phase: Phase,
         id: &str,
         call: impl FnOnce() -> ToolCall,
-    ) -> (Id, Option<Failure>) {
+    ) -> (Id, Option<DecisionFailure>) {
         let Some(generate) = &self.shared.gen_ids[phase as usize] else {
             return (self.id_of_call(id), None);
         };
@@ -171,7 +171,7 @@ impl Session {
         given: &str,
         call: &str,
         source: ErrorSource,
-    ) -> (Id, Option<Failure>) {
+    ) -> (Id, Option<DecisionFailure>) {
         let (id, problem) = Id::given_or(given, || self.id_of_call(call));
         (id, problem.map(|problem| source.said(&problem)))
     }

@@ -18,9 +18,9 @@ use crate::backend::{
     Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-pub(crate) use blocks::{BLOCK, Blocks, Ranges};
+pub(crate) use blocks::{BLOCK, BlockReader, Ranges};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
-pub(crate) use swept::{By, name, put, read};
+pub(crate) use swept::{NamedBy, name, put, read};
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -216,7 +216,7 @@ impl Target {
         &self,
         store: &dyn Backend,
         writer: &mut dyn Writer,
-        by: By,
+        by: NamedBy,
     ) -> Result<Location, BackendError> {
         for key in self.keys() {
             match name(store, writer, key, by).await? {
@@ -270,7 +270,7 @@ impl Stored {
         block: u64,
         mut see: impl FnMut(&[u8], u64) -> bool + Send,
     ) -> Result<u64, BackendError> {
-        let mut blocks = Blocks::from(self, at, block);
+        let mut blocks = BlockReader::from(self, at, block);
         let mut total = 0;
         while let Some(page) = blocks.next().await? {
             total = page.total;

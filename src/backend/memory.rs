@@ -46,10 +46,10 @@ use crate::backend::{
 #[derive(Clone, Default)]
 pub struct Memory {
     name: Option<Arc<str>>,
-    content: Arc<Mutex<BTreeMap<Key, Stored>>>,
+    content: Arc<Mutex<BTreeMap<Key, StoredBytes>>>,
 }
 
-struct Stored {
+struct StoredBytes {
     bytes: Bytes,
     at: SystemTime,
 }
@@ -99,7 +99,7 @@ impl Memory {
     }
 
     /// Ignores lock poisoning: the map is consistent whenever the lock is free.
-    fn content(&self) -> MutexGuard<'_, BTreeMap<Key, Stored>> {
+    fn content(&self) -> MutexGuard<'_, BTreeMap<Key, StoredBytes>> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,7 @@ impl Memory {
             None => {
                 content.insert(
                     key.clone(),
-                    Stored {
+                    StoredBytes {
                         bytes: bytes.clone(),
                         at: SystemTime::now(),
                     },
@@ -184,7 +184,7 @@ impl Backend for Memory {
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let entry = |(key, stored): (&Key, &Stored)| {
+        let entry = |(key, stored): (&Key, &StoredBytes)| {
             Ok(Entry {
                 key: key.clone(),
                 bytes: stored.bytes.len() as u64,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::edit::{Content, Edit};
+use super::edit::{Content, SlotEdit};
 use super::ledger::{Anchor, Substitute};
 use super::pass::Pass;
 use super::print::{Place, prints_at};
@@ -14,7 +14,7 @@ use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 #[must_use = "a committed pass changes no message until it is applied"]
 pub struct Committed {
     pub(super) pass: Pass,
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<SlotEdit>,
     /// Items that were compared and are never to be replaced.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) anchor: Option<Anchor>,
@@ -26,7 +26,7 @@ pub struct Committed {
 impl fmt::Debug for Committed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ready = self.edits.iter().filter(|edit| edit.is_ready());
-        let decisions = self.edits.iter().flat_map(Edit::parts);
+        let decisions = self.edits.iter().flat_map(SlotEdit::parts);
         f.debug_struct("Committed")
             .field("ready", &ready.count())
             .field(
@@ -51,10 +51,10 @@ impl Committed {
     /// Leaves edits alone whose slots no longer hold what was stored.
     fn leave_changed(&mut self, conversation: &dyn Conversation) {
         let ready = self.edits.iter().filter(|edit| edit.is_ready());
-        let places = ready.flat_map(Edit::parts).map(|edit| edit.place);
+        let places = ready.flat_map(SlotEdit::parts).map(|edit| edit.place);
         let now = prints_at(self.pass.session.meter(), conversation, places);
         for edit in self.edits.iter_mut().filter(|edit| edit.is_ready()) {
-            let is_there = |edit: &Edit| now.get(&edit.place) == Some(&edit.origin.print);
+            let is_there = |edit: &SlotEdit| now.get(&edit.place) == Some(&edit.origin.print);
             if !edit.parts().all(is_there) {
                 edit.keep(Reason::ChangedMeanwhile);
             }
@@ -74,7 +74,7 @@ impl Committed {
         // Moving many edits takes time, and few have arguments of their own.
         let has_arguments = edits.iter().any(|edit| edit.arguments.is_some());
         let edits = if has_arguments {
-            edits.into_iter().flat_map(Edit::into_parts).collect()
+            edits.into_iter().flat_map(SlotEdit::into_parts).collect()
         } else {
             edits
         };
@@ -92,7 +92,7 @@ impl Committed {
                 _ => {}
             }
         }
-        let is_new = |edit: &&Edit| edit.is_ready() && !edit.is_repeat();
+        let is_new = |edit: &&SlotEdit| edit.is_ready() && !edit.is_repeat();
         let places = edits.iter().filter(is_new).map(|edit| edit.place);
         let replaced = prints_at(pass.session.meter(), conversation, places);
         let new = edits.iter().filter(|edit| !edit.is_repeat());

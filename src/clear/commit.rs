@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::apply::Committed;
 use super::choice::Choice;
-use super::edit::{Content, Edit};
+use super::edit::{Content, SlotEdit};
 use super::ledger::Substitute;
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
@@ -80,7 +80,7 @@ impl Plan {
 /// The edits of a plan, oldest first, and how far they have been examined.
 struct Selection<'s> {
     pass: &'s Pass,
-    edits: Vec<Edit>,
+    edits: Vec<SlotEdit>,
     /// Index of the first edit not yet examined.
     next: usize,
     /// Edits that were compared but are not needed yet.
@@ -177,7 +177,7 @@ impl Selection<'_> {
     }
 
     /// Leaves the remaining edits for `reason`.
-    fn finish(mut self, reason: Reason) -> (Vec<Edit>, Vec<(Fingerprint, Reason)>) {
+    fn finish(mut self, reason: Reason) -> (Vec<SlotEdit>, Vec<(Fingerprint, Reason)>) {
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             edit.keep(reason);
         }
@@ -186,7 +186,7 @@ impl Selection<'_> {
 }
 
 /// Stores the content of an edit, which is then ready, or stays as it is.
-async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), OffloadError> {
+async fn store(pass: &Pass, edit: &mut SlotEdit) -> Result<(), OffloadError> {
     let put = match std::mem::replace(&mut edit.content, Content::Kept) {
         Content::Lines(lines) => store_lines(pass, edit, lines).await,
         Content::Given(given) => given.store(pass, &mut edit.decision).await,
@@ -213,7 +213,7 @@ async fn store(pass: &Pass, edit: &mut Edit) -> Result<(), OffloadError> {
 
 async fn store_lines(
     pass: &Pass,
-    edit: &mut Edit,
+    edit: &mut SlotEdit,
     lines: Vec<Line>,
 ) -> Result<Substitute, NotDone> {
     let mut texts = Vec::with_capacity(lines.len());

@@ -19,7 +19,7 @@ use crate::tokens::Meter;
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
 /// replacement.
 #[derive(Debug)]
-pub(super) struct Edit {
+pub(super) struct SlotEdit {
     pub(super) decision: Decision,
     pub(super) place: Place,
     /// The slot's content before the pass.
@@ -31,7 +31,7 @@ pub(super) struct Edit {
     /// certain.
     pub(super) expected_reason: Option<Reason>,
     /// Arguments of its call, which are replaced together with the result or not at all.
-    pub(super) arguments: Option<Box<Edit>>,
+    pub(super) arguments: Option<Box<SlotEdit>>,
 }
 
 /// The replacement of a result or of a call's arguments.
@@ -55,7 +55,7 @@ pub(super) struct Given {
     pub(super) store: Option<(Arc<dyn Backend>, Target)>,
 }
 
-impl Edit {
+impl SlotEdit {
     pub(super) fn new(item: &Item<'_>, outcome: Outcome, content: Content) -> Self {
         let mut decision = item.decision();
         decision.outcome = outcome;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::backend::layout::Phase;
 
-use super::edit::{Content, Edit, Given};
+use super::edit::{Content, Given, SlotEdit};
 use super::ledger::Substitute;
 use super::part::part_bytes;
 use super::pass::{NotDone, Pass};
@@ -23,11 +23,11 @@ pub(super) fn decide_given(
     planner: &mut Planner<'_>,
     handler: &dyn ClearHandler,
     at: usize,
-) -> Result<Edit, Option<HandlerError>> {
+) -> Result<SlotEdit, Option<HandlerError>> {
     let items = Rc::clone(&planner.items);
     let (slot, item) = (&items.outline.slots[at], &items.results[at]);
     if planner.ledger.has_put(item.origin.print) {
-        return Ok(Edit::kept(item, Reason::AlreadyHint));
+        return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
     }
     let call = items.call_of(slot);
     let outcome = ToolOutcome {
@@ -38,7 +38,7 @@ pub(super) fn decide_given(
     let handled = guard("the clear handler", || handler.handle(outcome)).map_err(Some)?;
     let replacement = match handled {
         Action::Default => return Err(None),
-        Action::Keep => return Ok(Edit::kept(item, Reason::Handler)),
+        Action::Keep => return Ok(SlotEdit::kept(item, Reason::Handler)),
         Action::Replace(replacement) => replacement,
     };
     let arguments = match &replacement.arguments {
@@ -67,7 +67,7 @@ pub(super) fn decide_given(
         None => Outcome::Lost,
     };
     let given = Box::new(Given { replacement, store });
-    let mut edit = Edit::new(item, outcome, Content::Given(given));
+    let mut edit = SlotEdit::new(item, outcome, Content::Given(given));
     if let Some(failure) = failure {
         edit.decision.fail_first(failure);
     }
@@ -81,7 +81,11 @@ pub(super) fn decide_given(
 }
 
 /// Edits the arguments of the call that the result at `at` answers; `None` if they stay.
-fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit>, HandlerError> {
+fn arguments(
+    planner: &Planner<'_>,
+    at: usize,
+    text: &str,
+) -> Result<Option<SlotEdit>, HandlerError> {
     let items = &planner.items;
     let Some(at) = items.outline.slots[at].call else {
         return Ok(None);
@@ -98,7 +102,7 @@ fn arguments(planner: &Planner<'_>, at: usize, text: &str) -> Result<Option<Edit
         return Ok(None);
     }
     let put = Arc::new(Substitute::Arguments(text.to_owned()));
-    let mut edit = Edit::new(item, Outcome::Replaced, Content::Ready(put));
+    let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Ready(put));
     let tokens = planner.session.meter().count_str(text);
     edit.decision.resize(text.len() as u64, tokens);
     Ok(Some(edit))

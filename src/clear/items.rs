@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ledger::{Ledger, Origin, Substitute, Walk};
+use super::ledger::{Ledger, LedgerWalk, Origin, Substitute};
 use super::part::part_bytes;
 use super::print::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
@@ -102,7 +102,7 @@ impl Prints {
 /// The texts of results or of arguments, one after the other.
 struct Texts<'m> {
     meter: &'m Meter,
-    walk: Walk<'m>,
+    walk: LedgerWalk<'m>,
     prints: std::vec::IntoIter<Fingerprint>,
 }
 

@@ -169,8 +169,8 @@ impl Ledger {
     }
 
     /// A walk over a conversation from its beginning.
-    pub(super) fn walk(&self) -> Walk<'_> {
-        Walk {
+    pub(super) fn walk(&self) -> LedgerWalk<'_> {
+        LedgerWalk {
             ledger: self,
             seen: HashMap::default(),
         }
@@ -187,7 +187,7 @@ pub(super) struct Origin {
 }
 
 #[derive(Debug)]
-pub(super) struct Walk<'l> {
+pub(super) struct LedgerWalk<'l> {
     ledger: &'l Ledger,
     seen: HashMap<Fingerprint, usize, PassThroughHash>,
 }
@@ -207,7 +207,7 @@ pub(super) fn settles_as(meter: &Meter, print: Fingerprint, tool: &str) -> Finge
     record.finish()
 }
 
-impl Walk<'_> {
+impl LedgerWalk<'_> {
     /// Returns the origin of the next slot.
     pub(super) fn next(&mut self, print: Fingerprint) -> Origin {
         let original = self.ledger.originals.get(&print).copied().unwrap_or(print);

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::choice::Choice;
-use super::edit::Edit;
+use super::edit::SlotEdit;
 use super::ledger::Anchor;
 use super::pass::Pass;
 use super::planner::Planner;
@@ -16,7 +16,7 @@ use crate::report::{CountKind, Report, TokenCount, saved};
 #[must_use = "a plan does nothing until it is committed and applied"]
 pub struct Plan {
     pub(super) pass: Pass,
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<SlotEdit>,
     /// Chooses how many of the edits are made.
     pub(super) choice: Choice,
     /// The provider's count that this pass's count builds on.
@@ -42,7 +42,7 @@ impl Plan {
             decisions: self
                 .edits
                 .iter()
-                .flat_map(Edit::expected_decisions)
+                .flat_map(SlotEdit::expected_decisions)
                 .collect(),
             ..self.head.clone()
         }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::backend::layout::Phase;
 
-use super::edit::{Content, Edit};
+use super::edit::{Content, SlotEdit};
 use super::items::{Item, Items};
 use super::ledger::{Ledger, Substitute, bytes_of, tokens_of};
 use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
 use crate::decisions::fingerprint::Fingerprint;
-use crate::report::{Failure, Outcome, Reason};
+use crate::report::{DecisionFailure, Outcome, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
 
@@ -23,7 +23,7 @@ pub(super) struct Planner<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) items: Rc<Items<'a>>,
     /// Edits so far: first the repeated ones, then in the order of the conversation.
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<SlotEdit>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     pub(super) taken: HashSet<Place>,
     /// Decisions that are final.
@@ -74,7 +74,7 @@ impl<'a> Planner<'a> {
     }
 
     fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Substitute>) {
-        let mut edit = Edit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
+        let mut edit = SlotEdit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
         edit.decision
             .resize(bytes_of(put), tokens_of(put, self.session.meter()));
         self.taken.insert(item.place);
@@ -82,7 +82,11 @@ impl<'a> Planner<'a> {
     }
 
     /// The names and the previewer for a result, and the failure of a callback asked for its id.
-    pub(super) fn source<'s>(&self, slot: &Slot<'_>, tool: &'s str) -> (Source<'s>, Option<Failure>)
+    pub(super) fn source<'s>(
+        &self,
+        slot: &Slot<'_>,
+        tool: &'s str,
+    ) -> (Source<'s>, Option<DecisionFailure>)
     where
         'a: 's,
     {
@@ -100,7 +104,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Proposes to replace an item by lines, if that is a gain wherever their contents end up.
-    pub(super) fn propose(&mut self, mut edit: Edit, failure: Option<Failure>) {
+    pub(super) fn propose(&mut self, mut edit: SlotEdit, failure: Option<DecisionFailure>) {
         let meter = self.session.meter();
         if let Some(failure) = failure {
             edit.decision.fail_first(failure);

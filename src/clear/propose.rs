@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::json::{Leaving, leaving};
 
 use super::choice::Choice;
-use super::edit::{Content, Edit};
+use super::edit::{Content, SlotEdit};
 use super::handler::decide_given;
 use super::items::{Item, Items};
 use super::planner::Planner;
@@ -77,7 +77,7 @@ impl<'a> Planner<'a> {
             };
             self.stubs.begin(items.outline.slots[at].head.id);
             self.choose_result(items, at, ShortErrors::Go);
-            if let Some(edit) = self.edits.pop().filter(Edit::is_pending) {
+            if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 freed = freed.plus(edit.tokens());
                 self.edits[kept] = edit;
             }
@@ -100,7 +100,7 @@ impl<'a> Planner<'a> {
                 stays.then_some(Reason::ShortError)
             });
         if let Some(reason) = reason {
-            self.edits.push(Edit::kept(item, reason));
+            self.edits.push(SlotEdit::kept(item, reason));
             return;
         }
         let mut failure = None;
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
             Some(_) if stores => Outcome::Cleared,
             Some(_) => Outcome::Shortened,
         };
-        let edit = Edit::new(item, outcome, Content::Lines(lines));
+        let edit = SlotEdit::new(item, outcome, Content::Lines(lines));
         self.propose(edit, failure.or(wrong_id));
     }
 
@@ -164,14 +164,14 @@ impl<'a> Planner<'a> {
             reason.or(call.call.is_fixed.then_some(Reason::Ambiguous))
         });
         if let Some(reason) = reason {
-            self.edits.push(Edit::kept(item, reason));
+            self.edits.push(SlotEdit::kept(item, reason));
             return;
         }
         let text = Text::of_arguments(call.call.arguments).read();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
             self.settled.push((key, Reason::AlreadyHint));
-            self.edits.push(Edit::kept(item, Reason::AlreadyHint));
+            self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
             return;
         };
         let (of, wrong_id) = self.source(slot, item.tool);
@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
             Some(_) => Outcome::Cleared,
             None => Outcome::Lost,
         };
-        let mut edit = Edit::new(item, outcome, Content::Lines(lines));
+        let mut edit = SlotEdit::new(item, outcome, Content::Lines(lines));
         edit.frame = frame;
         self.propose(edit, wrong_id);
     }

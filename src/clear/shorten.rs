@@ -1,18 +1,18 @@
 //! Shortens apparent hints of ours after comparing them with the stored content.
 
-use super::edit::{Content, Edit};
+use super::edit::{Content, SlotEdit};
 use super::outages::NoAnswer;
 use super::pass::Pass;
 use super::stub::{Case, Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
-use crate::ours::{Verdict, judge};
+use crate::ours::{HintVerdict, judge};
 use crate::read_back::{HintContext, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
 /// that replace them, and their sizes if no name is taken; or it stays as it is.
-pub(super) async fn shorten(pass: &Pass, edit: &mut Edit) {
+pub(super) async fn shorten(pass: &Pass, edit: &mut SlotEdit) {
     if !edit.has_to_be_compared() {
         return;
     }
@@ -23,7 +23,7 @@ pub(super) async fn shorten(pass: &Pass, edit: &mut Edit) {
     }
 }
 
-async fn compare_lines(pass: &Pass, edit: &mut Edit, lines: Vec<Line>) -> Result<(), Reason> {
+async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Result<(), Reason> {
     let mut is_ours_alone = lines.iter().all(|line| !matches!(line, Line::Store { .. }));
     let mut compared = Vec::with_capacity(lines.len());
     for line in lines {
@@ -128,10 +128,10 @@ pub(super) async fn preview_of_content(
     };
     let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= *budget;
     match judge(hint, &content, said, is_short) {
-        Verdict::Ours => {}
+        HintVerdict::Ours => {}
         // A reworded hint is not cut: its words are stored nowhere.
-        Verdict::Reworded => return unverified,
-        Verdict::Imitation => return Ok(None),
+        HintVerdict::Reworded => return unverified,
+        HintVerdict::Imitation => return Ok(None),
     }
     let (parts, text) = texts_in(hint, &content).unwrap_or((0, &content));
     let preview = if is_short {

@@ -50,7 +50,7 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
         // Reads the name as text and interprets it with its value, so that an error gives its
         // place.
         while let Some(name) = fields.next_key::<String>()? {
-            let (key, value) = fields.next_value_seed(Named(name, PhantomData))?;
+            let (key, value) = fields.next_value_seed(NamedField(name, PhantomData))?;
             if map.insert(key, value).is_some() {
                 return Err(A::Error::custom("duplicate key: remove one of the two"));
             }
@@ -60,9 +60,9 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Disti
 }
 
 /// Reads a field's value, and interprets its name.
-struct Named<K, V>(String, PhantomData<(K, V)>);
+struct NamedField<K, V>(String, PhantomData<(K, V)>);
 
-impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> DeserializeSeed<'de> for Named<K, V> {
+impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> DeserializeSeed<'de> for NamedField<K, V> {
     type Value = (K, V);
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(K, V), D::Error> {

@@ -15,7 +15,7 @@ use super::Settings;
 use super::advice::advise;
 #[cfg(feature = "toml")]
 use super::advice::name_the_table;
-use super::preset::Options;
+use super::preset::PresentOptions;
 use crate::backend::StoreUrl;
 
 /// Settings can't be read. The error names the file, the line and the field. For an unknown name it
@@ -103,7 +103,7 @@ impl Settings {
     }
 
     /// Puts the file's `options` over the preset that it names.
-    fn over(self, options: impl FnOnce() -> Options) -> Result<Self, SettingsError> {
+    fn over(self, options: impl FnOnce() -> PresentOptions) -> Result<Self, SettingsError> {
         let settings = self.over_preset(options);
         settings.map_err(|error| SettingsError::new(None, "preset".into(), &error.to_string()))
     }

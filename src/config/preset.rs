@@ -8,13 +8,13 @@ use super::Settings;
 use super::values::Preset;
 
 /// Options present in a file, by name.
-pub(super) type Options = BTreeMap<String, IgnoredAny>;
+pub(super) type PresentOptions = BTreeMap<String, IgnoredAny>;
 
 impl Settings {
     /// Puts the file's `options` over the preset that it names.
     pub(super) fn over_preset(
         mut self,
-        options: impl FnOnce() -> Options,
+        options: impl FnOnce() -> PresentOptions,
     ) -> Result<Self, serde_json::Error> {
         let preset = match self.preset.take() {
             None => return Ok(self),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{PreviewLength, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::handler::{ClearHandler, TruncHandler};
-use crate::preview::{Custom, Preview, PreviewOf};
+use crate::preview::{CustomPreview, Preview, PreviewOf};
 
 /// Passes the options that a tool may override to the macro `$then`. Each option has a row here, a
 /// field and a default in [`Settings`](crate::Settings), a row among the setters of the
@@ -90,7 +90,7 @@ pub(crate) struct Hooks {
     pub(crate) backend: Option<Arc<dyn Backend>>,
     pub(crate) trunc_handler: Option<Arc<dyn TruncHandler>>,
     pub(crate) clear_handler: Option<Arc<dyn ClearHandler>>,
-    pub(crate) preview: Option<Custom>,
+    pub(crate) preview: Option<CustomPreview>,
 }
 
 impl Hooks {
@@ -193,7 +193,7 @@ impl ToolPolicy {
         mut self,
         show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.preview = Some(Custom::new(show));
+        self.hooks.preview = Some(CustomPreview::new(show));
         self
     }
 }

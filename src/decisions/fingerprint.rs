@@ -57,16 +57,16 @@ impl Hasher for PassThroughHasher {
 }
 
 /// The key of fingerprints. Only those made with the same key can be compared.
-pub(crate) struct Secret(RandomState);
+pub(crate) struct FingerprintKey(RandomState);
 
 /// Shows nothing of the key.
-impl fmt::Debug for Secret {
+impl fmt::Debug for FingerprintKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret").finish_non_exhaustive()
+        f.debug_struct("FingerprintKey").finish_non_exhaustive()
     }
 }
 
-impl Secret {
+impl FingerprintKey {
     /// Makes a new key from the operating system's randomness.
     #[must_use]
     pub(crate) fn random() -> Self {
@@ -197,7 +197,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..5_000),
             cuts in proptest::collection::vec(0_usize..5_000, 0..8),
         ) {
-            let secret = Secret::random();
+            let secret = FingerprintKey::random();
             let mut stream = secret.stream();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_byte_and_every_length_counts() {
-        let secret = Secret::random();
+        let secret = FingerprintKey::random();
         for len in [0, 1, 7, 8, 9, 100, 3_000] {
             let bytes = vec![0; len];
             let mut seen = HashSet::from([secret.of(&bytes)]);
@@ -231,13 +231,16 @@ mod tests {
     fn every_key_gives_different_fingerprints() {
         for len in [10, 100, 3_000] {
             let bytes = vec![7; len];
-            assert_ne!(Secret::random().of(&bytes), Secret::random().of(&bytes));
+            assert_ne!(
+                FingerprintKey::random().of(&bytes),
+                FingerprintKey::random().of(&bytes)
+            );
         }
     }
 
     #[test]
     fn neighbouring_fields_stay_distinct() {
-        let secret = Secret::random();
+        let secret = FingerprintKey::random();
         let two = |a: &[u8], b: &[u8]| {
             let mut record = secret.record();
             record.field(b't', a);

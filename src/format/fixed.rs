@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::json::{JsonText, Node, Watch};
+use crate::json::{JsonText, Node, Oddities};
 
 use super::piece::Piece;
 use super::wire_json::WireJson;
@@ -24,7 +24,7 @@ impl Fixed {
         if message.is_plain() {
             return fixed;
         }
-        let watch = Watch::default();
+        let watch = Oddities::default();
         let (mut results, mut calls, mut open) = (0, 0, None);
         format.see(Node::watched_by(message, &watch), &mut |piece| {
             // Covers the strings read since the last piece: those of this piece, and the rest of

@@ -117,23 +117,27 @@ impl WireJson for Gemini {
 }
 
 /// A field's two spellings.
-type Name = [&'static str; 2];
-const RESPONSE: Name = ["functionResponse", "function_response"];
-const CALL: Name = ["functionCall", "function_call"];
-const SIGNATURE: Name = ["thoughtSignature", "thought_signature"];
-const INLINE: Name = ["inlineData", "inline_data"];
-const FILE: Name = ["fileData", "file_data"];
-const MIME: Name = ["mimeType", "mime_type"];
-const URI: Name = ["fileUri", "file_uri"];
+type FieldSpellings = [&'static str; 2];
+const RESPONSE: FieldSpellings = ["functionResponse", "function_response"];
+const CALL: FieldSpellings = ["functionCall", "function_call"];
+const SIGNATURE: FieldSpellings = ["thoughtSignature", "thought_signature"];
+const INLINE: FieldSpellings = ["inlineData", "inline_data"];
+const FILE: FieldSpellings = ["fileData", "file_data"];
+const MIME: FieldSpellings = ["mimeType", "mime_type"];
+const URI: FieldSpellings = ["fileUri", "file_uri"];
 
-fn field<'m, V: View<'m>>(value: V, names: Name) -> Option<V> {
+fn field<'m, V: View<'m>>(value: V, names: FieldSpellings) -> Option<V> {
     let [camel, snake] = value.pick(names);
     camel.or(snake)
 }
 
 /// The n-th response or call, and the path to it. A part that is both counts as a response, as it
 /// does in `see`.
-fn nth_part<'m, V: View<'m>>(content: V, names: Name, nth: usize) -> Option<(V, Vec<Step>)> {
+fn nth_part<'m, V: View<'m>>(
+    content: V,
+    names: FieldSpellings,
+    nth: usize,
+) -> Option<(V, Vec<Step>)> {
     let is_one = |part: V| {
         [RESPONSE, CALL]
             .into_iter()

@@ -6,8 +6,8 @@ use crate::decisions::fingerprint::Fingerprint;
 use crate::decisions::{Decided, Moment, WrittenReplacement};
 use futures_util::future::join_all;
 
-use super::memory::Memory;
-use super::slots::{Item, Slots};
+use super::memory::ConversationMemory;
+use super::slots::{HistoryItem, Slots};
 use crate::backend::BackendError;
 use crate::clear::{Place, Substitute};
 use crate::config::Policy;
@@ -41,9 +41,9 @@ pub(super) struct Arrived {
 /// that can't change, is remembered.
 pub(super) async fn arrive(
     session: &Session,
-    memory: &Memory,
+    memory: &ConversationMemory,
     slots: &Slots<'_>,
-    is_decided: impl Fn(&Item<'_>) -> bool,
+    is_decided: impl Fn(&HistoryItem<'_>) -> bool,
 ) -> Result<Vec<Arrived>, OffloadError> {
     let (mut arrived, mut batch, mut ids) = (Vec::new(), Vec::new(), HashSet::new());
     for (slot, item) in slots.results() {
@@ -71,7 +71,7 @@ pub(super) async fn arrive(
 
 fn treated(
     batch: Vec<Result<Arrived, OffloadError>>,
-    memory: &Memory,
+    memory: &ConversationMemory,
 ) -> Result<Vec<Arrived>, OffloadError> {
     let mut arrived = Vec::with_capacity(batch.len());
     for one in batch {
@@ -83,7 +83,7 @@ fn treated(
 }
 
 /// Returns false if the result certainly stays, judging by lengths alone.
-fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
+fn may_change(policy: &Policy, slot: &Slot<'_>, item: &HistoryItem<'_>) -> bool {
     if item.is_fixed || !policy.truncates() || policy.backend().is_none() {
         return false;
     }
@@ -101,7 +101,7 @@ fn print_of_arrival(
     session: &Session,
     slots: &Slots<'_>,
     slot: &Slot<'_>,
-    item: &Item<'_>,
+    item: &HistoryItem<'_>,
 ) -> Fingerprint {
     let mut record = session.meter().record();
     record.known(b's', item.print);
@@ -118,7 +118,7 @@ async fn treat(
     session: &Session,
     slots: &Slots<'_>,
     slot: &Slot<'_>,
-    item: &Item<'_>,
+    item: &HistoryItem<'_>,
     print: Fingerprint,
 ) -> Result<Arrived, OffloadError> {
     let policy = session.policy(item.tool);

@@ -16,7 +16,7 @@ use crate::session::Session;
 
 /// The memory of one conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct ConversationMemory {
     known: Mutex<Known>,
     records: OnceLock<Option<Records>>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Known {
     facts: Ledger,
 }
 
-impl Memory {
+impl ConversationMemory {
     /// Locks what is known. Nothing panics under the lock, so if it is poisoned, it is still whole.
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)

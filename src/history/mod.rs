@@ -40,10 +40,10 @@ use crate::session::Session;
 use arrivals::arrive;
 use memory::Known;
 use overlay::{Overlay, Puts};
-use slots::{Item, Slots};
+use slots::{HistoryItem, Slots};
 
 pub(crate) use beginning::beginning;
-pub(crate) use memory::Memory;
+pub(crate) use memory::ConversationMemory;
 
 /// Number of times that a call begins again because other processes were faster.
 const ATTEMPTS: usize = 8;
@@ -51,7 +51,7 @@ const ATTEMPTS: usize = 8;
 /// Truncates and clears a whole history. The report is not passed to observers yet.
 pub(crate) async fn reduce(
     session: &Session,
-    memory: &Memory,
+    memory: &ConversationMemory,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let mut history = History {
@@ -75,7 +75,7 @@ pub(crate) async fn reduce(
 /// One call, over all its attempts.
 struct History<'a> {
     session: &'a Session,
-    memory: &'a Memory,
+    memory: &'a ConversationMemory,
     records: Option<&'a Records>,
     /// Number of decisions and records that could not be understood.
     unusable: usize,
@@ -220,7 +220,7 @@ impl History<'_> {
             passed,
             ..
         } = begun;
-        let is_decided = |item: &Item<'_>| overlay.is_put(item.place);
+        let is_decided = |item: &HistoryItem<'_>| overlay.is_put(item.place);
         let arrived = arrive(self.session, self.memory, slots, is_decided).await?;
         let mut decided = Vec::new();
         for one in arrived {
@@ -238,7 +238,7 @@ impl History<'_> {
             let known = locations.entry(about).or_default();
             known.extend_from_slice(&decision.locations);
         }
-        let items: HashMap<Place, &Item<'_>> =
+        let items: HashMap<Place, &HistoryItem<'_>> =
             slots.items.iter().map(|item| (item.place, item)).collect();
         for place in overlay.new_places() {
             let (Some(item), Some(put)) = (items.get(&place), overlay.get(place)) else {

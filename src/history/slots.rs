@@ -20,11 +20,11 @@ pub(super) type Digests = HashMap<Fingerprint, u128, PassThroughHash>;
 pub(super) struct Slots<'c> {
     pub(super) outline: Outline<'c>,
     /// The results, then the calls, each in the order of the history.
-    pub(super) items: Vec<Item<'c>>,
+    pub(super) items: Vec<HistoryItem<'c>>,
 }
 
 /// A result, or a call's arguments.
-pub(super) struct Item<'c> {
+pub(super) struct HistoryItem<'c> {
     pub(super) place: Place,
     pub(super) id: SlotId,
     pub(super) tool: &'c str,
@@ -38,7 +38,7 @@ pub(super) struct Item<'c> {
     pub(super) is_fixed: bool,
 }
 
-impl Item<'_> {
+impl HistoryItem<'_> {
     /// A decision about the item that changes nothing yet.
     pub(super) fn decision(&self) -> Decision {
         self.place.decision(self.tool, self.call_id, self.bytes)
@@ -52,7 +52,7 @@ impl<'c> Slots<'c> {
         digests: &mut Digests,
     ) -> Self {
         let outline = Outline::of(conversation);
-        let mut reading = Reading {
+        let mut reading = SlotReading {
             meter,
             digests,
             ids: SlotIds::default(),
@@ -73,7 +73,7 @@ impl<'c> Slots<'c> {
     }
 
     /// The items that are results, with their slots.
-    pub(super) fn results(&self) -> impl Iterator<Item = (&Slot<'c>, &Item<'c>)> {
+    pub(super) fn results(&self) -> impl Iterator<Item = (&Slot<'c>, &HistoryItem<'c>)> {
         self.outline.slots.iter().zip(&self.items)
     }
 
@@ -90,14 +90,19 @@ impl<'c> Slots<'c> {
     }
 }
 
-struct Reading<'m> {
+struct SlotReading<'m> {
     meter: &'m Meter,
     digests: &'m mut Digests,
     ids: SlotIds,
 }
 
-impl Reading<'_> {
-    fn result<'c>(&mut self, slot: &Slot<'c>, tool: &'c str, outline: &Outline<'_>) -> Item<'c> {
+impl SlotReading<'_> {
+    fn result<'c>(
+        &mut self,
+        slot: &Slot<'c>,
+        tool: &'c str,
+        outline: &Outline<'_>,
+    ) -> HistoryItem<'c> {
         let mut print = ResultPrint::new(self.meter, slot.head);
         let mut bytes = 0;
         for part in &slot.parts {
@@ -107,7 +112,7 @@ impl Reading<'_> {
         }
         let print = print.finish();
         let id = self.id(print, tool, || digest_of_result(slot, tool));
-        Item {
+        HistoryItem {
             place: Place::of(slot),
             id,
             tool,
@@ -119,7 +124,7 @@ impl Reading<'_> {
         }
     }
 
-    fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
+    fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> HistoryItem<'c> {
         let call = site.call;
         let text = Text::of_arguments(call.arguments);
         let arguments = self.meter.fingerprint(text);
@@ -128,7 +133,7 @@ impl Reading<'_> {
             let fields = SlotIds::arguments(call.id, call.name);
             fields.with(b'a', text.read().as_bytes()).finish()
         });
-        Item {
+        HistoryItem {
             place: Place::Arguments {
                 message: site.message,
                 call: site.index,

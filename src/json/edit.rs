@@ -137,9 +137,9 @@ fn spelled(value: &Value) -> Option<String> {
 }
 
 /// Edits that no longer borrow from the message; `None` if one of them can't be made.
-type Made<T> = Option<Vec<(Vec<Step>, Cow<'static, str>, Option<T>)>>;
+type OwnedEdits<T> = Option<Vec<(Vec<Step>, Cow<'static, str>, Option<T>)>>;
 
-fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> Made<T> {
+fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> OwnedEdits<T> {
     let make = |Edit { path, field, value }| {
         let value = match value {
             Some(value) => Some(into(value)?),

@@ -240,7 +240,7 @@ impl Eq for JsonText {}
 
 /// Collects oddities in the parts of a message that a format reads.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct Oddities {
     /// True if a key that was looked for occurs twice.
     pub has_twice: Cell<bool>,
     /// True if a string that was read or shown is not valid Unicode.
@@ -253,7 +253,7 @@ pub struct Node<'m> {
     pub(crate) json: &'m JsonText,
     at: usize,
     /// Receives duplicate keys and strings that are not valid Unicode.
-    watch: Option<&'m Watch>,
+    watch: Option<&'m Oddities>,
 }
 
 impl<'m> Node<'m> {
@@ -270,7 +270,7 @@ impl<'m> Node<'m> {
 
     /// The whole document; whatever is odd among the parts that are read is reported to `watch`.
     #[must_use]
-    pub fn watched_by(json: &'m JsonText, watch: &'m Watch) -> Self {
+    pub fn watched_by(json: &'m JsonText, watch: &'m Oddities) -> Self {
         Self {
             watch: Some(watch),
             ..Self::root(json)

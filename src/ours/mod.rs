@@ -14,7 +14,7 @@ use crate::hint::{Hint, Kind};
 use crate::session::Session;
 
 pub(crate) use classify::{Classified, classify};
-pub(crate) use compare::{Verdict, judge};
+pub(crate) use compare::{HintVerdict, judge};
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;

@@ -93,7 +93,7 @@ struct Chooser<'u, 't> {
 
 /// An item to take: a unit, or an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Item {
+enum ChoiceItem {
     Line(usize),
     Name(usize),
 }
@@ -162,8 +162,8 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes a line if that leaves `rest` bytes of the budget.
     fn take_line(&mut self, unit: usize, rest: usize) {
-        let bytes = self.bytes(Item::Line(unit));
-        if rest + bytes <= self.left && self.take(Item::Line(unit)) {
+        let bytes = self.bytes(ChoiceItem::Line(unit));
+        if rest + bytes <= self.left && self.take(ChoiceItem::Line(unit)) {
             self.left -= bytes;
         }
     }
@@ -192,7 +192,7 @@ impl<'u, 't> Chooser<'u, 't> {
                 continue;
             }
             self.left -= bytes;
-            let Item::Line(unit) = entry.item else {
+            let ChoiceItem::Line(unit) = entry.item else {
                 continue;
             };
             if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
@@ -218,21 +218,23 @@ impl<'u, 't> Chooser<'u, 't> {
             let names = self.found.names.iter().enumerate();
             let names = names.filter(|(_, name)| !is_number(name.text));
             heap.extend(
-                names.map(|(at, name)| Entry::of(self, Item::Name(at), about_tokens(name.text))),
+                names.map(|(at, name)| {
+                    Entry::of(self, ChoiceItem::Name(at), about_tokens(name.text))
+                }),
             );
         }
         heap
     }
 
     /// Takes an item. Returns false if it was already taken.
-    fn take(&mut self, item: Item) -> bool {
+    fn take(&mut self, item: ChoiceItem) -> bool {
         match item {
-            Item::Line(unit) if self.is_taken[unit] => return false,
-            Item::Line(unit) => {
+            ChoiceItem::Line(unit) if self.is_taken[unit] => return false,
+            ChoiceItem::Line(unit) => {
                 self.is_taken[unit] = true;
                 self.found.show(unit);
             }
-            Item::Name(name) => {
+            ChoiceItem::Name(name) => {
                 self.found.name(name);
                 self.listed.push(name);
             }
@@ -266,28 +268,28 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    fn gain(&self, item: Item) -> f32 {
+    fn gain(&self, item: ChoiceItem) -> f32 {
         match item {
-            Item::Line(unit) => {
+            ChoiceItem::Line(unit) => {
                 self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit)
             }
-            Item::Name(name) => self.found.gain_of_name(name),
+            ChoiceItem::Name(name) => self.found.gain_of_name(name),
         }
     }
 
     /// Estimated tokens of an item, not counting its text.
-    fn overhead(&self, item: Item) -> f32 {
+    fn overhead(&self, item: ChoiceItem) -> f32 {
         match item {
-            Item::Name(_) => PER_ENTRY,
-            Item::Line(unit) if self.follows_taken(unit) => PER_LINE,
-            Item::Line(_) => PER_LINE + PER_MARK,
+            ChoiceItem::Name(_) => PER_ENTRY,
+            ChoiceItem::Line(unit) if self.follows_taken(unit) => PER_LINE,
+            ChoiceItem::Line(_) => PER_LINE + PER_MARK,
         }
     }
 
     /// Upper bound for the bytes of an item.
-    fn bytes(&self, item: Item) -> usize {
+    fn bytes(&self, item: ChoiceItem) -> usize {
         match item {
-            Item::Line(at) => {
+            ChoiceItem::Line(at) => {
                 let unit = &self.units[at];
                 most_of_unit(unit)
                     + if self.follows_taken(at) {
@@ -296,7 +298,7 @@ impl<'u, 't> Chooser<'u, 't> {
                         unit.mark_length()
                     }
             }
-            Item::Name(name) => {
+            ChoiceItem::Name(name) => {
                 let name = &self.found.names[name];
                 most_of_name(self.units[name.first].place.line, name.text)
             }
@@ -316,13 +318,13 @@ impl<'u, 't> Chooser<'u, 't> {
 #[derive(Debug)]
 struct Entry {
     density: f32,
-    item: Item,
+    item: ChoiceItem,
     /// Estimated tokens of its text.
     tokens: f32,
 }
 
 impl Entry {
-    fn of(chooser: &Chooser<'_, '_>, item: Item, tokens: f32) -> Self {
+    fn of(chooser: &Chooser<'_, '_>, item: ChoiceItem, tokens: f32) -> Self {
         Self {
             density: chooser.gain(item) / (tokens + chooser.overhead(item)),
             item,
@@ -332,7 +334,7 @@ impl Entry {
 
     fn of_line(chooser: &Chooser<'_, '_>, unit: usize) -> Self {
         let tokens = about_tokens(own_text(&chooser.units[unit]));
-        Self::of(chooser, Item::Line(unit), tokens)
+        Self::of(chooser, ChoiceItem::Line(unit), tokens)
     }
 }
 

@@ -24,9 +24,9 @@ pub struct PreviewOf<'t> {
 
 /// A user's function that makes previews.
 #[derive(Clone)]
-pub(crate) struct Custom(Arc<dyn Fn(&PreviewOf<'_>) -> String + Send + Sync>);
+pub(crate) struct CustomPreview(Arc<dyn Fn(&PreviewOf<'_>) -> String + Send + Sync>);
 
-impl Custom {
+impl CustomPreview {
     pub(crate) fn new(show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(show))
     }
@@ -36,9 +36,9 @@ impl Custom {
     }
 }
 
-impl fmt::Debug for Custom {
+impl fmt::Debug for CustomPreview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Custom(..)")
+        f.write_str("CustomPreview(..)")
     }
 }
 
@@ -46,13 +46,13 @@ impl fmt::Debug for Custom {
 #[derive(Clone, Debug)]
 pub(crate) struct Previewer {
     named: Preview,
-    custom: Option<Box<(Custom, String, String)>>,
+    custom: Option<Box<(CustomPreview, String, String)>>,
 }
 
 impl Previewer {
     pub(crate) fn new(
         named: Preview,
-        custom: Option<&Custom>,
+        custom: Option<&CustomPreview>,
         tool: &str,
         arguments: impl FnOnce() -> String,
     ) -> Self {

@@ -17,7 +17,7 @@
 use std::fmt::Write;
 
 use crate::preview::names::each_name;
-use crate::preview::plain::Plain;
+use crate::preview::plain::PlainText;
 use crate::preview::text::lines::count_feeds;
 use crate::preview::units::{Cutter, Place, Unit, own_number};
 use crate::preview::values::{Kind, each_value};
@@ -278,7 +278,7 @@ impl<'p> Reader<'p> {
                 });
             }
         };
-        let mut plain = Plain::default();
+        let mut plain = PlainText::default();
         plain.push(text, &mut |piece| cutter.push(piece, &mut see));
         plain.end(&mut |piece| cutter.push(piece, &mut see));
         cutter.end(&mut see);

@@ -38,7 +38,7 @@ const SURE: u64 = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Gathered {
     /// For texts without names, and for the length.
-    ends: head_tail::Sketch,
+    ends: head_tail::HeadTailSketch,
     cutter: Cutter,
     kept: Kept,
 }
@@ -76,7 +76,7 @@ struct KeptUnit {
 impl Gathered {
     pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
         Self {
-            ends: head_tail::Sketch::new(budget),
+            ends: head_tail::HeadTailSketch::new(budget),
             cutter: Cutter::new(),
             kept: Kept::new(wanted),
         }

@@ -20,7 +20,7 @@ const MAX_MARKS: usize = 16;
 /// The beginning and the end of a text, collected as it arrives. Takes a few times the budget,
 /// however long the text.
 #[derive(Clone, Debug)]
-pub(crate) struct Sketch {
+pub(crate) struct HeadTailSketch {
     budget: usize,
     /// The whole text, or at least its first `budget` bytes.
     head: String,
@@ -30,7 +30,7 @@ pub(crate) struct Sketch {
     end: Position,
 }
 
-impl Sketch {
+impl HeadTailSketch {
     /// An empty sketch for previews of at most `budget` bytes.
     pub(crate) fn new(budget: usize) -> Self {
         Self {
@@ -334,8 +334,8 @@ mod tests {
         Piece { text, bytes }
     }
 
-    fn sketch(text: &str, budget: usize) -> Sketch {
-        let mut sketch = Sketch::new(budget);
+    fn sketch(text: &str, budget: usize) -> HeadTailSketch {
+        let mut sketch = HeadTailSketch::new(budget);
         sketch.push(piece(text));
         sketch
     }
@@ -394,7 +394,7 @@ mod tests {
         ) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
             cuts.sort_unstable();
-            let (mut sketch, mut joined, mut from) = (Sketch::new(budget), Sketch::new(budget), 0);
+            let (mut sketch, mut joined, mut from) = (HeadTailSketch::new(budget), HeadTailSketch::new(budget), 0);
             for cut in cuts.into_iter().chain([text.len()]) {
                 sketch.push(piece(&text[from..cut]));
                 joined.append(&self::sketch(&text[from..cut], budget));

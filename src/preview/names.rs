@@ -11,7 +11,7 @@ const MAX_NAME: usize = 99;
 
 /// An occurrence of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name<'t> {
+pub(crate) struct NameFound<'t> {
     pub(crate) text: &'t str,
     /// Index of the name that contains it, among those seen in this text.
     pub(crate) within: Option<usize>,
@@ -52,7 +52,7 @@ pub(crate) fn class(byte: u8) -> u8 {
 }
 
 /// Passes every distinctive name to `see`, a joined name before its parts. Linear.
-pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
+pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(NameFound<'t>)) {
     let bytes = text.as_bytes();
     let (mut at, mut seen) = (0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -71,7 +71,7 @@ pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
         let name = &text[start..start + run.name];
         let mut within = None;
         if name.len() <= MAX_NAME {
-            see(Name { text: name, within });
+            see(NameFound { text: name, within });
             within = Some(seen);
             seen += 1;
         }
@@ -85,7 +85,7 @@ pub(crate) fn each_name<'t>(text: &'t str, mut see: impl FnMut(Name<'t>)) {
             if (MIN_NAME..=MAX_NAME).contains(&part.len()) {
                 let part = Run::at(part);
                 if is_distinctive(part.all, part.rest) {
-                    see(Name { text, within });
+                    see(NameFound { text, within });
                     seen += 1;
                 }
             }

@@ -53,7 +53,7 @@ static REDRAWN: LazyLock<Regex> =
 
 /// Makes a text plain as it arrives, whatever the chunks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plain {
+pub(crate) struct PlainText {
     /// The part of the current line that is not passed on yet.
     open: String,
     /// Data that what came so far ends with.
@@ -62,7 +62,7 @@ pub(crate) struct Plain {
     is_begun: bool,
 }
 
-impl Plain {
+impl PlainText {
     /// Appends `text`, and passes on what is settled.
     pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Piece<'_>)) {
         let mut rest = text;
@@ -310,7 +310,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut all = String::with_capacity(text.len());
-    let mut plain = Plain::default();
+    let mut plain = PlainText::default();
     plain.push(text, &mut |piece| all.push_str(piece.text));
     plain.end(&mut |piece| all.push_str(piece.text));
     Cow::Owned(all)
@@ -414,7 +414,7 @@ mod tests {
                 bytes += piece.bytes;
                 assert!(piece.bytes == piece.text.len() as u64 || !piece.text.contains('\n'));
             };
-            let mut made = Plain::default();
+            let mut made = PlainText::default();
             for cut in cuts.into_iter().chain([text.len()]) {
                 made.push(&text[from..cut], &mut see);
                 from = cut;

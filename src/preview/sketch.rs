@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use crate::preview::choice::Wanted;
 use crate::preview::gathered::Gathered;
-use crate::preview::plain::Plain;
+use crate::preview::plain::PlainText;
 use crate::preview::text::lines::Position;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
 /// of any length.
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch {
-    plain: Plain,
+    plain: PlainText,
     gathered: Gathered,
     /// Length of the text so far in bytes, and its end.
     bytes: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Sketch {
 impl Sketch {
     pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
         Self {
-            plain: Plain::default(),
+            plain: PlainText::default(),
             gathered: Gathered::new(wanted, budget),
             bytes: 0,
             end: Position::START,

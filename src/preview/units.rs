@@ -213,12 +213,12 @@ mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
-    use crate::preview::plain::Plain;
+    use crate::preview::plain::PlainText;
 
     fn cut(chunks: &[&str]) -> Vec<(String, Place)> {
         let (mut cutter, mut units) = (Cutter::new(), Vec::new());
         let mut see = |unit: Unit<'_>| units.push((unit.text.to_owned(), unit.place));
-        let mut plain = Plain::default();
+        let mut plain = PlainText::default();
         for chunk in chunks {
             plain.push(chunk, &mut |piece| cutter.push(piece, &mut see));
         }

@@ -5,7 +5,7 @@ use crate::preview::text::utf8::is_utf16;
 use memchr::memmem;
 use serde_json::Value;
 
-use super::page::{Cutter, room};
+use super::page::{PageCutter, room};
 use super::{overhead, readable};
 use crate::backend::Key;
 use crate::backend::content::Stored;
@@ -66,7 +66,7 @@ pub(crate) async fn page_of_other(
         return None;
     }
     let from = Position::START.after(&content[..found.at]);
-    let mut cutter = Cutter::new(from, None, room);
+    let mut cutter = PageCutter::new(from, None, room);
     cutter.push(&content);
     let page = cutter.finish(content.len() as u64);
     let page = page.hint(stored.location.clone(), session.prose());

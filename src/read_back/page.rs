@@ -24,7 +24,7 @@ pub(super) fn room(session: &Session, tool: &str) -> usize {
 /// Cuts a page out of content that arrives in blocks. Holds only the page, however long the content
 /// is.
 #[derive(Debug)]
-pub(super) struct Cutter {
+pub(super) struct PageCutter {
     from: Position,
     max_lines: Option<u64>,
     room: usize,
@@ -49,7 +49,7 @@ pub(super) struct Page {
     lines: Option<u64>,
 }
 
-impl Cutter {
+impl PageCutter {
     /// Starts a page at `from`.
     pub(super) fn new(from: Position, max_lines: Option<u64>, room: usize) -> Self {
         Self {
@@ -154,7 +154,7 @@ fn said(prose: &Prose, from: Position, end: Position, has_next: bool) -> String 
 }
 
 pub(super) fn is_genuine(hint: &Hint, from: Position, content: &[u8], prose: &Prose) -> bool {
-    let mut cutter = Cutter::new(from, None, content.len());
+    let mut cutter = PageCutter::new(from, None, content.len());
     cutter.push(content);
     let (rest, at) = (cutter.bytes, cutter.at.max(from));
     // Pages of invalid bytes show replacement characters.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn cut(content: &[u8], from: Position, lines: Option<u64>, room: usize) -> Page {
-        let mut cutter = Cutter::new(from, lines, room);
+        let mut cutter = PageCutter::new(from, lines, room);
         for block in content.chunks(7) {
             cutter.push(block);
         }

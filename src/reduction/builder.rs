@@ -19,7 +19,7 @@ use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Sentence};
-use crate::preview::{Custom, PreviewOf};
+use crate::preview::{CustomPreview, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::tokens::{CountTokens, Meter};
@@ -259,7 +259,7 @@ impl Builder {
         mut self,
         show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.preview = Some(Custom::new(show));
+        self.hooks.preview = Some(CustomPreview::new(show));
         self
     }
 

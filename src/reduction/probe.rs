@@ -3,7 +3,7 @@
 use crate::backend::names::digest;
 use bytes::Bytes;
 
-use crate::backend::content::{By, name, probe_key, put, read};
+use crate::backend::content::{NamedBy, name, probe_key, put, read};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ async fn check(store: &dyn Backend, key: &Key) -> Result<(), BackendError> {
     expect_stored(put(store, key, content.clone()).await?, key)?;
     let mut writer = store.writer().await?;
     writer.write(content.clone()).await?;
-    expect_stored(name(store, &mut *writer, key, By::Finish).await?, key)?;
+    expect_stored(name(store, &mut *writer, key, NamedBy::Finish).await?, key)?;
     let stored = read(store, key, 0..u64::MAX).await?;
     if stored.bytes != content {
         let why = format!("`{key}` reads back as other content than was stored; use another store");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 
-use super::plan::{Action, Step};
+use super::plan::{Step, SweepAction};
 use super::report::{SweepFailure, SweepReport};
 
 /// Number of bytes of stored content that are read at once.
@@ -78,14 +78,14 @@ pub(super) async fn act(
 pub(super) fn pretend(steps: &[Step], report: &mut SweepReport) {
     for step in steps {
         match step.action {
-            Action::Move => report.moved.add(step.bytes),
-            Action::Remove => report.removed.add(step.bytes),
-            Action::BringBack => {
+            SweepAction::Move => report.moved.add(step.bytes),
+            SweepAction::Remove => report.removed.add(step.bytes),
+            SweepAction::BringBack => {
                 report.brought_back.add(step.bytes);
                 report.waiting.add(step.bytes);
             }
             // Nearly always: the content was swept and then read, so both copies are the same.
-            Action::Settle => report.removed.add(step.bytes),
+            SweepAction::Settle => report.removed.add(step.bytes),
         }
     }
 }
@@ -96,7 +96,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<StepOutcome, Backend
         return Err(refused(key, "it is not a key of stored content"));
     };
     match step.action {
-        Action::Move => {
+        SweepAction::Move => {
             // The content can't change between these calls: only sweeps remove.
             if store.copy(key, &place).await? == PutOutcome::Taken {
                 return Err(refused(
@@ -113,8 +113,8 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<StepOutcome, Backend
             store.remove(key).await?;
             Ok(StepOutcome::Moved)
         }
-        Action::BringBack => bring_back(store, &place, key).await,
-        Action::Settle => {
+        SweepAction::BringBack => bring_back(store, &place, key).await,
+        SweepAction::Settle => {
             if is_same(store, [key, &place]).await? {
                 store.remove(&place).await?;
                 return Ok(StepOutcome::Removed);
@@ -123,7 +123,7 @@ async fn do_one(store: &dyn Backend, step: &Step) -> Result<StepOutcome, Backend
             store.remove(key).await?;
             bring_back(store, &place, key).await
         }
-        Action::Remove => {
+        SweepAction::Remove => {
             store.remove(&place).await?;
             Ok(StepOutcome::Removed)
         }
@@ -203,7 +203,7 @@ mod tests {
         let key = Key::new("trunc/a").unwrap();
         store.put(&key, "abc".into()).await.unwrap();
         let step = Step {
-            action: Action::Move,
+            action: SweepAction::Move,
             key: key.clone(),
             bytes: 3,
         };

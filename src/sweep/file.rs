@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::live_error::Problem;
-use super::names::{Names, Scanner};
+use super::names::{NameScanner, Names};
 
 /// Number of bytes of a file that are held at once.
 pub(super) const BUFFER: usize = 64 << 10;
@@ -11,7 +11,7 @@ pub(super) const BUFFER: usize = 64 << 10;
 /// Reads `file` to its end and adds what it names to `names`.
 pub(super) fn read(mut file: impl Read, names: &mut Names) -> Result<(), Problem> {
     let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
-    let mut scanner = Scanner::default();
+    let mut scanner = NameScanner::default();
     loop {
         let read = match file.read(&mut buffer[filled..]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

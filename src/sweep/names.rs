@@ -27,12 +27,12 @@ impl Names {
 
     /// Adds what `text` names.
     pub(super) fn read(&mut self, text: &str) {
-        let mut scanner = Scanner::default();
+        let mut scanner = NameScanner::default();
         scanner.push(text.as_bytes(), &mut |piece| self.take(piece));
         scanner.finish(&mut |piece| self.take(piece));
     }
 
-    /// Adds a piece that a [`Scanner`] has found.
+    /// Adds a piece that a [`NameScanner`] has found.
     pub(super) fn take(&mut self, piece: &[u8]) {
         if !self.0.contains(piece) {
             self.0.insert(piece.into());
@@ -46,7 +46,7 @@ impl Names {
 
 /// Finds names in a text that arrives in parts of any length.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
+pub(super) struct NameScanner {
     /// Bytes since the last character that ends a name in any spelling.
     stretch: Vec<u8>,
     /// The stretch after each layer, alternately.
@@ -57,7 +57,7 @@ pub(super) struct Scanner {
     looked_at: usize,
 }
 
-impl Scanner {
+impl NameScanner {
     /// Hands to `found` all names that are complete with `bytes`.
     pub(super) fn push(&mut self, mut bytes: &[u8], found: &mut impl FnMut(&[u8])) {
         while !bytes.is_empty() {
@@ -277,7 +277,7 @@ mod tests {
             "b".repeat(100_000)
         );
         for part in [1, 7, 4096, text.len()] {
-            let (mut names, mut scanner) = (Names::default(), Scanner::default());
+            let (mut names, mut scanner) = (Names::default(), NameScanner::default());
             text.as_bytes()
                 .chunks(part)
                 .for_each(|part| scanner.push(part, &mut |piece| names.take(piece)));
@@ -310,7 +310,7 @@ mod tests {
         ] {
             for bytes in [1 << 18, 1 << 20] {
                 let text = format!("/s/trunc/a{}", part.repeat(bytes / part.len()));
-                let (mut scanner, mut found) = (Scanner::default(), 0);
+                let (mut scanner, mut found) = (NameScanner::default(), 0);
                 scanner.push(text.as_bytes(), &mut |piece| found += piece.len());
                 scanner.look(&mut |piece| found += piece.len());
                 let most = text.len() * (LAYERS + 2) * LONGEST_STRETCH

@@ -10,7 +10,7 @@ use super::report::SweepReport;
 
 /// Something to do with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Action {
+pub(super) enum SweepAction {
     /// Copies live content back that exists only where it was swept to.
     BringBack,
     /// Leaves only one of two copies of live content, once both are older than the grace.
@@ -24,7 +24,7 @@ pub(super) enum Action {
 /// One thing to do, and the number of bytes that it affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    pub(super) action: Action,
+    pub(super) action: SweepAction,
     pub(super) key: Key,
     pub(super) bytes: u64,
 }
@@ -33,10 +33,10 @@ impl Step {
     /// Counts the content of a step that is not carried out.
     pub(super) fn leave(&self, report: &mut SweepReport) {
         match self.action {
-            Action::Move => report.kept.add(self.bytes),
-            Action::Remove | Action::Settle => report.waiting.add(self.bytes),
+            SweepAction::Move => report.kept.add(self.bytes),
+            SweepAction::Remove | SweepAction::Settle => report.waiting.add(self.bytes),
             // Counted as live already, wherever it is.
-            Action::BringBack => {}
+            SweepAction::BringBack => {}
         }
     }
 }
@@ -83,12 +83,12 @@ impl SweepPlanner<'_> {
                 (Some(_), None) if is_live => {}
                 (Some(seen), None) if !self.is_old(seen) => report.young.add(seen.bytes),
                 (Some(seen), None) => old.push((seen, key)),
-                (None, Some(swept)) if is_live => step(Action::BringBack, swept.bytes),
+                (None, Some(swept)) if is_live => step(SweepAction::BringBack, swept.bytes),
                 (Some(seen), Some(swept)) if is_live => {
                     // A write of an earlier sweep may still be on its way, and a process that
                     // stored here may need a while.
                     if self.is_old(seen) && self.is_old(swept) {
-                        step(Action::Settle, swept.bytes);
+                        step(SweepAction::Settle, swept.bytes);
                     } else {
                         report.waiting.add(swept.bytes);
                     }
@@ -100,7 +100,7 @@ impl SweepPlanner<'_> {
                         .into_iter()
                         .for_each(|seen| report.waiting.add(seen.bytes));
                     if self.is_old(swept) {
-                        step(Action::Remove, swept.bytes);
+                        step(SweepAction::Remove, swept.bytes);
                     } else {
                         report.waiting.add(swept.bytes);
                         let free_at = swept.stored_at.checked_add(self.policy.grace);
@@ -115,7 +115,7 @@ impl SweepPlanner<'_> {
             if self.goes(seen, not_live) {
                 not_live -= u128::from(seen.bytes);
                 steps.push(Step {
-                    action: Action::Move,
+                    action: SweepAction::Move,
                     key: key.clone(),
                     bytes: seen.bytes,
                 });
@@ -142,7 +142,7 @@ impl SweepPlanner<'_> {
                 .get(&step.key)
                 .is_some_and(|holding| holding.there.is_none())
         };
-        let may_do = |step: &Step| step.action == Action::Remove && is_alone(step);
+        let may_do = |step: &Step| step.action == SweepAction::Remove && is_alone(step);
         let (removals, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(may_do);
         others.iter().for_each(|step| step.leave(report));
         removals
@@ -200,7 +200,7 @@ mod tests {
         policy: &SweepPolicy,
         live: &[&str],
         entries: &[Entry],
-    ) -> (Vec<(Action, String)>, SweepReport) {
+    ) -> (Vec<(SweepAction, String)>, SweepReport) {
         let mut holdings = Holdings::default();
         entries.iter().for_each(|entry| holdings.take(entry));
         let mut report = SweepReport::default();
@@ -219,7 +219,7 @@ mod tests {
         )
     }
 
-    fn steps(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> Vec<(Action, String)> {
+    fn steps(policy: &SweepPolicy, live: &[&str], entries: &[Entry]) -> Vec<(SweepAction, String)> {
         plan(policy, live, entries).0
     }
 
@@ -238,7 +238,7 @@ mod tests {
             &["trunc/live"],
             &entries,
         );
-        assert_eq!(steps, [(Action::Move, "trunc/old".to_owned())]);
+        assert_eq!(steps, [(SweepAction::Move, "trunc/old".to_owned())]);
         assert_eq!(
             (report.live.bytes, report.young.bytes, report.kept.bytes),
             (1, 10, 0)
@@ -308,7 +308,7 @@ mod tests {
         let policy = SweepPolicy::new().max_age(Duration::from_secs(48 * HOUR));
         assert_eq!(
             steps(&policy, &[], &entries),
-            [(Action::Move, "trunc/b".to_owned())]
+            [(SweepAction::Move, "trunc/b".to_owned())]
         );
     }
 
@@ -323,14 +323,14 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(of(&[], &[place(23)]), []);
-        assert_eq!(of(&[], &[place(24)]), [Action::Remove]);
-        assert_eq!(of(&[], &[place(24), there(900)]), [Action::Remove]);
+        assert_eq!(of(&[], &[place(24)]), [SweepAction::Remove]);
+        assert_eq!(of(&[], &[place(24), there(900)]), [SweepAction::Remove]);
         let live = ["trunc/a"];
-        assert_eq!(of(&live, &[place(0)]), [Action::BringBack]);
-        assert_eq!(of(&live, &[place(900)]), [Action::BringBack]);
+        assert_eq!(of(&live, &[place(0)]), [SweepAction::BringBack]);
+        assert_eq!(of(&live, &[place(900)]), [SweepAction::BringBack]);
         assert_eq!(of(&live, &[place(900), there(23)]), []);
         assert_eq!(of(&live, &[place(23), there(900)]), []);
-        assert_eq!(of(&live, &[place(24), there(24)]), [Action::Settle]);
+        assert_eq!(of(&live, &[place(24), there(24)]), [SweepAction::Settle]);
     }
 
     #[test]

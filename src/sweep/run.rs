@@ -10,7 +10,7 @@ use super::holdings::Holdings;
 use super::index::{Index, names_it};
 use super::lease::{self, Lease};
 use super::live::Live;
-use super::names::Scanner;
+use super::names::NameScanner;
 use super::plan::SweepPlanner;
 use super::policy::{LEAST_GRACE, SweepPolicy};
 use super::report::{SweepError, SweepFailure, SweepReport};
@@ -19,7 +19,7 @@ use super::rows::{Row, Rows, prefix_of};
 /// One store of the configuration, and its content.
 struct Swept {
     store: Arc<dyn Backend>,
-    access: Access,
+    access: StoreAccess,
     holdings: Holdings,
     rows: Rows,
 }
@@ -74,15 +74,15 @@ pub async fn sweep(
     let mut refused = None;
     for store in stores {
         let access = match store.can_be_swept() {
-            false => Access::ReadOnly,
-            true if policy.dry_run => Access::DryRun,
+            false => StoreAccess::ReadOnly,
+            true if policy.dry_run => StoreAccess::DryRun,
             true => match sweep.lease(&*store).await {
                 Ok(Ok(lease)) => {
                     leases.push((store.clone(), lease));
-                    Access::Full { until }
+                    StoreAccess::Full { until }
                 }
                 // No grace is shorter, so nothing that is stored from now on is old by then.
-                Ok(Err(error)) => Access::RemoveOnly {
+                Ok(Err(error)) => StoreAccess::RemoveOnly {
                     error,
                     until: Deadline::within(LEAST_GRACE),
                 },
@@ -105,7 +105,7 @@ pub async fn sweep(
 }
 
 /// Access of a sweep to a store.
-enum Access {
+enum StoreAccess {
     /// The store is never swept.
     ReadOnly,
     /// A dry run.
@@ -144,7 +144,7 @@ impl Sweep<'_> {
 
     async fn run(
         &self,
-        stores: Vec<(Arc<dyn Backend>, Access)>,
+        stores: Vec<(Arc<dyn Backend>, StoreAccess)>,
     ) -> Result<SweepReport, SweepError> {
         let mut all = Vec::new();
         for (store, access) in stores {
@@ -170,7 +170,7 @@ impl Sweep<'_> {
             rows,
         } in all
             .iter()
-            .filter(|swept| !matches!(swept.access, Access::ReadOnly))
+            .filter(|swept| !matches!(swept.access, StoreAccess::ReadOnly))
         {
             let planner = SweepPlanner {
                 policy: self.policy,
@@ -179,7 +179,7 @@ impl Sweep<'_> {
             };
             let mut steps = planner.plan(holdings, |key| index.is_live(key), &mut report);
             let until = match access {
-                Access::ReadOnly | Access::DryRun => {
+                StoreAccess::ReadOnly | StoreAccess::DryRun => {
                     for (_, row) in rows.iter().filter(|(stem, row)| !self.stays(stem, row)) {
                         let records = row.last_first();
                         records.for_each(|record| report.removed.add(record.bytes));
@@ -187,8 +187,8 @@ impl Sweep<'_> {
                     pretend(&steps, &mut report);
                     continue;
                 }
-                Access::Full { until } => *until,
-                Access::RemoveOnly { error, until } => {
+                StoreAccess::Full { until } => *until,
+                StoreAccess::RemoveOnly { error, until } => {
                     steps = SweepPlanner::removals(steps, holdings, &mut report);
                     let failure = lease::not_written(&**store, error)?;
                     tracing::warn!(lease = %failure.location, %error, "sweeping without a lease: removing only, moving nothing");
@@ -327,7 +327,7 @@ async fn name_in_turn(
     key: &Key,
     index: &mut Index<'_>,
 ) -> Result<(), BackendError> {
-    let (mut at, mut scanner) = (0, Scanner::default());
+    let (mut at, mut scanner) = (0, NameScanner::default());
     loop {
         let page = match store.read(key, at..at + BLOCK).await {
             // Another process has removed it, so it names nothing any more.

@@ -89,11 +89,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decisions::fingerprint::Secret;
+    use crate::decisions::fingerprint::FingerprintKey;
 
     #[test]
     fn counts_in_use_are_kept_and_others_forgotten() {
-        let (secret, cache) = (Secret::random(), Cache::default());
+        let (secret, cache) = (FingerprintKey::random(), Cache::default());
         let prints = |range: std::ops::Range<usize>| -> Vec<_> {
             range.map(|i| secret.of(&i.to_le_bytes())).collect()
         };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cache::Cache;
 use super::{CountTokens, image, payload};
-use crate::decisions::fingerprint::{Fingerprint, Record, Secret};
+use crate::decisions::fingerprint::{Fingerprint, FingerprintKey, Record};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
 
@@ -20,7 +20,7 @@ pub(crate) const PER_MESSAGE: u64 = 4;
 #[derive(Clone)]
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
-    secret: Arc<Secret>,
+    secret: Arc<FingerprintKey>,
     cache: Arc<Cache>,
     prepared: Arc<Once>,
 }
@@ -83,9 +83,9 @@ impl<'m> Text<'m> {
 }
 
 /// Counts the bytes that are written to it.
-struct Length(u64);
+struct ByteCount(u64);
 
-impl io::Write for Length {
+impl io::Write for ByteCount {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -97,7 +97,7 @@ impl io::Write for Length {
 }
 
 fn length(json: JsonRef<'_>) -> u64 {
-    let mut length = Length(0);
+    let mut length = ByteCount(0);
     write_json(json, &mut length);
     length.0
 }
@@ -112,7 +112,7 @@ impl Meter {
     pub(crate) fn new(counter: Arc<dyn CountTokens>) -> Self {
         Self {
             counter,
-            secret: Arc::new(Secret::random()),
+            secret: Arc::new(FingerprintKey::random()),
             cache: Arc::default(),
             prepared: Arc::new(Once::new()),
         }

@@ -18,19 +18,19 @@ pub(super) struct Cut {
     pub(super) manifest: Option<String>,
     pub(super) draft: Draft,
     /// The hint for each location that it may get, the longest of each kind.
-    pub(super) forms: Vec<Form>,
+    pub(super) forms: Vec<HintForm>,
     /// The error of a user's preview.
     pub(super) problem: Option<String>,
 }
 
 /// A hint that names one location.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct HintForm {
     hint: Hint,
     text: String,
 }
 
-impl Form {
+impl HintForm {
     pub(super) fn new(
         session: &Session,
         mut draft: Draft,
@@ -50,10 +50,10 @@ impl Cut {
     pub(super) fn hint(self, session: &Session, stored: Option<(Location, bool)>) -> String {
         let (location, local) = stored.map_or((None, false), |(at, local)| (Some(at), local));
         let is_there =
-            |form: &Form| form.hint.location == location && form.hint.flags.local == local;
+            |form: &HintForm| form.hint.location == location && form.hint.flags.local == local;
         match self.forms.into_iter().find(is_there) {
             Some(form) => form.text,
-            None => Form::new(session, self.draft, location, local).text,
+            None => HintForm::new(session, self.draft, location, local).text,
         }
     }
 

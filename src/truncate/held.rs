@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::job::{Job, text_bytes};
 use super::spill::Source;
-use super::text::{Content, Text};
+use super::text::{ArrivingText, Content};
 use crate::content::{Chunk, Part};
 
 /// Once a result over its limit has this many parts, later texts are joined, each after a line
@@ -38,7 +38,7 @@ pub(super) struct Held {
 #[derive(Debug)]
 enum Slot {
     /// A text that counts towards the limit.
-    Text(Box<Text>),
+    Text(Box<ArrivingText>),
     /// A part that passes through unchanged.
     Part(Part),
     /// An empty slot: the hint in another slot stands for it.
@@ -109,7 +109,7 @@ impl Held {
 
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
-        let mut text = Text::new(self.job.sketch());
+        let mut text = ArrivingText::new(self.job.sketch());
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
         self.slots.push(Slot::Text(Box::new(text)));
         self.is_open = true;
@@ -193,7 +193,7 @@ impl Held {
     }
 
     /// The texts that count towards the limit, with their slots.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &ArrivingText)> {
         self.slots
             .iter()
             .enumerate()
@@ -203,7 +203,7 @@ impl Held {
             })
     }
 
-    fn text(&self, slot: usize) -> Option<&Text> {
+    fn text(&self, slot: usize) -> Option<&ArrivingText> {
         match &self.slots[slot] {
             Slot::Text(text) => Some(text),
             Slot::Part(_) | Slot::Replaced => None,
@@ -211,7 +211,7 @@ impl Held {
     }
 
     /// The text, if the result is only that text.
-    pub(super) fn only_text(&self) -> Option<&Text> {
+    pub(super) fn only_text(&self) -> Option<&ArrivingText> {
         match self.slots.as_slice() {
             [Slot::Text(text)] if text.json.is_none() => Some(text),
             _ => None,
@@ -263,7 +263,7 @@ impl Held {
 
     /// Returns `true` if all texts of `slots` are in memory.
     pub(super) fn is_in_memory(&self, slots: &[usize]) -> bool {
-        let is_in_memory = |text: &Text| matches!(text.content, Content::Memory(_));
+        let is_in_memory = |text: &ArrivingText| matches!(text.content, Content::Memory(_));
         slots
             .iter()
             .all(|slot| self.text(*slot).is_some_and(is_in_memory))

@@ -8,7 +8,7 @@ use crate::backend::{Backend, BackendError};
 use crate::config::{OnStoreFailure, Policy};
 use crate::content::{Part, ToolCall};
 use crate::error::OffloadError;
-use crate::report::{self, Decision, ErrorSource, Failure, Outcome, Report, Subject};
+use crate::report::{self, Decision, DecisionFailure, ErrorSource, Outcome, Report, Subject};
 use crate::session::Session;
 
 /// A call whose result is truncated.
@@ -55,7 +55,7 @@ impl Job {
     pub(super) fn store_failed(
         &self,
         error: BackendError,
-    ) -> Result<(Failure, bool), OffloadError> {
+    ) -> Result<(DecisionFailure, bool), OffloadError> {
         match self.session.settings().on_offload_error {
             OnStoreFailure::Fail => {
                 let ToolCall { id, name, .. } = &self.call;

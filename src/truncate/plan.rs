@@ -8,11 +8,11 @@ use std::ops::RangeInclusive;
 use crate::backend::layout::Phase;
 use crate::hint::Draft;
 
-use super::cut::{Cut, Form};
+use super::cut::{Cut, HintForm};
 use super::file_read::reads_a_file;
 use super::held::Held;
 use super::job::Job;
-use super::text::Text;
+use super::text::ArrivingText;
 use crate::backend::Location;
 use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
 use crate::hint::Kind;
@@ -24,7 +24,7 @@ const MAX_CUTS: usize = 32;
 #[derive(Clone, Copy)]
 struct Candidate<'s> {
     slot: usize,
-    text: &'s Text,
+    text: &'s ArrivingText,
 }
 
 impl Candidate<'_> {
@@ -52,7 +52,7 @@ pub(super) struct Plan {
 pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Plan {
     let (lost, texts): (Vec<_>, Vec<_>) =
         candidates(held).partition(|candidate| candidate.text.is_lost());
-    let planner = Planner::new(job, id, held, broken);
+    let planner = ResultPlanner::new(job, id, held, broken);
     let mut cuts = planner.cut_each(&lost);
     cuts.extend(planner.cut_texts(&texts, &cuts));
     // Names follow the order of the parts: `<id>`, `<id>-2`, …
@@ -70,11 +70,11 @@ pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Pl
 /// The lost texts of `held`, each cut to a preview regardless of the others.
 pub(super) fn plan_lost(job: &Job, id: &Id, held: &Held) -> Vec<Cut> {
     let lost = candidates(held).filter(|candidate| candidate.text.is_lost());
-    Planner::new(job, id, held, None).cut_each(&lost.collect::<Vec<_>>())
+    ResultPlanner::new(job, id, held, None).cut_each(&lost.collect::<Vec<_>>())
 }
 
 /// Decides about one result.
-struct Planner<'a> {
+struct ResultPlanner<'a> {
     job: &'a Job,
     id: &'a Id,
     held: &'a Held,
@@ -83,7 +83,7 @@ struct Planner<'a> {
     locations: OnceCell<Vec<(Location, bool)>>,
 }
 
-impl<'a> Planner<'a> {
+impl<'a> ResultPlanner<'a> {
     fn new(job: &'a Job, id: &'a Id, held: &'a Held, broken: Option<usize>) -> Self {
         Self {
             job,
@@ -283,7 +283,7 @@ impl<'a> Planner<'a> {
             draft.hint.flags.interrupted |= self.broken == Some(*slot);
         }
         let forms = self.locations().iter().map(|(location, local)| {
-            Form::new(session, draft.clone(), Some(location.clone()), *local)
+            HintForm::new(session, draft.clone(), Some(location.clone()), *local)
         });
         Cut {
             slots: texts.iter().map(|candidate| candidate.slot).collect(),

@@ -17,7 +17,7 @@ use crate::backend::{BackendError, Location};
 use crate::content::{Body, Chunk, Part, ToolOutput};
 use crate::error::OffloadError;
 use crate::read_back::{named_in, page_of_other};
-use crate::report::{Change, Decision, ErrorSource, Failure, Outcome, Reason, Report};
+use crate::report::{Change, Decision, DecisionFailure, ErrorSource, Outcome, Reason, Report};
 
 /// A stream that could not be stored is shown whole up to this many bytes; more does not fit in
 /// memory or in a context.
@@ -28,7 +28,7 @@ const MAX_TAKEN_BACK: u64 = 16 << 20;
 pub(super) async fn truncate_by_limit(
     job: Arc<Job>,
     output: ToolOutput,
-    failure: Option<Failure>,
+    failure: Option<DecisionFailure>,
 ) -> Result<Truncated, OffloadError> {
     let ToolOutput { body, is_error } = output;
     let is_stream = matches!(body, Body::Stream(_));

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::content::{self, Blocks, By, Id, Name, Ranges, Target};
+use crate::backend::content::{self, BlockReader, Id, Name, NamedBy, Ranges, Target};
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
 
 /// Number of attempts at reading a block back from a writer.
@@ -136,7 +136,7 @@ async fn name(
     let mut is_taken = false;
     if let (Some(name), None) = (&name, &spool) {
         let key = content::key(roots, Phase::Truncate, name);
-        if content::name(backend, writer, &key, By::Finish).await? != PutOutcome::Taken {
+        if content::name(backend, writer, &key, NamedBy::Finish).await? != PutOutcome::Taken {
             return Ok((backend.locate(&key), None));
         }
         is_taken = true;
@@ -152,14 +152,14 @@ async fn name(
     if is_taken {
         target = target.second_only();
     }
-    let error = match target.name(backend, writer, By::Finish).await {
+    let error = match target.name(backend, writer, NamedBy::Finish).await {
         Ok(location) => return Ok((location, None)),
         Err(error) => error,
     };
     let Some(spool) = spool else {
         return Err(error);
     };
-    match target.name(&*spool, writer, By::FinishInSpool).await {
+    match target.name(&*spool, writer, NamedBy::FinishInSpool).await {
         Ok(location) => Ok((location, Some(error))),
         Err(_) => Err(error),
     }
@@ -208,7 +208,7 @@ impl Ranges for Written<'_> {
 }
 
 /// The bytes of `range`, written to `writer` before, block by block.
-fn blocks(writer: &mut dyn Writer, range: Range<u64>) -> Blocks<Written<'_>> {
+fn blocks(writer: &mut dyn Writer, range: Range<u64>) -> BlockReader<Written<'_>> {
     let length = range.end;
-    Blocks::of(Written { writer, length }, range)
+    BlockReader::of(Written { writer, length }, range)
 }

@@ -11,7 +11,7 @@ use crate::content::Part;
 
 /// The part of a text that has arrived so far: its known properties, and the place of its bytes.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct ArrivingText {
     /// The JSON document whose text this is.
     pub(super) json: Option<Value>,
     /// `true` if it arrives in chunks, rather than as one part.
@@ -36,7 +36,7 @@ pub(super) enum Content {
     Lost,
 }
 
-impl Text {
+impl ArrivingText {
     /// An empty text.
     pub(super) fn new(sketch: Sketch) -> Self {
         Self {

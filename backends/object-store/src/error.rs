@@ -11,12 +11,12 @@ use offcut::backend::{BackendError, ErrorKind};
 
 /// An error of an object store, reduced to the facts that this crate needs.
 ///
-/// It keeps only what [`Cause`] extracts from the original. The answer to a wrongly signed request
+/// It keeps only what [`AnswerCause`] extracts from the original. The answer to a wrongly signed request
 /// holds the request's session token, and the URL of a request to Azure may hold its signature.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
-    cause: Cause,
+    cause: AnswerCause,
 }
 
 /// The kind of trouble.
@@ -134,7 +134,7 @@ impl Kind {
 
 impl Trouble {
     pub(crate) fn new(kind: Kind, cause: impl Into<String>) -> Self {
-        let cause = Cause(cause.into());
+        let cause = AnswerCause(cause.into());
         Self { kind, cause }
     }
 
@@ -144,11 +144,11 @@ impl Trouble {
     }
 
     #[cfg(any(feature = "http", feature = "local"))]
-    pub(crate) fn into_cause(self) -> Cause {
+    pub(crate) fn into_cause(self) -> AnswerCause {
         self.cause
     }
 
-    pub(crate) fn cause(&self) -> &Cause {
+    pub(crate) fn cause(&self) -> &AnswerCause {
         &self.cause
     }
 
@@ -163,7 +163,7 @@ impl Trouble {
 /// The answer of the store or the network: a status, a code, a system error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Cause(String);
+pub(crate) struct AnswerCause(String);
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {

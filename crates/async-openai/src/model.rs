@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use serde_json::{Map, Value};
 
-use answer::Answer;
+use answer::ArrivingAnswer;
 
 pub use error::ModelSetupError;
 
@@ -113,21 +113,21 @@ impl<C: Config> OpenAiChatModel<C> {
         self
     }
 
-    async fn whole(&self, body: Map<String, Value>) -> Result<Answer, ModelError> {
+    async fn whole(&self, body: Map<String, Value>) -> Result<ArrivingAnswer, ModelError> {
         let answer = self
             .client
             .chat()
             .create_byot::<_, Value>(body)
             .await
             .map_err(error::from_client)?;
-        Answer::whole(&answer)
+        ArrivingAnswer::whole(&answer)
     }
 
     async fn streamed(
         &self,
         mut body: Map<String, Value>,
         on_text: &OnText,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ArrivingAnswer, ModelError> {
         body.insert("stream".into(), true.into());
         body.insert(
             "stream_options".into(),
@@ -139,7 +139,7 @@ impl<C: Config> OpenAiChatModel<C> {
             .create_stream_byot::<_, Value>(body)
             .await
             .map_err(error::from_client)?;
-        let mut answer = Answer::default();
+        let mut answer = ArrivingAnswer::default();
         // A panic in `on_text` does not end the answer.
         let on_text = |text: &str| {
             let _ = catch_unwind(AssertUnwindSafe(|| on_text(text)));

@@ -44,12 +44,12 @@ const PASSED_ON: [(SignalKind, Signal); 4] = [
 pub(crate) struct Child {
     process: tokio::process::Child,
     signals: mpsc::UnboundedReceiver<Signal>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<CommandPhase>,
 }
 
 /// The time in the life of a command, for those who read its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum CommandPhase {
     Running,
     /// It has ended, and others may still write.
     Ended,
@@ -83,7 +83,7 @@ impl Child {
     pub(crate) fn spawn(words: &[OsString]) -> io::Result<(Self, Outputs)> {
         // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
-        let (phase, seen) = watch::channel(Phase::Running);
+        let (phase, seen) = watch::channel(CommandPhase::Running);
         let (reader, out) = io::pipe()?;
         let stdout = Output::new(reader, io::stdout(), seen.clone())?;
         let (stderr, err) = if is_merged()? {
@@ -110,7 +110,7 @@ impl Child {
         Ok(Self {
             process: tokio::process::Command::from(command).spawn()?,
             signals,
-            phase: watch::channel(Phase::Running).0,
+            phase: watch::channel(CommandPhase::Running).0,
         })
     }
 
@@ -130,8 +130,8 @@ impl Child {
                 status = self.process.wait(), if code.is_none() => {
                     code = Some(exit_code(status?));
                     let (phase, time) = match asked_by {
-                        None => (Phase::Ended, AFTER_END),
-                        Some(_) => (Phase::Over, GRACE),
+                        None => (CommandPhase::Ended, AFTER_END),
+                        Some(_) => (CommandPhase::Over, GRACE),
                     };
                     until = Some(Instant::now() + time);
                     self.phase.send_replace(phase);
@@ -146,7 +146,7 @@ impl Child {
                         asked_by = Some(signal);
                         until = Some(Instant::now() + GRACE);
                         if code.is_some() {
-                            self.phase.send_replace(Phase::Over);
+                            self.phase.send_replace(CommandPhase::Over);
                         }
                     }
                 }
@@ -161,7 +161,7 @@ impl Child {
                         // Nobody takes the output.
                         Some(_) => break,
                     }
-                    self.phase.send_replace(Phase::Over);
+                    self.phase.send_replace(CommandPhase::Over);
                 }
             }
         }
@@ -271,7 +271,7 @@ pub(crate) struct Output {
     buffer: BytesMut,
     /// True once nobody reads the stream of this program on which it is shown.
     is_unread: watch::Receiver<bool>,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<CommandPhase>,
     after_end: usize,
 }
 
@@ -279,7 +279,7 @@ impl Output {
     fn new(
         pipe: io::PipeReader,
         shown_on: impl AsFd + Send + 'static,
-        phase: watch::Receiver<Phase>,
+        phase: watch::Receiver<CommandPhase>,
     ) -> io::Result<Self> {
         Ok(Self {
             pipe: Some(Receiver::from_owned_fd(pipe.into())?),
@@ -305,11 +305,11 @@ impl Output {
             biased;
             () = reached(&mut self.is_unread, true) => Some(0),
             read = pipe.read_buf(&mut self.buffer) => Some(read?),
-            () = reached(&mut self.phase, Phase::Over) => None,
+            () = reached(&mut self.phase, CommandPhase::Over) => None,
         };
         match read {
             Some(0) => self.close(),
-            Some(read) if *self.phase.borrow() != Phase::Running => self.after_end += read,
+            Some(read) if *self.phase.borrow() != CommandPhase::Running => self.after_end += read,
             _ => {}
         }
         Ok(self.buffer.split().freeze())

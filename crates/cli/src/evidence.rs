@@ -11,7 +11,7 @@ use offcut::{Part, ToolCall};
 use serde_json::Value;
 
 pub(crate) use lines::{quotable, unnumbered};
-pub(crate) use names::{Names, names};
+pub(crate) use names::{NamePlaces, names};
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
@@ -49,7 +49,7 @@ pub(crate) struct Evidence<'r> {
 /// A result as the tool returned it.
 struct Result<'r> {
     text: &'r str,
-    names: Names<'r>,
+    names: NamePlaces<'r>,
 }
 
 /// A turn of the assistant.

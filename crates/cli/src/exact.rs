@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Reads `text`, or describes what can't be read or would be lost.
 pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     let said = |error: serde_json::Error| error.to_string();
-    serde_json::from_slice::<Distinct>(text).map_err(said)?;
+    serde_json::from_slice::<DistinctKeys>(text).map_err(said)?;
     if let Some(at) = first_inexact(text) {
         let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         let column = at
@@ -29,15 +29,15 @@ pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> 
 }
 
 /// Any JSON without duplicate keys.
-struct Distinct;
+struct DistinctKeys;
 
-impl<'de> Deserialize<'de> for Distinct {
+impl<'de> Deserialize<'de> for DistinctKeys {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Distinct {
+impl<'de> Visitor<'de> for DistinctKeys {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Properties of a replay of any transcript.
 
-use crate::replay::{self, By, Card, NONE, Policy};
+use crate::replay::{self, Card, NONE, Policy, RequestSource};
 use crate::transcript::Source;
 use crate::{report, settings};
 
@@ -14,7 +14,7 @@ use crate::{report, settings};
 pub fn replay(transcript: &std::path::Path) {
     let policies = ["aggressive", "eino"].map(|name| Policy {
         name: name.to_owned(),
-        by: By::Settings(Box::new(settings::load(name).expect("a built-in policy"))),
+        by: RequestSource::Settings(Box::new(settings::load(name).expect("a built-in policy"))),
     });
     let sources = [Source::File(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.

@@ -53,19 +53,19 @@ pub(crate) use look::Miss;
 pub(crate) use replayed::{Change, NONE, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
-pub(crate) use usage::{Usage, compared};
+pub(crate) use usage::{LogUsage, compared};
 pub(crate) use words::{LEGEND, misplaced, money, sentence, wrapped};
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
-    pub(crate) by: By,
+    pub(crate) by: RequestSource,
 }
 
 /// The source of a policy's requests.
 #[derive(Clone, Debug)]
-pub(crate) enum By {
+pub(crate) enum RequestSource {
     /// The library, with these settings.
     Settings(Box<Settings>),
     /// Another program, which has written them into this folder.
@@ -90,7 +90,7 @@ pub(crate) struct All {
     pub(crate) replayed: Vec<Replayed>,
     pub(crate) skipped: Vec<Skipped>,
     /// Usage that providers have recorded, of those sources that have it.
-    pub(crate) usage: Vec<Usage>,
+    pub(crate) usage: Vec<LogUsage>,
 }
 
 /// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
@@ -113,7 +113,7 @@ pub(crate) fn all(
                 Ok((transcripts, recorded)) => {
                     let name = source.name();
                     let several = runtime.block_on(each(&name, transcripts, policies, &ruler))?;
-                    let usage = recorded.map(|recorded| Usage::new(name, recorded, &several));
+                    let usage = recorded.map(|recorded| LogUsage::new(name, recorded, &several));
                     Ok((several, usage))
                 }
                 Err(reason) => Err(Skipped {
@@ -191,8 +191,8 @@ async fn one(
     let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
     for policy in policies {
         let settings = match &policy.by {
-            By::Settings(settings) => settings,
-            By::Requests(folder) => {
+            RequestSource::Settings(settings) => settings,
+            RequestSource::Requests(folder) => {
                 let requests = requests::read(folder, &name, &script)?;
                 replays.push(follow::follow(&script, &requests).await);
                 continue;

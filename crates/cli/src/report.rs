@@ -38,18 +38,18 @@ struct Trace<'r> {
     name: &'r str,
     rows: Vec<Summary>,
     contexts: Vec<&'r [u64]>,
-    changes: Vec<Vec<Row<'r>>>,
-    moments: Vec<Vec<Moment<'r>>>,
+    changes: Vec<Vec<ReportRow<'r>>>,
+    moments: Vec<Vec<MissedMoment<'r>>>,
     /// The first edit or action that repeats what was not in view.
     first: Vec<Option<&'r Ungrounded>>,
 }
 
 /// Index of the call that follows, message, outcome in one word, tokens before and after, and tool.
-type Row<'r> = (usize, usize, String, u64, u64, &'r str);
+type ReportRow<'r> = (usize, usize, String, u64, u64, &'r str);
 
 /// A call at which something that it used was no longer shown.
 #[derive(Serialize)]
-struct Moment<'r> {
+struct MissedMoment<'r> {
     call: usize,
     missed: usize,
     uses: Vec<Missed<'r>>,
@@ -111,7 +111,7 @@ fn trace<'r>(replayed: &'r Replayed, names: &[&str], card: Card) -> Trace<'r> {
     let calls: Vec<usize> = (0..replayed.messages.len())
         .filter(|at| is_call(&replayed.messages[*at]))
         .collect();
-    let row = |change: &Change| -> Row<'r> {
+    let row = |change: &Change| -> ReportRow<'r> {
         let tool = tool_of(&replayed.messages[change.message]);
         (
             change.call,
@@ -167,7 +167,7 @@ fn moments<'r>(
     messages: &'r [Message],
     read: &Read,
     calls: &[usize],
-) -> Vec<Moment<'r>> {
+) -> Vec<MissedMoment<'r>> {
     let mut by_call: BTreeMap<usize, Vec<&Miss>> = BTreeMap::new();
     for miss in misses {
         by_call.entry(miss.call).or_default().push(miss);
@@ -187,7 +187,7 @@ fn moments<'r>(
             .map(|at| read.around(*at, &miss.text, AROUND))
             .unwrap_or_default(),
     };
-    let moment = |(call, missed): (usize, Vec<&'r Miss>)| Moment {
+    let moment = |(call, missed): (usize, Vec<&'r Miss>)| MissedMoment {
         call,
         missed: missed.len(),
         uses: missed.iter().take(USES).map(use_of).collect(),

@@ -73,7 +73,7 @@ pub(crate) fn build_with(
     settings: &Settings,
     origin: &str,
     or_else: Option<Arc<dyn Backend>>,
-    open: impl FnMut(&str) -> stores::Opened,
+    open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     let builder = ToolReduction::builder().settings(settings.clone(), open);
     let builder = match or_else {
@@ -99,7 +99,7 @@ pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure
 /// Does the same as [`reduction`], with stores opened by `open`.
 pub(crate) fn reduction_with(
     args: &args::Reduction,
-    open: impl FnMut(&str) -> stores::Opened,
+    open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     of_session(&named(args)?, args, open)
 }
@@ -109,7 +109,7 @@ pub(crate) fn reduction_with(
 pub(crate) fn reduction_or(
     args: &args::Reduction,
     or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
-    open: impl FnMut(&str) -> stores::Opened,
+    open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     let mut settings = named(args)?;
     if settings.backend_url.is_none() {
@@ -209,7 +209,7 @@ fn named(args: &args::Reduction) -> Result<Settings, Failure> {
 fn of_session(
     settings: &Settings,
     args: &args::Reduction,
-    open: impl FnMut(&str) -> stores::Opened,
+    open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     let reduction = build_with(settings, &args.config, None, open)?;
     if settings

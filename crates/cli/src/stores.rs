@@ -12,10 +12,10 @@ use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 pub(crate) use self::recoverable::RecoverableStore;
 use crate::failure::{Failure, chain};
 
-pub(crate) type Opened = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
+pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
 /// Opens the store at `url`: `memory:`, a path, or, with the feature, `s3://bucket/prefix`.
-pub(crate) fn open(url: &str) -> Opened {
+pub(crate) fn open(url: &str) -> OpenedStore {
     #[cfg(feature = "s3")]
     if url.starts_with("s3://") {
         return Ok(Arc::new(offcut_object_store::Objects::open(url)?));

@@ -59,7 +59,7 @@ impl Stream {
     /// of it is shown unchanged.
     pub(crate) async fn show(self, output: &Arc<Mutex<Output>>) -> Result<(), Failure> {
         let may_lose = self.reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
-        let live = Arc::new(Mutex::new(Live::new(&self)));
+        let live = Arc::new(Mutex::new(LiveOutput::new(&self)));
         let arriving = self.arriving(output.clone(), live.clone(), may_lose);
         let reduction = self.reduction.with_previews_of_at_most(longest(&self));
         let truncated = reduction.truncate(&self.call, arriving).await;
@@ -107,7 +107,7 @@ impl Stream {
     fn arriving(
         &self,
         output: Arc<Mutex<Output>>,
-        live: Arc<Mutex<Live>>,
+        live: Arc<Mutex<LiveOutput>>,
         may_lose: bool,
     ) -> ToolOutput {
         let state = Some((self.input.clone(), output, live, may_lose));
@@ -156,7 +156,7 @@ fn longest(stream: &Stream) -> usize {
 }
 
 /// The shown part of an output.
-struct Live {
+struct LiveOutput {
     to: To,
     /// Number of bytes that are shown as they come.
     room: usize,
@@ -168,7 +168,7 @@ struct Live {
     failure: Option<Failure>,
 }
 
-impl Live {
+impl LiveOutput {
     fn new(stream: &Stream) -> Self {
         let is_truncated = stream.reduction.truncates(&stream.call.name);
         Self {

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'r> {
     node: Node<'r>,
-    text: Option<Text<'r>>,
+    text: Option<BlockText<'r>>,
 }
 
 /// The text of a block.
 #[derive(Clone, Copy, Debug)]
-struct Text<'r> {
+struct BlockText<'r> {
     node: Node<'r>,
     value: &'r str,
     /// The embedded resource that holds it; `None` for a plain text block.
@@ -60,7 +60,7 @@ impl<'r> Block<'r> {
 
     /// The block with another text, and everything else as it is. A resource becomes `text/plain`.
     fn with_text(&self, new: &str) -> String {
-        let Some(Text { node, resource, .. }) = self.text else {
+        let Some(BlockText { node, resource, .. }) = self.text else {
             return text_block(new);
         };
         let (start, mut edits) = (self.node.range().start, Vec::new());
@@ -84,7 +84,7 @@ impl<'r> Block<'r> {
 
     /// A link to the resource whose text was joined with others.
     fn link(&self) -> Option<String> {
-        let Text {
+        let BlockText {
             value, resource, ..
         } = self.text?;
         let resource = resource?;
@@ -108,7 +108,7 @@ impl<'r> Block<'r> {
     }
 }
 
-fn text_of(node: Node<'_>) -> Option<Text<'_>> {
+fn text_of(node: Node<'_>) -> Option<BlockText<'_>> {
     let [kind, text, resource] = node.pick(["type", "text", "resource"]);
     let (text, resource) = match kind?.as_str()? {
         "text" => (text?, None),
@@ -119,7 +119,7 @@ fn text_of(node: Node<'_>) -> Option<Text<'_>> {
         }
         _ => return None,
     };
-    Some(Text {
+    Some(BlockText {
         node: text,
         value: text.as_str()?,
         resource,

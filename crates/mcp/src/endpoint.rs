@@ -82,11 +82,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// ```
 pub struct McpEndpoint {
     access: Access,
-    servers: Servers,
+    servers: EndpointServers,
 }
 
 /// The servers of an endpoint.
-enum Servers {
+enum EndpointServers {
     Remote(Box<Proxy>),
     Hosted(Box<Hosted>),
 }
@@ -117,7 +117,7 @@ impl McpEndpoint {
         is_shared: bool,
     ) -> Result<Self, RemoteError> {
         let proxy = Proxy::new(gateway, remote.connection()?, is_shared);
-        Ok(Self::with(Servers::Remote(Box::new(proxy))))
+        Ok(Self::with(EndpointServers::Remote(Box::new(proxy))))
     }
 
     /// An endpoint in front of servers over pipes. `start` runs one for a conversation whose client is at
@@ -133,13 +133,13 @@ impl McpEndpoint {
         let start = move |conversation, client| {
             Box::pin(start(conversation, client)) as Pin<Box<dyn Future<Output = ()> + Send>>
         };
-        Self::with(Servers::Hosted(Box::new(Hosted::new(
+        Self::with(EndpointServers::Hosted(Box::new(Hosted::new(
             gateway,
             Box::new(start),
         ))))
     }
 
-    fn with(servers: Servers) -> Self {
+    fn with(servers: EndpointServers) -> Self {
         Self {
             access: Access::default(),
             servers,
@@ -188,14 +188,14 @@ impl McpEndpoint {
                     // The process has too many open files, or the client has gone: neither lasts.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
-                _ = look.tick() => if let Servers::Hosted(hosted) = &endpoint.servers {
+                _ = look.tick() => if let EndpointServers::Hosted(hosted) = &endpoint.servers {
                     hosted.tidy().await;
                 },
                 () = &mut stop => break,
             }
         }
         drop(listener);
-        if let Servers::Hosted(hosted) = &endpoint.servers {
+        if let EndpointServers::Hosted(hosted) = &endpoint.servers {
             hosted.close().await;
         }
         stopping.close();
@@ -241,14 +241,14 @@ impl McpEndpoint {
                 return reply::error(StatusCode::BAD_REQUEST, REFUSED, problem, None);
             }
             return match &self.servers {
-                Servers::Remote(proxy) => proxy.answer(request, host).await,
-                Servers::Hosted(hosted) => hosted.answer(request).await,
+                EndpointServers::Remote(proxy) => proxy.answer(request, host).await,
+                EndpointServers::Hosted(hosted) => hosted.answer(request).await,
             };
         }
         let mut request = Some(request);
         let logged_in = match &self.servers {
-            Servers::Remote(proxy) => proxy.log_in(&mut request, host).await,
-            Servers::Hosted(_) => None,
+            EndpointServers::Remote(proxy) => proxy.log_in(&mut request, host).await,
+            EndpointServers::Hosted(_) => None,
         };
         logged_in.unwrap_or_else(|| {
             let start = &path[..path.floor_char_boundary(MAX_PATH)];

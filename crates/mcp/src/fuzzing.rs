@@ -6,7 +6,7 @@ use std::{collections::VecDeque, io};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::endpoint::events::{self as raw, Chunk, RawEvents};
+use crate::endpoint::events::{self as raw, RawEvents, StreamChunk};
 use crate::remote::events::{Data, Events, Place};
 
 /// The message of an event, if it has one.
@@ -57,8 +57,8 @@ pub async fn events(chunks: &[&[u8]], max: usize) -> io::Result<Vec<(Vec<u8>, bo
     let mut all = Vec::new();
     while let Some(chunk) = events.next().await? {
         all.push(match chunk {
-            Chunk::Event(bytes) => (bytes, true),
-            Chunk::Part { bytes, .. } => (bytes, false),
+            StreamChunk::Event(bytes) => (bytes, true),
+            StreamChunk::Part { bytes, .. } => (bytes, false),
         });
     }
     Ok(all)

@@ -1,7 +1,7 @@
 //! Reduction of a tool's result.
 
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, New, Node, View, Watch, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, Oddities, View, put_into_text};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
 
 use crate::blocks::{self, Block};
@@ -107,7 +107,7 @@ impl Document {
 const MAX_OTHERS: usize = 1_000;
 
 fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> {
-    let watch = Watch::default();
+    let watch = Oddities::default();
     let root = Node::watched_by(result, &watch);
     let [content, structured, is_error] = root.pick(["content", "structuredContent", "isError"]);
     let blocks = Block::all(content);

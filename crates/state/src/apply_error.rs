@@ -8,7 +8,7 @@ use crate::current::State;
 use crate::reducer::Cause;
 
 /// An update that had no effect. It carries the unchanged state, and no other content.
-pub struct ApplyError(Box<Inner>);
+pub struct ApplyError(Box<ErrorParts>);
 
 /// Leaves out the state: it may hold what tools returned.
 impl fmt::Debug for ApplyError {
@@ -17,7 +17,7 @@ impl fmt::Debug for ApplyError {
     }
 }
 
-struct Inner {
+struct ErrorParts {
     kind: ApplyErrorKind,
     state: State,
 }
@@ -67,7 +67,7 @@ pub enum ApplyErrorKind {
 
 impl ApplyError {
     pub(crate) fn new(kind: ApplyErrorKind, state: &State) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorParts {
             kind,
             state: state.clone(),
         }))

@@ -15,7 +15,7 @@ use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
 use crate::schema_error::{Place, SchemaError};
 use builtin::{RequestedReducer, Takes};
-use node::{Node, Shape, listed};
+use node::{DeclaredNode, Shape, listed};
 
 pub use dialect::Dialect;
 
@@ -121,7 +121,7 @@ impl Schema {
     }
 }
 
-fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
+fn read(node: DeclaredNode, reducers: &Reducers) -> Result<Schema, SchemaError> {
     if let Some(name) = reducers.by_name.keys().find(|name| builtin::is_known(name)) {
         let message = format!(
             "the registered reducer `{name}` has the name of a built-in reducer: rename it"
@@ -151,7 +151,7 @@ fn read(node: Node, reducers: &Reducers) -> Result<Schema, SchemaError> {
 /// The type that a word stands for. sherma reads an unknown type as `str`; in the other dialects it
 /// is an error.
 fn read_type(
-    word: Node,
+    word: DeclaredNode,
     dialect: Dialect,
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<FieldType, SchemaError> {
@@ -173,7 +173,7 @@ fn read_type(
 }
 
 fn field(
-    node: Node,
+    node: DeclaredNode,
     dialect: Dialect,
     reducers: &Reducers,
     warnings: &mut Vec<SchemaWarning>,

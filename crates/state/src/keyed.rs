@@ -67,7 +67,7 @@ pub(crate) enum Op<K> {
 
 /// The planned outcome for the list and for each operation.
 #[derive(Debug)]
-pub(crate) struct Decision {
+pub(crate) struct KeyedDecision {
     clear: bool,
     remove: Vec<usize>,
     fates: Vec<Fate>,
@@ -124,7 +124,7 @@ pub(crate) fn decide<K: Hash + Eq>(
     ops: impl ExactSizeIterator<Item = Result<Op<K>, Cause>>,
     existing: impl Iterator<Item = Result<Option<K>, Cause>>,
     rules: Rules,
-) -> Result<Decision, Cause> {
+) -> Result<KeyedDecision, Cause> {
     let len = ops.len();
     // Reserves room for all keys, since growing would rehash every one.
     let mut index: HashMap<K, usize> = HashMap::with_capacity(len);
@@ -210,7 +210,7 @@ pub(crate) fn decide<K: Hash + Eq>(
         .into_iter()
         .filter_map(|(at, slot)| slots[slot].is_removed.then_some(at))
         .collect();
-    Ok(Decision {
+    Ok(KeyedDecision {
         clear,
         remove,
         fates,
@@ -244,7 +244,7 @@ fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules
     }
 }
 
-impl Decision {
+impl KeyedDecision {
     /// Creates the edit of a list of `existing` items. `items` has one entry for each operation;
     /// those of removals are dropped.
     pub(crate) fn into_edit<T>(

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::key::KeyOf;
 use crate::keyed::{
-    Decision, DuplicatesInUpdate, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide,
+    DuplicatesInUpdate, KeyedDecision, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide,
 };
 use crate::list::{ListEdit, on_json};
 use crate::reducer::{Cause, Change, Reducer, Side};
@@ -112,7 +112,7 @@ impl<K> KeyedList<K> {
     }
 
     // Both slices share a lifetime so that their keys have one type.
-    fn decide<'l, T>(&'l self, existing: &'l [T], update: &'l [T]) -> Result<Decision, Cause>
+    fn decide<'l, T>(&'l self, existing: &'l [T], update: &'l [T]) -> Result<KeyedDecision, Cause>
     where
         K: KeyOf<T>,
     {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::key::{ItemKey, KeyFailure};
-use crate::keyed::{Decision, DuplicatesInUpdate, OnMatch, Op, Rules, UnknownRemoval, decide};
+use crate::keyed::{DuplicatesInUpdate, KeyedDecision, OnMatch, Op, Rules, UnknownRemoval, decide};
 use crate::list::ListEdit;
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -175,7 +175,7 @@ impl<M> AddMessages<M> {
         existing: &'m [M],
         update: &'m [MessageUpdate<M>],
         places: &[usize],
-    ) -> Result<Decision, Cause> {
+    ) -> Result<KeyedDecision, Cause> {
         let ops = update.iter().zip(places).map(|(item, &index)| match item {
             MessageUpdate::Put(message) => self.id_of(message, Side::Update, index).map(Op::Put),
             _ if self.removals.is_none() => Err(Cause::RemovalNotTaken { index }),

@@ -9,7 +9,7 @@ use offcut::format::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::clauses::{Shape, all_clauses};
+use self::clauses::{ClauseShape, all_clauses};
 
 /// Checks a format against every clause of [`Format`]'s contract, using `messages`.
 ///
@@ -33,7 +33,7 @@ use self::clauses::{Shape, all_clauses};
 pub fn conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     let (mut slots, mut calls) = (0, 0);
     for (at, message) in messages.iter().enumerate() {
-        let seen = all_clauses(format, message, at, Shape::Good);
+        let seen = all_clauses(format, message, at, ClauseShape::Good);
         slots += seen.slots.len();
         calls += seen.calls.len();
     }
@@ -76,6 +76,6 @@ where
 /// The same as for [`conformance`].
 pub fn malformed_conformance<F: Format<Message: PartialEq>>(format: &F, messages: &[F::Message]) {
     for (at, message) in messages.iter().enumerate() {
-        all_clauses(format, message, at, Shape::Malformed);
+        all_clauses(format, message, at, ClauseShape::Malformed);
     }
 }

@@ -13,7 +13,7 @@ use offcut_lab::scripted::{Outcome, Peer, Policy, READY, all, run};
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]
-struct Sum {
+struct TaskSum {
     /// By size: tasks that were solved.
     solved: BTreeMap<&'static str, u32>,
     /// Of the sizes that fit into a context window.
@@ -23,7 +23,7 @@ struct Sum {
     bill: f64,
 }
 
-impl Sum {
+impl TaskSum {
     fn add(&mut self, size: &'static str, outcome: &Outcome) {
         *self.solved.entry(size).or_default() += u32::from(outcome.solved);
         if size != "beyond" {
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "| task | size | policy | solved | calls | reads | tokens | bill |\n|---|---|---|---|---|---|---|---|"
     );
-    let mut sums: Vec<Sum> = policies.iter().map(|_| Sum::default()).collect();
+    let mut sums: Vec<TaskSum> = policies.iter().map(|_| TaskSum::default()).collect();
     let only = std::env::var("OFFCUT_TASK").ok();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     for task in all().into_iter().filter(|task| is_wanted(task.name)) {

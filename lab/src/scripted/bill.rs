@@ -29,7 +29,7 @@ impl Bill {
 }
 
 /// Counts requests and compares each with the one before it.
-pub(crate) struct Meter {
+pub(crate) struct BillMeter {
     counter: Arc<dyn CountTokens>,
     /// Tokens of messages that were counted before.
     known: HashMap<String, u64>,
@@ -37,7 +37,7 @@ pub(crate) struct Meter {
     pub(crate) bill: Bill,
 }
 
-impl Meter {
+impl BillMeter {
     pub(crate) fn new() -> Result<Self, offcut::BuildError> {
         Ok(Self {
             counter: TokenCounter::O200kBase.build()?,

@@ -5,12 +5,12 @@ use offcut::format::OpenAiChat;
 use offcut::{Settings, ToolCall, ToolReduction};
 use serde_json::{Value, json};
 
-use crate::scripted::bill::{Bill, Meter};
+use crate::scripted::bill::{Bill, BillMeter};
 use crate::scripted::peer::Peer;
 use crate::scripted::step::Step;
 use crate::scripted::task::{Size, Task};
 use crate::scripted::tools;
-use crate::scripted::view::View;
+use crate::scripted::view::RequestView;
 
 /// Tokens of a context window. A request that is longer is refused, which ends the run.
 pub const CONTEXT: u64 = 128_000;
@@ -78,7 +78,7 @@ pub fn run(
     // The messages as the editor makes them, and the number of those that it has.
     let (mut edited, mut given) = (Vec::new(), 0);
     let mut messages = vec![json!({"role": "user", "content": set.prompt})];
-    let mut meter = Meter::new()?;
+    let mut meter = BillMeter::new()?;
     let mut reads = 0;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (solved, why) = loop {
@@ -96,7 +96,7 @@ pub fn run(
         if meter.bill.calls > MAX_CALLS {
             break (false, Some("in circles".to_owned()));
         }
-        let (says, tool, arguments) = match (task.agent)(&View::new(request)) {
+        let (says, tool, arguments) = match (task.agent)(&RequestView::new(request)) {
             Step::Answer(answer) => break task.checked(&project, &set, &answer),
             Step::Call {
                 says,

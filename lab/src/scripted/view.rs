@@ -65,7 +65,7 @@ pub(crate) fn numbers(text: &str) -> impl Iterator<Item = usize> {
 
 /// The messages of a request, as an agent reads them.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct RequestView {
     seen: Vec<Seen>,
     /// The agent's own words, in order.
     said: Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) enum Search {
     Read(Step),
 }
 
-impl View {
+impl RequestView {
     pub(crate) fn new(messages: &[Value]) -> Self {
         let mut view = Self {
             seen: Vec::new(),

@@ -21,7 +21,7 @@ pub(crate) trait Ranges {
 
 /// Content being read in blocks of at most `block` bytes.
 #[derive(Debug)]
-pub(crate) struct Blocks<R> {
+pub(crate) struct BlockReader<R> {
     content: R,
     at: u64,
     block: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Blocks<R> {
     end: Option<u64>,
 }
 
-impl<R: Ranges> Blocks<R> {
+impl<R: Ranges> BlockReader<R> {
     /// The blocks from byte `at` on, to the end of the content.
     pub(crate) fn from(content: R, at: u64, block: u64) -> Self {
         Self {

@@ -19,7 +19,7 @@ use crate::backend::{Backend, BackendError, Key, PutOutcome, ReadRange, Writer};
 
 /// The way in which a writer's content gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum NamedBy {
     /// By [`Writer::finish`].
     Finish,
     /// By [`Writer::finish_in_spool`].
@@ -56,7 +56,7 @@ pub(crate) async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
     key: &Key,
-    by: By,
+    by: NamedBy,
 ) -> Result<PutOutcome, BackendError> {
     if let Some(swept) = key.swept().filter(|_| store.can_be_swept()) {
         for place in [key, &swept] {
@@ -66,8 +66,8 @@ pub(crate) async fn name(
         }
     }
     match by {
-        By::Finish => writer.finish(key).await,
-        By::FinishInSpool => writer.finish_in_spool(key).await,
+        NamedBy::Finish => writer.finish(key).await,
+        NamedBy::FinishInSpool => writer.finish_in_spool(key).await,
     }
 }
 
@@ -214,10 +214,10 @@ mod tests {
             .unwrap();
         let mut writer = store.writer().await.unwrap();
         writer.write("other".into()).await.unwrap();
-        let named = name(&store, &mut *writer, &key("trunc/call_1"), By::Finish).await;
+        let named = name(&store, &mut *writer, &key("trunc/call_1"), NamedBy::Finish).await;
         assert_eq!(named.unwrap(), PutOutcome::Taken);
         assert_eq!(
-            name(&store, &mut *writer, &key("trunc/call_2"), By::Finish)
+            name(&store, &mut *writer, &key("trunc/call_2"), NamedBy::Finish)
                 .await
                 .unwrap(),
             PutOutcome::Stored
@@ -225,7 +225,7 @@ mod tests {
         let mut same = store.writer().await.unwrap();
         same.write("swept".into()).await.unwrap();
         assert_eq!(
-            name(&store, &mut *same, &key("trunc/call_1"), By::Finish)
+            name(&store, &mut *same, &key("trunc/call_1"), NamedBy::Finish)
                 .await
                 .unwrap(),
             PutOutcome::Stored

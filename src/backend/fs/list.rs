@@ -35,10 +35,10 @@ struct Walk {
     store: Fs,
     /// Path of open directories from the root to the current one, at most as many as a key has
     /// segments. `None` before the walk starts.
-    open: Option<Vec<Level>>,
+    open: Option<Vec<FolderLevel>>,
 }
 
-struct Level {
+struct FolderLevel {
     entries: ReadDir,
     /// Prefix of all keys in the directory: empty, or a path that ends in `/`.
     prefix: String,
@@ -80,7 +80,7 @@ impl Walk {
             // Mark the walk as started even on failure, or it would never end.
             let open = self.open.insert(Vec::new());
             let entries = self.store.root.dir()?.entries()?;
-            open.push(Level {
+            open.push(FolderLevel {
                 entries,
                 prefix: String::new(),
             });
@@ -118,7 +118,7 @@ enum Step {
 enum Found {
     File(Entry),
     // Boxed because on Windows the struct contains the directory's read buffer.
-    Directory(Box<Level>),
+    Directory(Box<FolderLevel>),
     Refused(String),
     Other,
 }
@@ -140,7 +140,7 @@ fn find(store: &Fs, entry: &DirEntry, prefix: &str) -> io::Result<Found> {
     };
     let metadata = entry.metadata()?;
     if metadata.is_dir() {
-        return Ok(Found::Directory(Box::new(Level {
+        return Ok(Found::Directory(Box::new(FolderLevel {
             entries: entry.open_dir()?.entries()?,
             prefix: format!("{key}/"),
         })));

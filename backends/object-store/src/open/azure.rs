@@ -6,7 +6,7 @@ use object_store::ClientConfigKey;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use url::Url;
 
-use super::client::{Connector, retries};
+use super::client::{ClientConnector, retries};
 use super::common::{Common, bucket};
 use super::options::{Form, Known, Options, may_be_plain};
 use crate::builder::Builder;
@@ -126,7 +126,7 @@ pub(super) fn open(
             allow_http,
         )
         .with_retry(retries(common))
-        .with_http_connector(Connector::new(common))
+        .with_http_connector(ClientConnector::new(common))
         .build()
         .map_err(OpenError::refused)?;
     let mut builder =

@@ -14,12 +14,12 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Creates clients with the library's time limits.
 #[derive(Debug)]
-pub(super) struct Connector {
+pub(super) struct ClientConnector {
     /// Time limit for a request, its answer included.
     timeout: Duration,
 }
 
-impl Connector {
+impl ClientConnector {
     pub(super) fn new(common: &Common) -> Self {
         let Common {
             timeout,
@@ -37,7 +37,7 @@ impl Connector {
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for ClientConnector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let option = |key| options.get_config_value(&key);
         let allow_http = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use url::Url;
 
-use super::client::{Connector, retries};
+use super::client::{ClientConnector, retries};
 use super::common::{Common, bucket};
 use super::options::{Form, Known, Options, may_be_plain};
 use crate::builder::Builder;
@@ -173,7 +173,7 @@ pub(super) fn open(
         // A sweep removes one at a time, and not every server supports bulk removal.
         .with_disable_bulk_delete(true)
         .with_retry(retries(common))
-        .with_http_connector(Connector::new(common))
+        .with_http_connector(ClientConnector::new(common))
         .build()
         .map_err(OpenError::refused)?;
     let mut builder =

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// An answer as it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ArrivingAnswer {
     text: String,
     /// The calls, each with its index from the endpoint.
     calls: Vec<(Option<u64>, ToolCall)>,
@@ -16,7 +16,7 @@ pub(super) struct Answer {
     finish_reason: Option<String>,
 }
 
-impl Answer {
+impl ArrivingAnswer {
     pub(super) fn whole(answer: &Value) -> Result<Self, ModelError> {
         let mut all = Self::default();
         all.take(answer, "message", &|_| {})?;

@@ -22,7 +22,7 @@ pub(crate) use command::front_words;
 pub(crate) use file::AgentFile;
 use jsonc::Addition;
 use place::Content;
-use record::{Record, Stored};
+use record::{Record, StoredRecord};
 
 use crate::agents::Agent;
 
@@ -168,7 +168,7 @@ impl Installation {
         &self,
         path: &Path,
         file: &AgentFile,
-        stored: Option<&Stored>,
+        stored: Option<&StoredRecord>,
         additions: Vec<Addition>,
     ) -> Result<Changed, InstallError> {
         let values = place::in_words(&additions);
@@ -215,7 +215,7 @@ impl Installation {
         &self,
         path: &Path,
         file: &AgentFile,
-        stored: Option<&Stored>,
+        stored: Option<&StoredRecord>,
         text: &str,
     ) -> Result<Changed, InstallError> {
         let is_touched = stored.is_some_and(|stored| !stored.is_in(file));
@@ -292,18 +292,18 @@ const TOUCHED: &str =
     "it was changed after Offcut placed it; remove it if you do not need the change, and try again";
 
 /// The outcome for a file that has everything already.
-fn unchanged(path: &Path, stored: Option<&Stored>, values: Vec<String>) -> Changed {
+fn unchanged(path: &Path, stored: Option<&StoredRecord>, values: Vec<String>) -> Changed {
     Changed {
         path: path.to_owned(),
         outcome: Outcome::Unchanged,
-        backup: stored.and_then(Stored::backup),
+        backup: stored.and_then(StoredRecord::backup),
         values,
     }
 }
 
 /// The folders that are missing for a file at `path`, the innermost first, and those that an earlier installation
 /// created.
-fn created(path: &Path, stored: Option<&Stored>) -> Vec<PathBuf> {
+fn created(path: &Path, stored: Option<&StoredRecord>) -> Vec<PathBuf> {
     let missing = path
         .ancestors()
         .skip(1)
@@ -319,10 +319,10 @@ fn created(path: &Path, stored: Option<&Stored>) -> Vec<PathBuf> {
 fn remove(
     path: &Path,
     file: &AgentFile,
-    stored: Option<&Stored>,
+    stored: Option<&StoredRecord>,
     additions: &[Addition],
 ) -> Result<Vec<u8>, InstallError> {
-    let original = stored.map(Stored::original).transpose()?.flatten();
+    let original = stored.map(StoredRecord::original).transpose()?.flatten();
     let original = original.and_then(|bytes| jsonc::parse(text_of(&bytes)).ok());
     let (text, is_marked) = file.text()?;
     let removed = jsonc::remove(text, additions, original.as_ref())

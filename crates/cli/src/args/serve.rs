@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     pub(crate) backend: Option<StoreUrl>,
     /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(crate) log: Level,
+    pub(crate) log: LogLevel,
 }
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -51,7 +51,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// A level of the log.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Error,
     Warn,
     Info,

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
 }
 
 /// A reduction for the results of an agent, and the places that it has to know.
-pub(super) struct Opened {
+pub(super) struct OpenedHook {
     pub(super) runtime: Runtime,
     pub(super) reduction: ToolReduction,
     pub(super) surroundings: Surroundings,
@@ -65,14 +65,14 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
         .parse()
         .map_err(|error| Failure::new(format!("{error}")))?;
 
-    let opened = Opened::open(agent, &event, args, home)?;
+    let opened = OpenedHook::open(agent, &event, args, home)?;
     let _inside = opened.runtime.enter();
     let answer = hook::answer(agent, &event, &opened.reduction, &opened.surroundings);
     let answer = opened.runtime.block_on(answer);
     answer.map_err(|error| Failure::new(chain(&error)))
 }
 
-impl Opened {
+impl OpenedHook {
     /// Opens the store that the settings name, else the one that `agent` wants for an `event`.
     pub(super) fn open(
         agent: Agent,

@@ -18,7 +18,7 @@ use crate::agents::layout::Home;
 use crate::agents::{Agent, journal, log};
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use super::hook::Opened;
+use super::hook::OpenedHook;
 use crate::child::{self, Child, is_merged};
 use crate::failure::{Failure, chain};
 use crate::stream::unique_id;
@@ -104,7 +104,7 @@ fn shorten(args: &args::Line, output: &Path) -> Result<(), Failure> {
         .parse()
         .map_err(|error| Failure::new(format!("{error}")))?;
     let home = Home::from_env();
-    let opened = Opened::open(agent, &[], &args::Hook::of(&args.agent), home.as_ref())?;
+    let opened = OpenedHook::open(agent, &[], &args::Hook::of(&args.agent), home.as_ref())?;
     let failed = FailedLine {
         agent,
         session: env::var(SESSION).unwrap_or_else(|_| "shell".to_owned()),

@@ -166,7 +166,7 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
 struct Stores(Mutex<HashMap<String, Arc<dyn Backend>>>);
 
 impl Stores {
-    fn open(&self, url: &str) -> stores::Opened {
+    fn open(&self, url: &str) -> stores::OpenedStore {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = open.get(url) {
             return Ok(store.clone());

@@ -11,20 +11,20 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{
-    self, All, Bounds, By, Figures, NONE, Policy, Prices, Replayed, Skipped, Summary, Ungrounded,
-    Usage,
+    self, All, Bounds, Figures, LogUsage, NONE, Policy, Prices, Replayed, RequestSource, Skipped,
+    Summary, Ungrounded,
 };
 use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
 
 /// The output of `--json`.
 #[derive(Serialize)]
-struct Output<'s> {
+struct JsonOutput<'s> {
     prices: &'s Prices,
     policies: Vec<OfPolicy<'s>>,
     skipped: Vec<NotRead<'s>>,
     /// Usage that providers have recorded in the logs, beside the tokens counted here.
-    usage: &'s [Usage],
+    usage: &'s [LogUsage],
 }
 
 /// A file that no figure includes.
@@ -190,7 +190,7 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
         settings::build(&settings, file, Some(replay::scratch()))?;
         policies.push(named_once(
             name,
-            By::Settings(Box::new(settings)),
+            RequestSource::Settings(Box::new(settings)),
             &policies,
         )?);
     }
@@ -204,13 +204,17 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
                     "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
                 )
             })?;
-        policies.push(named_once(name, By::Requests(folder.into()), &policies)?);
+        policies.push(named_once(
+            name,
+            RequestSource::Requests(folder.into()),
+            &policies,
+        )?);
     }
     Ok(policies)
 }
 
 /// A policy whose name none of `others` has.
-fn named_once(name: &str, by: By, others: &[Policy]) -> Result<Policy, Failure> {
+fn named_once(name: &str, by: RequestSource, others: &[Policy]) -> Result<Policy, Failure> {
     if name == NONE || others.iter().any(|policy| policy.name == name) {
         return Err(Failure::usage(
             format!("there are two policies called {name}"),
@@ -228,9 +232,9 @@ fn summaries<'s>(
     totals: &[Figures],
     replayed: &'s [Replayed],
     skipped: &'s [Skipped],
-    usage: &'s [Usage],
+    usage: &'s [LogUsage],
     prices: &'s Prices,
-) -> Output<'s> {
+) -> JsonOutput<'s> {
     let card = prices.card;
     let bounds = replay::all_bounds(replayed, names.len() - 1);
     let of_policy = |(index, name): (usize, &&str)| OfPolicy {
@@ -244,7 +248,7 @@ fn summaries<'s>(
             })
             .collect(),
     };
-    Output {
+    JsonOutput {
         prices,
         policies: names.iter().enumerate().map(of_policy).collect(),
         skipped: skipped
@@ -262,7 +266,7 @@ fn overview(
     names: &[&str],
     totals: &[Figures],
     replayed: &[Replayed],
-    usage: &[Usage],
+    usage: &[LogUsage],
     prices: &Prices,
 ) -> String {
     let (none, card) = (totals[0], prices.card);

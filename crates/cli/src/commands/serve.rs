@@ -112,12 +112,12 @@ async fn stopped() {
 
 /// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The
 /// guard writes what is left.
-fn log_to_stderr(level: serve::Level) -> WorkerGuard {
+fn log_to_stderr(level: serve::LogLevel) -> WorkerGuard {
     let level = match level {
-        serve::Level::Error => Level::ERROR,
-        serve::Level::Warn => Level::WARN,
-        serve::Level::Info => Level::INFO,
-        serve::Level::Debug => Level::DEBUG,
+        serve::LogLevel::Error => Level::ERROR,
+        serve::LogLevel::Warn => Level::WARN,
+        serve::LogLevel::Info => Level::INFO,
+        serve::LogLevel::Debug => Level::DEBUG,
     };
     let (stderr, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(10_000)

@@ -12,7 +12,7 @@ use crate::units::{count, grouped, size, span};
 use crate::{args, bill, output};
 
 /// A server's page, and its figures.
-type Asked = (String, io::Result<Value>);
+type AskedPage = (String, io::Result<Value>);
 
 pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> {
     let asked = match &args.page {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
 }
 
 /// Asks the servers that the user's own folder knows of.
-fn running() -> Result<Vec<Asked>, Failure> {
+fn running() -> Result<Vec<AskedPage>, Failure> {
     let home = Home::from_env().ok_or_else(|| {
         Failure::usage(
             "there is no home directory",
@@ -64,7 +64,7 @@ fn running() -> Result<Vec<Asked>, Failure> {
     ask(&pages)
 }
 
-fn ask(pages: &[String]) -> Result<Vec<Asked>, Failure> {
+fn ask(pages: &[String]) -> Result<Vec<AskedPage>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::trials::{
-    Analysis, Design, Error, Options, Plan, Prices, Trial, markdown, plan_text, tasks,
+    Analysis, Design, Error, Plan, Prices, Trial, TrialOptions, markdown, plan_text, tasks,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let Some(results) = &args.results else {
         return say(&plan, json);
     };
-    let options = Options {
+    let options = TrialOptions {
         keep: args.keep.clone(),
     };
     let mut trial = Trial::open(plan, tasks, results, options).map_err(|error| failure(&error))?;

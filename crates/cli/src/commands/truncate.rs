@@ -16,7 +16,7 @@ use crate::stores::{self, RecoverableStore};
 use crate::{args, exact, output, settings};
 
 #[derive(Serialize)]
-struct Output<'t> {
+struct TruncateOutput<'t> {
     text: &'t str,
     parts: &'t [Part],
     report: &'t Report,
@@ -112,7 +112,7 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     note_failures(&truncated.report);
     let text = truncated.text();
     if json {
-        output::write_json(&Output {
+        output::write_json(&TruncateOutput {
             text: &text,
             parts: &truncated.parts,
             report: &truncated.report,

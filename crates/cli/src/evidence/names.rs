@@ -22,7 +22,7 @@ const HAN: usize = 6;
 const THAI: usize = 12;
 
 /// The distinctive strings of a text, with the byte offset of each occurrence.
-pub(crate) type Names<'t> = HashMap<&'t str, Vec<usize>>;
+pub(crate) type NamePlaces<'t> = HashMap<&'t str, Vec<usize>>;
 
 struct Patterns {
     ascii: [Regex; 2],
@@ -52,7 +52,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
 });
 
 /// Finds all distinctive strings of `text`, including overlapping ones.
-pub(crate) fn names(text: &str) -> Names<'_> {
+pub(crate) fn names(text: &str) -> NamePlaces<'_> {
     let mut found = words(text);
     each_stretch(text, |start, stretch, bounds, size| {
         for window in bounds.windows(size + 1) {
@@ -89,8 +89,8 @@ pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     found
 }
 
-fn words(text: &str) -> Names<'_> {
-    let mut found = Names::new();
+fn words(text: &str) -> NamePlaces<'_> {
+    let mut found = NamePlaces::new();
     for pattern in &PATTERNS.ascii {
         for name in pattern
             .find_iter(text)
@@ -128,7 +128,7 @@ fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize],
     }
 }
 
-fn add<'t>(found: &mut Names<'t>, name: &'t str, at: usize) {
+fn add<'t>(found: &mut NamePlaces<'t>, name: &'t str, at: usize) {
     let places = found.entry(name).or_default();
     if places.len() < MAX_PLACES {
         places.push(at);

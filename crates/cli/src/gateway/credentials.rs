@@ -40,12 +40,12 @@ pub(crate) enum Owner {
 
 /// A credential: the name of its header or of its field in the query, and the value.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedCredential {
     pub(crate) name: String,
     pub(crate) value: Vec<u8>,
 }
 
-impl Named {
+impl NamedCredential {
     fn new(name: &str, value: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.to_owned(),
@@ -72,10 +72,10 @@ impl Named {
 
 /// The credentials of a request: of its headers and of its query, by their names, and keys of a known form
 /// in other headers.
-pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named> {
+pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<NamedCredential> {
     let known = HEADERS.into_iter().flat_map(|name| {
         let values = headers.get_all(name).iter();
-        values.map(move |value| Named::new(name, value.as_bytes()))
+        values.map(move |value| NamedCredential::new(name, value.as_bytes()))
     });
     let mut others = Vec::new();
     for (name, value) in headers {
@@ -84,11 +84,11 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
             continue;
         }
         if is_credential(name) {
-            others.push(Named::new(name, value.as_bytes()));
+            others.push(NamedCredential::new(name, value.as_bytes()));
         } else {
             let keys = words(value.as_bytes(), SHORTEST).into_iter();
             let keys = keys.filter(|word| by_form(word).is_some());
-            others.extend(keys.map(|key| Named::new(name, key)));
+            others.extend(keys.map(|key| NamedCredential::new(name, key)));
         }
     }
     // The order of headers means nothing.
@@ -104,7 +104,7 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
             || words(&value, SHORTEST)
                 .iter()
                 .any(|word| by_form(word).is_some());
-        is_one.then_some(Named { name, value })
+        is_one.then_some(NamedCredential { name, value })
     });
     known.chain(others).chain(fields).collect()
 }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_credential_is_for_the_provider_of_its_name_and_its_form() {
-        let owners = |name: &str, value: &str| Named::new(name, value).owners();
+        let owners = |name: &str, value: &str| NamedCredential::new(name, value).owners();
         let (anthropic, gemini) = (Owner::Only("anthropic"), Owner::Only("gemini"));
         for value in [
             "Bearer sk-ant-1",

@@ -10,7 +10,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 /// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum ContentEncoding {
     Identity,
     Gzip,
     Brotli,
@@ -29,7 +29,7 @@ pub(crate) enum NotDecoded {
     TooLong,
 }
 
-impl Encoding {
+impl ContentEncoding {
     /// The encoding that `content-encoding` names; `None` if it is not known.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(header::CONTENT_ENCODING).iter();
@@ -106,7 +106,7 @@ fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDe
 }
 
 /// Decodes a stream as it passes.
-pub(crate) enum Decoder {
+pub(crate) enum BodyDecoder {
     Identity,
     Gzip(Box<flate2::write::MultiGzDecoder<Decoded>>),
     Brotli(Box<brotli_decompressor::DecompressorWriter<Decoded>>),
@@ -133,7 +133,7 @@ impl Write for Decoded {
     }
 }
 
-impl fmt::Debug for Decoder {
+impl fmt::Debug for BodyDecoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Identity => "Identity",
@@ -143,18 +143,18 @@ impl fmt::Debug for Decoder {
     }
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// The decoder of a reply; `None` if its encoding is not decoded while it passes.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        match Encoding::of(headers)? {
-            Encoding::Identity => Some(Self::Identity),
-            Encoding::Gzip => Some(Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(
-                Decoded::default(),
-            )))),
-            Encoding::Brotli => Some(Self::Brotli(Box::new(
+        match ContentEncoding::of(headers)? {
+            ContentEncoding::Identity => Some(Self::Identity),
+            ContentEncoding::Gzip => Some(Self::Gzip(Box::new(
+                flate2::write::MultiGzDecoder::new(Decoded::default()),
+            ))),
+            ContentEncoding::Brotli => Some(Self::Brotli(Box::new(
                 brotli_decompressor::DecompressorWriter::new(Decoded::default(), 4096),
             ))),
-            Encoding::Zstd => None,
+            ContentEncoding::Zstd => None,
         }
     }
 
@@ -204,11 +204,11 @@ mod tests {
     fn a_bomb_is_given_up_at_the_limit() {
         let bomb = gzip(&vec![0; 50_000_000]);
         assert!(bomb.len() < 100_000);
-        let decoded = Encoding::Gzip.decode(&bomb, 1_000_000);
+        let decoded = ContentEncoding::Gzip.decode(&bomb, 1_000_000);
         assert_eq!(decoded, Err(NotDecoded::TooLong));
         let text = vec![b'x'; 1_000_000];
         assert_eq!(
-            Encoding::Gzip.decode(&gzip(&text), 1_000_000),
+            ContentEncoding::Gzip.decode(&gzip(&text), 1_000_000),
             Ok(text.into())
         );
     }
@@ -225,7 +225,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let brotli = http::HeaderValue::from_static("br");
         headers.insert(header::CONTENT_ENCODING, brotli);
-        let mut decoder = Decoder::of(&headers).unwrap();
+        let mut decoder = BodyDecoder::of(&headers).unwrap();
         let mut most = 0;
         let passed = decoder.pass(&bomb, |bytes| most = most.max(bytes.len()));
         assert!(passed.is_err() && most <= Decoded::MOST, "{most}");
@@ -234,7 +234,11 @@ mod tests {
     #[test]
     fn garbage_is_an_error_in_every_encoding() {
         let garbage = Bytes::from_static(b"{\"messages\": []} is not compressed");
-        for encoding in [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd] {
+        for encoding in [
+            ContentEncoding::Gzip,
+            ContentEncoding::Brotli,
+            ContentEncoding::Zstd,
+        ] {
             assert_eq!(
                 encoding.decode(&garbage, 1000),
                 Err(NotDecoded::Broken),
@@ -249,7 +253,7 @@ mod tests {
             0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x65, 0x00, 0x00, 0x30, 0x68, 0x65, 0x6c, 0x6c,
             0x6f, 0x20, 0x01, 0x00, 0x31, 0x4a, 0x11, 0xa2, 0xed, 0x1e, 0x0c,
         ];
-        let decoded = Encoding::Zstd.decode(&Bytes::copy_from_slice(&zstd), 100);
+        let decoded = ContentEncoding::Zstd.decode(&Bytes::copy_from_slice(&zstd), 100);
         assert_eq!(decoded, Ok(Bytes::from_static(b"hello hello hello")));
         // All frames count, skippable ones hold nothing, and a checksum is compared.
         let summed = [
@@ -259,17 +263,23 @@ mod tests {
         let skipped = [0x50, 0x2a, 0x4d, 0x18, 0x02, 0x00, 0x00, 0x00, 0xff, 0xff];
         let frames = Bytes::from([&summed[..], &skipped, &zstd].concat());
         let twice = Bytes::from_static(b"hello hello hellohello hello hello");
-        assert_eq!(Encoding::Zstd.decode(&frames, 100), Ok(twice));
-        assert_eq!(Encoding::Zstd.decode(&frames, 20), Err(NotDecoded::TooLong));
+        assert_eq!(ContentEncoding::Zstd.decode(&frames, 100), Ok(twice));
+        assert_eq!(
+            ContentEncoding::Zstd.decode(&frames, 20),
+            Err(NotDecoded::TooLong)
+        );
         let mut wrong = summed;
         wrong[wrong.len() - 1] ^= 1;
         let then_more = [&zstd[..], b"more"].concat();
         for broken in [&wrong[..], &then_more, &skipped[..9]] {
             let broken = Bytes::copy_from_slice(broken);
-            assert_eq!(Encoding::Zstd.decode(&broken, 100), Err(NotDecoded::Broken));
+            assert_eq!(
+                ContentEncoding::Zstd.decode(&broken, 100),
+                Err(NotDecoded::Broken)
+            );
         }
         let brotli = [0x0b, 0x02, 0x80, b'h', b'e', b'l', b'l', b'o', 0x03];
-        let decoded = Encoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
+        let decoded = ContentEncoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
         assert_eq!(decoded, Ok(Bytes::from_static(b"hello")));
     }
 
@@ -282,7 +292,7 @@ mod tests {
             header::CONTENT_ENCODING,
             http::HeaderValue::from_static("gzip"),
         );
-        let mut decoder = Decoder::of(&headers).unwrap();
+        let mut decoder = BodyDecoder::of(&headers).unwrap();
         let mut read = Vec::new();
         for piece in compressed.chunks(7) {
             decoder

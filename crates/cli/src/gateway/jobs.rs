@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::gateway::encoding::Encoding;
-use crate::gateway::outcome::Reason;
+use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::outcome::PassReason;
 use crate::gateway::settings::ServeSettings;
 
 /// Bytes of memory that one permit stands for.
@@ -66,24 +66,24 @@ impl Jobs {
     pub(crate) async fn run<T, F>(
         &self,
         body: &Bytes,
-        encoding: Encoding,
+        encoding: ContentEncoding,
         work: impl FnOnce(Bytes, Instant) -> F + Send + 'static,
-    ) -> Result<T, Reason>
+    ) -> Result<T, PassReason>
     where
         T: Send + 'static,
         F: Future<Output = T>,
     {
         let deadline = Instant::now() + self.patience;
         let job = async {
-            let (text, decoder) = if encoding == Encoding::Identity {
+            let (text, decoder) = if encoding == ContentEncoding::Identity {
                 (body.clone(), None)
             } else {
                 let permit = self.decoders.clone().acquire_owned().await;
                 let (body, max) = (body.clone(), self.max_body);
                 // The permit goes along: a thread that has begun can't be stopped.
                 let decoding = spawn_blocking(move || (encoding.decode(&body, max), permit));
-                let (text, permit) = decoding.await.map_err(|_| Reason::Bug)?;
-                (text.map_err(|_| Reason::Encoding)?, Some(permit))
+                let (text, permit) = decoding.await.map_err(|_| PassReason::Bug)?;
+                (text.map_err(|_| PassReason::Encoding)?, Some(permit))
             };
             let units = units(text.len().min(self.max_body));
             let place = self.room.clone().acquire_many_owned(units).await;
@@ -94,9 +94,9 @@ impl Jobs {
                 drop(place);
                 done
             });
-            working.await.map_err(|_| Reason::Bug)
+            working.await.map_err(|_| PassReason::Bug)
         };
         let done = timeout_at(deadline + OVERTIME, job).await;
-        done.unwrap_or(Err(Reason::TooSlow))
+        done.unwrap_or(Err(PassReason::TooSlow))
     }
 }

@@ -100,14 +100,14 @@ const BOUNDS: [f64; 10] = [
 /// All figures of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    figures: Mutex<Figures>,
+    figures: Mutex<MetricFigures>,
 }
 
 /// Names and values of labels.
 type Labels = Vec<(&'static str, String)>;
 
 #[derive(Debug, Default)]
-struct Figures {
+struct MetricFigures {
     values: BTreeMap<(Metric, Labels), i64>,
     added: [u64; BOUNDS.len() + 1],
     added_seconds: f64,
@@ -181,7 +181,7 @@ impl Metrics {
         text
     }
 
-    fn figures(&self) -> MutexGuard<'_, Figures> {
+    fn figures(&self) -> MutexGuard<'_, MetricFigures> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,14 +14,14 @@ pub(crate) enum Outcome {
     /// Some of it was replaced.
     Reduced,
     /// Some of it was replaced, and the rest stayed for this reason.
-    Partly(Reason),
+    Partly(PassReason),
     /// It passed unchanged although it might have been reduced.
-    Passed(Reason),
+    Passed(PassReason),
 }
 
 /// Reason for passing a request, or a part of it, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum PassReason {
     /// The body is over the limit, or would take too much memory.
     TooLong,
     /// The body's encoding can't be decoded.
@@ -57,7 +57,7 @@ impl Outcome {
     }
 
     /// The reason for what was not replaced.
-    pub(crate) fn reason(self) -> Option<Reason> {
+    pub(crate) fn reason(self) -> Option<PassReason> {
         match self {
             Self::Unchanged | Self::Reduced => None,
             Self::Partly(reason) | Self::Passed(reason) => Some(reason),
@@ -74,7 +74,7 @@ impl Outcome {
     }
 }
 
-impl Reason {
+impl PassReason {
     /// The reason's name in the header, in metrics and in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -16,13 +16,13 @@ use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::gateway::body::{Body, Read, Uploads};
-use crate::gateway::encoding::Encoding;
+use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
-use crate::gateway::outcome::{self, Outcome, Reason};
+use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::readers::{Credential, Readers};
-use crate::gateway::reducer::{ConversationId, Reduced, Reducer};
+use crate::gateway::reducer::{ConversationId, ConversationReducer, Reduced};
 use crate::gateway::refused::{is_thread, says_too_long};
 use crate::gateway::send::{Payload, Refusal, Sender};
 use crate::gateway::settings::{OnFailure, ServeSettings};
@@ -40,7 +40,7 @@ const LONGEST_MOVE: usize = 8 << 30;
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
     pub(crate) sender: Sender,
-    pub(crate) reducer: Option<Arc<Reducer>>,
+    pub(crate) reducer: Option<Arc<ConversationReducer>>,
     pub(crate) tenants: Tenants,
     pub(crate) jobs: Jobs,
     pub(crate) uploads: Uploads,
@@ -76,7 +76,7 @@ impl Worked {
         }
     }
 
-    fn passed(reason: Reason, look: Look) -> Self {
+    fn passed(reason: PassReason, look: Look) -> Self {
         Self::as_it_came(Outcome::Passed(reason), look)
     }
 }
@@ -85,7 +85,7 @@ impl Passage {
     pub(crate) fn new(
         settings: &ServeSettings,
         sender: Sender,
-        reducer: Option<Reducer>,
+        reducer: Option<ConversationReducer>,
         tenants: Tenants,
         metrics: Arc<Metrics>,
         watch: Arc<Watch>,
@@ -118,12 +118,12 @@ impl Passage {
         let (read, unread) = match client.tenant {
             Some(_) => (
                 self.uploads.read(body, self.max_body).await,
-                Reason::TooLong,
+                PassReason::TooLong,
             ),
             // Nothing of it is kept.
             None => (
                 self.uploads.passed(body).map(Read::TooLong),
-                Reason::NoTenant,
+                PassReason::NoTenant,
             ),
         };
         let (original, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
@@ -199,7 +199,7 @@ impl Passage {
             reducer.leave(&conversation).await;
             self.metrics.add(Metric::Untouched, &[], 1);
         }
-        let outcome = Outcome::Passed(Reason::Refused);
+        let outcome = Outcome::Passed(PassReason::Refused);
         self.note(upstream, outcome)?;
         Ok(marked(reply, outcome))
     }
@@ -222,10 +222,10 @@ impl Passage {
             return as_it_came(Outcome::Unchanged);
         };
         let Some(tenant) = tenant else {
-            return passed(Reason::NoTenant);
+            return passed(PassReason::NoTenant);
         };
-        let Some(encoding) = Encoding::of(&parts.headers) else {
-            return passed(Reason::Encoding);
+        let Some(encoding) = ContentEncoding::of(&parts.headers) else {
+            return passed(PassReason::Encoding);
         };
         let work = move |text, deadline| reduced(reducer, tenant, exchange, text, deadline);
         match self.jobs.run(original, encoding, work).await {
@@ -270,7 +270,7 @@ impl Passage {
 
 /// Reads and reduces a body, as far as there is time.
 async fn reduced(
-    reducer: Arc<Reducer>,
+    reducer: Arc<ConversationReducer>,
     tenant: Tenant,
     exchange: Exchange,
     text: Bytes,
@@ -280,7 +280,7 @@ async fn reduced(
     let mut look = Look::default();
     look.would = Prompt::unread(length as u64);
     let Ok(text) = str::from_utf8(&text) else {
-        return Ok(Worked::passed(Reason::NotUnderstood, look));
+        return Ok(Worked::passed(PassReason::NotUnderstood, look));
     };
     if exchange.format == WireFormat::Anthropic
         && exchange.purpose == Purpose::Turn
@@ -295,15 +295,15 @@ async fn reduced(
         Err(BodyError::NoMessages) if place::is_elsewhere(request) => {
             return Ok(Worked::as_it_came(Outcome::Unchanged, look));
         }
-        Err(BodyError::TooDense) => return Ok(Worked::passed(Reason::TooLong, look)),
-        Err(_) => return Ok(Worked::passed(Reason::NotUnderstood, look)),
+        Err(BodyError::TooDense) => return Ok(Worked::passed(PassReason::TooLong, look)),
+        Err(_) => return Ok(Worked::passed(PassReason::NotUnderstood, look)),
     };
     if body
         .messages()
         .iter()
         .any(|one| is_crowded(exchange.format, one))
     {
-        return Ok(Worked::passed(Reason::TooLong, look));
+        return Ok(Worked::passed(PassReason::TooLong, look));
     }
     let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
     let (outcome, conversation) = match timeout_at(deadline, reducing).await {
@@ -311,7 +311,7 @@ async fn reduced(
         Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
         Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
         Ok(Reduced::Partly(reason, conversation)) => (Outcome::Partly(reason), Some(conversation)),
-        Err(_) => (Outcome::Passed(Reason::TooSlow), None),
+        Err(_) => (Outcome::Passed(PassReason::TooSlow), None),
     };
     let changed = conversation.map(|conversation| {
         // A changed body is hardly ever longer.
@@ -370,7 +370,7 @@ async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>,
     })
     .await;
     let read = Bytes::from(read);
-    let encoding = Encoding::of(&parts.headers);
+    let encoding = ContentEncoding::of(&parts.headers);
     let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
     let is_final = text.is_some_and(|text| says_too_long(&text));
     let begun = stream::once(async { Ok(Frame::data(read)) });

@@ -28,7 +28,7 @@ pub(crate) fn of_request(exchange: Exchange, text: &str, memory: usize) -> Range
 
 /// The fields of a request that may hold its conversation. Nothing of them is kept.
 #[derive(Deserialize)]
-struct Fields {
+struct ConversationFields {
     messages: Option<IgnoredAny>,
     input: Option<IgnoredAny>,
     contents: Option<IgnoredAny>,
@@ -36,7 +36,7 @@ struct Fields {
 
 /// Returns true if a request holds no conversation: the provider keeps it, or the prompt.
 pub(crate) fn is_elsewhere(request: &str) -> bool {
-    let fields: Result<Fields, _> = serde_json::from_str(request);
+    let fields: Result<ConversationFields, _> = serde_json::from_str(request);
     let is_object = request.trim_ascii_start().starts_with('{');
     is_object
         && fields.is_ok_and(|fields| {

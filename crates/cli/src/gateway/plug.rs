@@ -24,12 +24,12 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::body::{Body, Read, Uploads};
-use crate::gateway::encoding::Encoding;
+use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::opened::Opened;
-use crate::gateway::outcome::{self, Outcome, Reason};
+use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::own;
 use crate::gateway::secret::Secret;
 use crate::gateway::settings::{OnFailure, ServeSettings};
@@ -123,7 +123,7 @@ impl Plug {
     ) -> Response<Body> {
         let own = Arc::clone(tenant);
         let work = move |text, deadline| compressed(own, text, deadline);
-        let compressed = match jobs.run(bytes, Encoding::Identity, work).await {
+        let compressed = match jobs.run(bytes, ContentEncoding::Identity, work).await {
             Ok(Ok(compressed)) => compressed,
             Ok(Err(BodyError::TooDense)) => return too_long(),
             Ok(Err(_)) => {
@@ -185,8 +185,8 @@ async fn compressed(
     let compressing = AssertUnwindSafe(compress(&tenant, body)).catch_unwind();
     Ok(match timeout_at(deadline, compressing).await {
         Ok(Ok(compressed)) => compressed,
-        Ok(Err(_)) => original.because(Reason::Bug),
-        Err(_) => original.because(Reason::TooSlow),
+        Ok(Err(_)) => original.because(PassReason::Bug),
+        Err(_) => original.because(PassReason::TooSlow),
     })
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::gateway::body::Body;
 use crate::gateway::own;
-use crate::gateway::reducer::Reducer;
+use crate::gateway::reducer::ConversationReducer;
 
 /// The answer to a call of the reader of `reduction`, whose arguments are the request's body. A mistake
 /// of the model is in the answer, marked as an error.
@@ -35,7 +35,7 @@ async fn text_of(page: ToolOutput) -> String {
 }
 
 /// The reader's definition for the tools of a request, by protocol.
-pub(crate) fn definitions(reducer: &Reducer) -> Response<Body> {
+pub(crate) fn definitions(reducer: &ConversationReducer) -> Response<Body> {
     let reader = reducer.any().read_file_tool();
     let definitions: Map<String, Value> = WireFormat::ALL
         .into_iter()

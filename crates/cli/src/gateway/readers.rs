@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
-use crate::gateway::credentials::{Named, credentials};
+use crate::gateway::credentials::{NamedCredential, credentials};
 
 /// Number of credentials that are held in memory, and of conversations of one of them.
 const HELD: usize = 4_096;
@@ -21,7 +21,7 @@ impl Credential {
     pub(crate) fn of(headers: &HeaderMap, query: Option<&str>) -> Option<Self> {
         let mut hash = Sha256::new();
         let mut is_known = false;
-        for Named { name, value } in credentials(headers, query) {
+        for NamedCredential { name, value } in credentials(headers, query) {
             for field in [name.as_bytes(), &value] {
                 hash.update((field.len() as u64).to_le_bytes());
                 hash.update(field);

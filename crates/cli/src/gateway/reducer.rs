@@ -14,7 +14,7 @@ use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::{Group, group};
 use crate::gateway::naming::NamingSecret;
 use crate::gateway::opened::Opened;
-use crate::gateway::outcome::Reason;
+use crate::gateway::outcome::PassReason;
 use crate::gateway::read_only::ReadOnly;
 use crate::gateway::reader::{self, Reader, Tools};
 use crate::gateway::settings::ServeSettings;
@@ -50,9 +50,9 @@ pub(crate) enum Reduced {
     /// Some of it was replaced. It holds this conversation.
     Changed(ConversationId),
     /// The same, but the rest could not be for this reason.
-    Partly(Reason, ConversationId),
+    Partly(PassReason, ConversationId),
     /// The original must be sent.
-    Passed(Reason),
+    Passed(PassReason),
 }
 
 /// Reductions whose hints mention one reader.
@@ -65,7 +65,7 @@ struct Variant {
 }
 
 /// Reduces conversations.
-pub(crate) struct Reducer {
+pub(crate) struct ConversationReducer {
     variants: Vec<Variant>,
     /// The reader's name in the settings.
     own: Option<String>,
@@ -82,12 +82,12 @@ pub(crate) struct Reducer {
 #[derive(Default)]
 struct Known {
     /// By conversation, variant and whether they decide.
-    sessions: HashMap<(ConversationId, usize, bool), Held>,
+    sessions: HashMap<(ConversationId, usize, bool), HeldSession>,
     time: u64,
 }
 
 /// A session in memory.
-struct Held {
+struct HeldSession {
     session: ToolReduction,
     /// The time of its last use.
     time: u64,
@@ -98,7 +98,7 @@ struct Held {
 impl Known {
     /// Makes room for one more: the half that was used last stays.
     fn make_room(&mut self, bytes: usize) {
-        let is_full = |sessions: &HashMap<_, Held>| {
+        let is_full = |sessions: &HashMap<_, HeldSession>| {
             let held: usize = sessions.values().map(|held| held.bytes).sum();
             sessions.len() >= HELD || held + bytes > HELD_BYTES
         };
@@ -111,7 +111,7 @@ impl Known {
     }
 }
 
-impl Reducer {
+impl ConversationReducer {
     /// Builds the reductions for `settings`, with `stores`.
     pub(crate) fn new(
         serve: &ServeSettings,
@@ -173,7 +173,7 @@ impl Reducer {
         look: &mut Look,
     ) -> Reduced {
         if !fits(exchange.format, body.format()) {
-            return Reduced::Passed(Reason::NotUnderstood);
+            return Reduced::Passed(PassReason::NotUnderstood);
         }
         let definitions = body.tools();
         let own = self.own.as_deref();
@@ -185,7 +185,7 @@ impl Reducer {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::warn!(error = %ErrorChain(&error), "the store did not give the secret for names");
-                return Reduced::Passed(Reason::Store);
+                return Reduced::Passed(PassReason::Store);
             }
         };
         let conversation = {
@@ -200,10 +200,10 @@ impl Reducer {
             look.group = group(self.holdout, conversation.name());
         }
         if look.group == Some(Group::HeldOut) {
-            return Reduced::Passed(Reason::HeldOut);
+            return Reduced::Passed(PassReason::HeldOut);
         }
         if !conversation.is_nameless() && self.untouched.has(conversation.name()).await {
-            return Reduced::Passed(Reason::Untouched);
+            return Reduced::Passed(PassReason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
         let variants: Vec<usize> = if decides {
@@ -211,7 +211,7 @@ impl Reducer {
                 Some(Reader::Tool(name)) => self.variant(Some(name)),
                 Some(Reader::Shell) => self.variant(None),
                 None if self.cut_without_reader => self.variant(None),
-                None => return Reduced::Passed(Reason::NoReader),
+                None => return Reduced::Passed(PassReason::NoReader),
             }
             .into_iter()
             .collect()
@@ -240,7 +240,7 @@ impl Reducer {
                     if report.is_change() {
                         look.add(&report);
                         return if has_failed {
-                            Reduced::Partly(Reason::Store, conversation)
+                            Reduced::Partly(PassReason::Store, conversation)
                         } else {
                             Reduced::Changed(conversation)
                         };
@@ -251,7 +251,7 @@ impl Reducer {
             }
         }
         if has_failed {
-            return Reduced::Passed(Reason::Store);
+            return Reduced::Passed(PassReason::Store);
         }
         Reduced::Unchanged
     }
@@ -310,7 +310,7 @@ impl Reducer {
         } else {
             &variant.repeating
         });
-        let held = Held {
+        let held = HeldSession {
             session: session.clone(),
             time,
             bytes,
@@ -356,7 +356,7 @@ async fn run(
     format: WireFormat,
     tools: &[Value],
     body: &mut RequestBody,
-) -> Result<Report, Reason> {
+) -> Result<Report, PassReason> {
     let format = Spelled(format);
     let mut messages = Messages::new(&format, body.messages_mut());
     let mut turn = Turn {
@@ -364,7 +364,7 @@ async fn run(
         ..Turn::new(&mut messages)
     };
     let reduced = session.reduce_turn(&mut turn).await;
-    reduced.map_err(|_| Reason::Store)
+    reduced.map_err(|_| PassReason::Store)
 }
 
 /// Returns true if the messages that were found are those that the path promises.

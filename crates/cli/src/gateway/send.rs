@@ -21,7 +21,7 @@ use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
-use crate::gateway::usage::{Scan, Usage, Watched};
+use crate::gateway::usage::{ProviderUsage, UsageScan, Watched};
 
 /// An answer that takes the place of the provider's.
 pub(crate) type Refusal = Box<Response<Body>>;
@@ -107,7 +107,7 @@ impl Sender {
         offcut_mcp::http::strip(&mut parts.headers);
         // The version belongs to the connection, and an agent's own is another one.
         parts.version = Version::HTTP_11;
-        let scan = Scan::new(&parts.headers);
+        let scan = UsageScan::new(&parts.headers);
         let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
         let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));
         let body = Watched::new(body, scan, on_end);
@@ -199,7 +199,7 @@ fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
     None
 }
 
-fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: Usage) {
+fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: ProviderUsage) {
     for (kind, tokens) in [
         ("fresh", usage.fresh),
         ("cached", usage.cached),

@@ -21,7 +21,7 @@ use crate::gateway::metrics::Metric;
 use crate::gateway::opened::Opened;
 use crate::gateway::plug::Plug;
 use crate::gateway::record::RequestRecord;
-use crate::gateway::reducer::Reducer;
+use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
@@ -71,7 +71,7 @@ impl Gateway {
     {
         let open = move |url: &str| open(url).map_err(Into::into);
         let stores = Opened::new(&open);
-        let reducer = Reducer::new(&settings, reduction, &stores)?;
+        let reducer = ConversationReducer::new(&settings, reduction, &stores)?;
         let plug = Plug::new(&settings, reduction, &stores)?;
         Self::with(settings, Some(reducer), plug)
     }
@@ -90,7 +90,7 @@ impl Gateway {
 
     fn with(
         settings: ServeSettings,
-        reducer: Option<Reducer>,
+        reducer: Option<ConversationReducer>,
         plug: Option<Plug>,
     ) -> Result<Self, GatewayError> {
         settings.check()?;

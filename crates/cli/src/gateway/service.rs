@@ -16,7 +16,7 @@ use crate::gateway::page::Token;
 use crate::gateway::pass::{Client, Passage};
 use crate::gateway::plug::Plug;
 use crate::gateway::readers::Credential;
-use crate::gateway::reducer::Reducer;
+use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::spellings;
 use crate::gateway::send::{Payload, Refusal, Sender};
 use crate::gateway::settings::ServeSettings;
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Service {
 impl Service {
     pub(crate) fn new(
         settings: ServeSettings,
-        reducer: Option<Reducer>,
+        reducer: Option<ConversationReducer>,
         plug: Option<Plug>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Uri};
 
-use crate::gateway::credentials::{Named, Owner, credentials};
+use crate::gateway::credentials::{NamedCredential, Owner, credentials};
 use crate::gateway::error::GatewayError;
 use crate::gateway::settings::ServeSettings;
 
@@ -150,7 +150,7 @@ impl Upstreams {
             Owner::Like(name) => name == upstream.name || !is_known,
         };
         let credentials = credentials(headers, Some(query));
-        let mut owners = credentials.iter().flat_map(Named::owners);
+        let mut owners = credentials.iter().flat_map(NamedCredential::owners);
         if owners.all(may_have) {
             Ok(Some((upstream, path)))
         } else {
@@ -205,7 +205,7 @@ fn own_path(path: &str) -> Option<&'static str> {
 /// The provider whose own headers or keys a request has.
 fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
     let credentials = credentials(headers, None);
-    let owners = credentials.iter().flat_map(Named::owners);
+    let owners = credentials.iter().flat_map(NamedCredential::owners);
     let only = |owner| match owner {
         Owner::Only(name) => Some(name),
         Owner::Like(_) => None,

@@ -9,11 +9,11 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::gateway::encoding::Decoder;
+use crate::gateway::encoding::BodyDecoder;
 
 /// Input tokens as a provider counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct ProviderUsage {
     /// Neither read from the cache nor written to it.
     pub(crate) fresh: u64,
     /// Read from the cache.
@@ -22,7 +22,7 @@ pub(crate) struct Usage {
     pub(crate) written: u64,
 }
 
-impl Usage {
+impl ProviderUsage {
     /// Reads the usage of a reply, or of one event; `None` if it has no input tokens.
     fn of(usage: &Value) -> Option<Self> {
         let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
@@ -56,15 +56,15 @@ const PIECE: usize = 1024;
 
 /// Finds the usage in a reply that passes in pieces, in bounded memory.
 #[derive(Debug)]
-pub(crate) struct Scan {
-    decoder: Option<Decoder>,
+pub(crate) struct UsageScan {
+    decoder: Option<BodyDecoder>,
     is_stream: bool,
     /// The end of the line that has begun, or of all of a reply that is not a stream: at least [`TAIL`] bytes, and at
     /// most twice as many.
     held: Vec<u8>,
     /// Bytes that may still be decoded.
     budget: u64,
-    found: Usage,
+    found: ProviderUsage,
 }
 
 /// Bytes of a line, or of a reply, that are held at its end. Providers count after the content.
@@ -77,18 +77,18 @@ const TRIES: usize = 16;
 const DECODED: u64 = 4 * 1024 * 1024;
 const RATIO: u64 = 40;
 
-impl Scan {
+impl UsageScan {
     /// Prepares for a reply with these headers.
     pub(crate) fn new(headers: &HeaderMap) -> Self {
         let kind = headers
             .get(header::CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok());
         Self {
-            decoder: Decoder::of(headers),
+            decoder: BodyDecoder::of(headers),
             is_stream: kind.is_some_and(is_event_stream),
             held: Vec::new(),
             budget: DECODED,
-            found: Usage::default(),
+            found: ProviderUsage::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl Scan {
     }
 
     /// The last usage of a reply that has ended: a stream repeats and corrects it.
-    pub(crate) fn end(&mut self) -> Usage {
+    pub(crate) fn end(&mut self) -> ProviderUsage {
         self.end_line();
         self.found
     }
@@ -148,7 +148,7 @@ fn is_event_stream(kind: &str) -> bool {
 }
 
 /// The last usage in the end of some JSON.
-fn found_in(text: &[u8]) -> Option<Usage> {
+fn found_in(text: &[u8]) -> Option<ProviderUsage> {
     // Within a string, a quote follows a backslash.
     let places = memmem::rfind_iter(text, b"\"usage");
     let places = places.filter(|&at| at == 0 || text[at - 1] != b'\\');
@@ -159,22 +159,22 @@ fn found_in(text: &[u8]) -> Option<Usage> {
     });
     after.take(TRIES).find_map(|after| {
         let mut values = serde_json::Deserializer::from_slice(after).into_iter();
-        Usage::of(&values.next()?.ok()?)
+        ProviderUsage::of(&values.next()?.ok()?)
     })
 }
 
 /// A reply that passes untouched, with a callback for its usage once it has ended.
 pub(crate) struct Watched<B> {
     body: B,
-    scan: Scan,
+    scan: UsageScan,
     on_end: Option<OnEnd>,
 }
 
 /// Called once, with the usage, when a reply has ended or its client has gone.
-pub(crate) type OnEnd = Box<dyn FnOnce(Usage) + Send>;
+pub(crate) type OnEnd = Box<dyn FnOnce(ProviderUsage) + Send>;
 
 impl<B> Watched<B> {
-    pub(crate) fn new(body: B, scan: Scan, on_end: OnEnd) -> Self {
+    pub(crate) fn new(body: B, scan: UsageScan, on_end: OnEnd) -> Self {
         Self {
             body,
             scan,
@@ -230,10 +230,10 @@ mod tests {
 
     use super::*;
 
-    fn scanned(kind: &'static str, text: &str) -> Usage {
+    fn scanned(kind: &'static str, text: &str) -> ProviderUsage {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        let mut scan = Scan::new(&headers);
+        let mut scan = UsageScan::new(&headers);
         for piece in text.as_bytes().chunks(5) {
             scan.pass(piece);
         }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn each_provider_counts_in_its_own_words() {
-        let usage = |fresh, cached, written| Usage {
+        let usage = |fresh, cached, written| ProviderUsage {
             fresh,
             cached,
             written,
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(scanned("text/event-stream", old), usage(8, 0, 0));
         assert_eq!(
             scanned("application/json", "half a {\"usage\""),
-            Usage::default()
+            ProviderUsage::default()
         );
     }
 
@@ -295,7 +295,7 @@ mod tests {
         for kind in ["text/event-stream", "application/json"] {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-            let mut scan = Scan::new(&headers);
+            let mut scan = UsageScan::new(&headers);
             scan.pass(b"data: {\"text\":\"");
             for length in [1, 100_000, TAIL, 5_000_000] {
                 scan.pass(&vec![b'x'; length]);
@@ -306,7 +306,7 @@ mod tests {
         }
         // Each of them would be read to the end.
         let many = "\"usage\":{".repeat(200_000);
-        assert_eq!(scanned("application/json", &many), Usage::default());
+        assert_eq!(scanned("application/json", &many), ProviderUsage::default());
     }
 
     #[test]
@@ -321,10 +321,10 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            let mut scan = Scan::new(&headers);
+            let mut scan = UsageScan::new(&headers);
             scan.pass(&encoder.finish().unwrap());
             assert!(scan.decoder.is_none(), "{kind}");
-            assert_eq!(scan.end(), Usage::default());
+            assert_eq!(scan.end(), ProviderUsage::default());
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use prompt::Prompt;
 use crate::gateway::card::Card;
 use crate::gateway::outcome::Outcome;
 use crate::gateway::record::RequestRecord;
-use state::{Call, State, Traffic};
+use state::{State, Traffic, WatchedCall};
 
 /// Is told the figures of each request.
 type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     fn add(&self, upstream: String, traffic: Traffic, look: Look, outcome: Outcome) {
-        let call = Call {
+        let call = WatchedCall {
             at: self.begun.elapsed().as_secs(),
             upstream,
             traffic,

@@ -14,7 +14,7 @@ const MAX_FAILING: usize = 8;
 /// Number of bytes of a line that count.
 const MAX_LINE: usize = 160;
 
-struct Patterns {
+struct OutcomePatterns {
     work: Regex,
     reading: Regex,
     exit: Regex,
@@ -22,7 +22,7 @@ struct Patterns {
     failing: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+static PATTERNS: LazyLock<OutcomePatterns> = LazyLock::new(|| {
     #[allow(
         clippy::expect_used,
         reason = "constant patterns, compiled by every test"
@@ -30,7 +30,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
     let things = "tests?|pass|passed|passes|passing|fail|failed|failures?|failing|errors?|warnings?|skipped|problems?|\
                   issues?|suites?|examples?|vulnerabilities|packages?|specs?|assertions?";
-    Patterns {
+    OutcomePatterns {
         work: pattern(
             r"(?:^|[^a-z])(?:test|tests|build|lint|check|install|compile|typecheck|tsc|pytest|jest|vitest|eslint|clippy|mypy|ruff|make)(?:[^a-z]|$)",
         ),

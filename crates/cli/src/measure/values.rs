@@ -14,14 +14,14 @@ const MIN_DIGITS: usize = 3;
 /// Number of words in a run.
 const RUN: usize = 5;
 
-struct Patterns {
+struct ValuePatterns {
     number: Regex,
     flag: Regex,
     word: Regex,
     date: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+static PATTERNS: LazyLock<ValuePatterns> = LazyLock::new(|| {
     #[allow(
         clippy::expect_used,
         reason = "constant patterns, compiled by every test"
@@ -38,7 +38,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
         r"[0-9][0-9.,]* ?(?:%|€|USD|EUR|GBP)",
     ]
     .join("|");
-    Patterns {
+    ValuePatterns {
         number: pattern("[0-9]+(?:[.,][0-9]+)*"),
         flag: pattern("--[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"),
         word: pattern(r"\p{Lu}\p{Ll}\p{L}*"),

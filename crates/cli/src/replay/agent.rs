@@ -13,7 +13,7 @@ use super::call::Request;
 use super::pages::{Pages, Reader};
 use super::replayed::{Change, Replay};
 use super::script::Script;
-use super::view::View;
+use super::view::ReplacedText;
 
 /// Replays `script`; without a reduction, nothing is changed.
 pub(crate) async fn replay(
@@ -44,7 +44,7 @@ struct Agent<'s, 't> {
     sent: usize,
     untouched: usize,
     /// By message: results and calls that are not shown whole.
-    views: HashMap<usize, View>,
+    views: HashMap<usize, ReplacedText>,
     pages: Pages,
     /// Calls that have no result yet.
     open: Vec<ToolCall>,
@@ -162,7 +162,7 @@ impl<'s, 't> Agent<'s, 't> {
         }
         for at in changed {
             if let Some(reduction) = self.reduction {
-                let view = View::of(&self.messages[at], reduction).await;
+                let view = ReplacedText::of(&self.messages[at], reduction).await;
                 self.replay.figures.places.add(view.places);
                 self.views.insert(at, view);
             }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use offcut::format::Message;
 use serde::Serialize;
 
-use super::look::Look;
-use super::view::View;
+use super::look::RequestLook;
+use super::view::ReplacedText;
 use crate::measure::Kind;
 
 /// Number of characters of a text that are shown.
@@ -24,12 +24,13 @@ pub(crate) struct Ungrounded {
     pub(crate) is_readable: bool,
 }
 
-impl Look<'_, '_> {
+impl RequestLook<'_, '_> {
     /// Edits and actions of the coming turn that repeat what is not in view.
     pub(super) fn ungrounded(&self) -> Vec<Ungrounded> {
         let needs = self.script.needs[self.call].iter();
         let actions = needs.filter(|need| matches!(need.kind, Kind::Edit | Kind::Action));
-        let gone = actions.filter(|need| !self.any(&need.what, |view: &View, _| view.holds(need)));
+        let gone =
+            actions.filter(|need| !self.any(&need.what, |view: &ReplacedText, _| view.holds(need)));
         gone.map(|need| Ungrounded {
             call: self.call,
             tool: self.tool_that_repeats(&need.what.text),

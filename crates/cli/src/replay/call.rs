@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::look::Look;
+use super::look::RequestLook;
 use super::pages::{Pages, Reader, Reading};
 use super::replayed::Replay;
 use super::script::Script;
-use super::view::View;
+use super::view::ReplacedText;
 
 /// The request of a model call.
 pub(super) struct Request<'r, 't> {
@@ -18,9 +18,9 @@ pub(super) struct Request<'r, 't> {
     pub(super) previous: usize,
     pub(super) untouched: usize,
     /// By message of the transcript: those that are not shown whole.
-    pub(super) views: &'r HashMap<usize, View>,
+    pub(super) views: &'r HashMap<usize, ReplacedText>,
     /// Messages that a policy has added.
-    pub(super) added: &'r [Rc<View>],
+    pub(super) added: &'r [Rc<ReplacedText>],
     pub(super) reader: Reader<'r>,
 }
 
@@ -39,7 +39,7 @@ impl Request<'_, '_> {
         figures.breaks += u64::from(self.untouched < self.previous);
         replay.contexts.push(total);
         pages.pay_again(self.untouched, figures);
-        let look = Look {
+        let look = RequestLook {
             script: self.script,
             views: self.views,
             added: self.added,

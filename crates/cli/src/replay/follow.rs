@@ -11,12 +11,12 @@ use offcut::report::Outcome;
 use super::call::Request;
 use super::pages::{Pages, Reader, text_of_message};
 use super::replayed::{Change, Replay};
-use super::requests::{Entry, Recorded, Said};
+use super::requests::{Entry, RecordedRequest, Said};
 use super::script::Script;
-use super::view::View;
+use super::view::ReplacedText;
 
 /// Replays `requests`, of which the transcript has one for each of its model calls.
-pub(super) async fn follow(script: &Script<'_>, requests: &[Recorded]) -> Replay {
+pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) -> Replay {
     let mut follower = Follower {
         script,
         standing: HashMap::new(),
@@ -41,16 +41,16 @@ struct Follower<'s, 't> {
     script: &'s Script<'t>,
     /// By message: what stands in its place, or nothing if it was removed. Whole ones are not here.
     standing: HashMap<usize, Option<Rc<Entry>>>,
-    views: HashMap<usize, View>,
+    views: HashMap<usize, ReplacedText>,
     /// By address: messages that the policy has added.
-    added: HashMap<*const Entry, Rc<View>>,
+    added: HashMap<*const Entry, Rc<ReplacedText>>,
     stored: HashMap<usize, usize>,
     pages: Pages,
     replay: Replay,
 }
 
 impl Follower<'_, '_> {
-    async fn call(&mut self, turn: usize, request: &Recorded, previous: &[Rc<Entry>]) {
+    async fn call(&mut self, turn: usize, request: &RecordedRequest, previous: &[Rc<Entry>]) {
         self.stored.extend(&request.stored);
         let figures = &mut self.replay.figures;
         figures.tokens += request.own_tokens;
@@ -64,7 +64,7 @@ impl Follower<'_, '_> {
                 Said::Added(message) => added.push(Rc::clone(
                     self.added
                         .entry(Rc::as_ptr(entry))
-                        .or_insert_with(|| Rc::new(View::of_message(message))),
+                        .or_insert_with(|| Rc::new(ReplacedText::of_message(message))),
                 )),
             }
         }
@@ -110,8 +110,8 @@ impl Follower<'_, '_> {
             None => self.script.tokens[at],
         };
         let mut view = match place.map(|entry| &entry.said) {
-            Some(Said::InsteadOf(_, message)) => View::of_message(message),
-            _ => View::of_text(String::new()),
+            Some(Said::InsteadOf(_, message)) => ReplacedText::of_message(message),
+            _ => ReplacedText::of_text(String::new()),
         };
         let is_stored = self.stored.contains_key(&at);
         if is_stored {

@@ -7,7 +7,7 @@ use super::figures::Figures;
 use super::gone::Gone;
 use super::pages::Pages;
 use super::script::Script;
-use super::view::View;
+use super::view::ReplacedText;
 use crate::evidence::Use;
 
 /// Something that a turn used and that was no longer shown.
@@ -23,17 +23,17 @@ pub(crate) struct Miss {
 }
 
 /// A look at the request of a model call.
-pub(super) struct Look<'l, 't> {
+pub(super) struct RequestLook<'l, 't> {
     pub(super) script: &'l Script<'t>,
     /// By message: results and calls that are not shown whole.
-    pub(super) views: &'l HashMap<usize, View>,
+    pub(super) views: &'l HashMap<usize, ReplacedText>,
     /// Messages that a policy has added, which may show anything.
-    pub(super) added: &'l [Rc<View>],
+    pub(super) added: &'l [Rc<ReplacedText>],
     pub(super) pages: &'l Pages,
     pub(super) call: usize,
 }
 
-impl Look<'_, '_> {
+impl RequestLook<'_, '_> {
     /// Counts names and lines that the coming turn takes from results, and returns those that are
     /// not shown. Nothing that was read back counts as shown.
     pub(super) fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<Miss> {
@@ -53,7 +53,8 @@ impl Look<'_, '_> {
         };
         for name in &turn.names {
             let named = self.any(name, |view, _| view.names.contains(&name.text));
-            let is_in_window = |view: &View, at| evidence.is_window_in(&view.text, at, &name.text);
+            let is_in_window =
+                |view: &ReplacedText, at| evidence.is_window_in(&view.text, at, &name.text);
             let is_reachable = named || self.is_stored(name);
             figures.uses += 1;
             figures.named += u64::from(named);
@@ -112,7 +113,7 @@ impl Look<'_, '_> {
 
     /// Returns true if one of the messages that hold `used` is whole, or its view or an added
     /// message `shows` it.
-    pub(super) fn any(&self, used: &Use, shows: impl Fn(&View, usize) -> bool) -> bool {
+    pub(super) fn any(&self, used: &Use, shows: impl Fn(&ReplacedText, usize) -> bool) -> bool {
         used.results.iter().any(|at| {
             self.views.get(at).is_none_or(|view| shows(view, *at))
                 || self.added.iter().any(|added| shows(added, *at))

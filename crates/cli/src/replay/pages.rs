@@ -12,7 +12,7 @@ use serde_json::json;
 use super::figures::Figures;
 use super::gone::Gone;
 use super::script::Script;
-use super::view::{View, position};
+use super::view::{ReplacedText, position};
 use crate::evidence::text_of;
 use crate::measure::Need;
 
@@ -21,7 +21,7 @@ use crate::measure::Need;
 pub(super) struct Pages {
     /// Number of messages before each page, and its tokens.
     costs: Vec<(usize, u64)>,
-    views: Vec<View>,
+    views: Vec<ReplacedText>,
 }
 
 /// The tool that reads back what a policy has stored.
@@ -108,7 +108,7 @@ impl Pages {
     fn call_again(&mut self, reading: &Reading<'_, '_>, message: usize, figures: &mut Figures) {
         let tokens = reading.script.tokens[message];
         let text = text_of_message(&reading.script.messages[message]);
-        self.take(reading, tokens, View::of_text(text), figures);
+        self.take(reading, tokens, ReplacedText::of_text(text), figures);
     }
 
     /// Reads `texts` where they are stored. Returns true if the pages hold all of them.
@@ -137,12 +137,18 @@ impl Pages {
             };
             is_read &= position(&page, text).is_some();
             shown.push(page.clone());
-            self.take(reading, tokens, View::of_text(page), figures);
+            self.take(reading, tokens, ReplacedText::of_text(page), figures);
         }
         is_read
     }
 
-    fn take(&mut self, reading: &Reading<'_, '_>, tokens: u64, view: View, figures: &mut Figures) {
+    fn take(
+        &mut self,
+        reading: &Reading<'_, '_>,
+        tokens: u64,
+        view: ReplacedText,
+        figures: &mut Figures,
+    ) {
         let before: u64 = self.costs.iter().map(|(_, tokens)| tokens).sum();
         figures.pages += 1;
         figures.pages_cached += reading.context + before;

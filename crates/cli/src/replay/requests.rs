@@ -32,7 +32,7 @@ struct Line {
 
 /// A request.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordedRequest {
     /// Its messages. Equal ones are one.
     pub(super) entries: Vec<Rc<Entry>>,
     pub(super) stored: HashMap<usize, usize>,
@@ -64,7 +64,7 @@ pub(super) fn read(
     folder: &Path,
     name: &str,
     script: &Script<'_>,
-) -> Result<Vec<Recorded>, Failure> {
+) -> Result<Vec<RecordedRequest>, Failure> {
     let stem = Path::new(name).file_stem().unwrap_or_default();
     // A source with several transcripts has a number at the end of each name.
     let number = name.rsplit_once('#').map_or("", |(_, number)| number);
@@ -80,12 +80,12 @@ pub(super) fn read(
 }
 
 /// Reads the lines of a file.
-fn parse(text: &str, script: &Script<'_>) -> Result<Vec<Recorded>, String> {
+fn parse(text: &str, script: &Script<'_>) -> Result<Vec<RecordedRequest>, String> {
     let turns: Vec<usize> = (0..script.messages.len())
         .filter(|at| matches!(script.messages[*at], Message::Assistant { .. }))
         .collect();
     let mut known: HashMap<String, Rc<Entry>> = HashMap::new();
-    let (mut requests, mut own_tokens) = (Vec::<Recorded>::new(), 0);
+    let (mut requests, mut own_tokens) = (Vec::<RecordedRequest>::new(), 0);
     for (index, text) in text.lines().enumerate() {
         let at = |why: String| format!("line {}: {why}", index + 1);
         let line: Line = serde_json::from_str(text).map_err(|error| at(error.to_string()))?;
@@ -125,7 +125,7 @@ fn parse(text: &str, script: &Script<'_>) -> Result<Vec<Recorded>, String> {
         if let Some(number) = line.stored.keys().find(|number| **number >= *turn) {
             return Err(at(format!("message {number} is not known at this call")));
         }
-        requests.push(Recorded {
+        requests.push(RecordedRequest {
             entries,
             stored: line.stored,
             own_tokens: std::mem::take(&mut own_tokens),

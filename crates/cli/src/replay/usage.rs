@@ -9,13 +9,13 @@ use crate::units;
 
 /// One log: its provider's count of input tokens, and ours of doing nothing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Usage {
+pub(crate) struct LogUsage {
     pub(crate) name: String,
     pub(crate) recorded: Recorded,
     pub(crate) counted: Recorded,
 }
 
-impl Usage {
+impl LogUsage {
     /// Sets the usage of a log beside its transcripts, replayed without a policy.
     pub(super) fn new(name: String, recorded: Recorded, transcripts: &[Replayed]) -> Self {
         let mut counted = Recorded::default();
@@ -33,11 +33,11 @@ impl Usage {
 }
 
 /// Compares sums over all logs that have usage. `None` if none has.
-pub(crate) fn compared(usage: &[Usage], card: Card) -> Option<String> {
+pub(crate) fn compared(usage: &[LogUsage], card: Card) -> Option<String> {
     if usage.is_empty() {
         return None;
     }
-    let sum = |of: fn(&Usage) -> Recorded| {
+    let sum = |of: fn(&LogUsage) -> Recorded| {
         let mut sum = Recorded::default();
         for one in usage.iter().map(of) {
             sum.calls += one.calls;

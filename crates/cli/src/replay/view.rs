@@ -14,7 +14,7 @@ use crate::evidence::{argued, names, quotable, text_of, unnumbered};
 use crate::measure::{self, Kind, Need};
 
 /// Text that is shown instead of a message's own.
-pub(super) struct View {
+pub(super) struct ReplacedText {
     pub(super) text: String,
     pub(super) names: HashSet<String>,
     pub(super) lines: HashSet<String>,
@@ -26,7 +26,7 @@ pub(super) struct View {
     pub(super) places: Places,
 }
 
-impl View {
+impl ReplacedText {
     /// The view of a text that leads nowhere.
     pub(super) fn of_text(text: String) -> Self {
         let names = names(&text).into_keys().map(str::to_owned).collect();

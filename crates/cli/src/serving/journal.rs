@@ -12,9 +12,9 @@ use crate::gateway::{Gateway, RequestRecord};
 const WAITING: usize = 10_000;
 
 /// Writes the user's journal on a thread of its own. Once dropped, everything is written.
-pub(crate) struct Journal(Option<Writer>);
+pub(crate) struct Journal(Option<JournalWriter>);
 
-struct Writer {
+struct JournalWriter {
     /// `None` ends the thread.
     rows: SyncSender<Option<Served>>,
     thread: Option<JoinHandle<()>>,
@@ -29,7 +29,7 @@ impl Journal {
         let (rows, received) = mpsc::sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("journal".to_owned());
         let thread = thread.spawn(move || write(&home.served(), &received));
-        Self(thread.ok().map(|thread| Writer {
+        Self(thread.ok().map(|thread| JournalWriter {
             rows,
             thread: Some(thread),
         }))
@@ -45,7 +45,7 @@ impl Journal {
     }
 }
 
-impl Drop for Writer {
+impl Drop for JournalWriter {
     fn drop(&mut self) {
         _ = self.rows.send(None);
         _ = self.thread.take().map(JoinHandle::join);

@@ -12,7 +12,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The end of a process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ended {
+pub(crate) enum ProcessEnd {
     /// By itself.
     Exit(ExitStatus),
     /// By the limit of time.
@@ -22,7 +22,11 @@ pub(crate) enum Ended {
 }
 
 /// Runs `command` to its end, at most for `limit`, or until `stop` is set.
-pub(crate) fn run(command: &mut Command, limit: Duration, stop: &AtomicBool) -> io::Result<Ended> {
+pub(crate) fn run(
+    command: &mut Command,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> io::Result<ProcessEnd> {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     let mut child = command.spawn()?;
@@ -31,15 +35,15 @@ pub(crate) fn run(command: &mut Command, limit: Duration, stop: &AtomicBool) -> 
         if let Some(status) = child.try_wait()? {
             // Processes that it has left would go on beside the next run.
             end_group(&child, true);
-            return Ok(Ended::Exit(status));
+            return Ok(ProcessEnd::Exit(status));
         }
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || began.elapsed() > limit {
             end(&mut child)?;
             return Ok(if is_stopped {
-                Ended::Stopped
+                ProcessEnd::Stopped
             } else {
-                Ended::OverTime
+                ProcessEnd::OverTime
             });
         }
         std::thread::sleep(LOOK);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::trials::process::{self, Ended};
+use crate::trials::process::{self, ProcessEnd};
 use crate::trials::schedule::Planned;
 use crate::trials::{Arm, Error, Record, Task, Usage, tasks};
 
@@ -56,12 +56,12 @@ pub(crate) fn run(
     if let Some(setup) = task.setup() {
         let mut command = prepared(Command::new(&setup), "setup")?;
         match process::run(&mut command, OWN_LIMIT, stop) {
-            Ok(Ended::Exit(status)) if status.success() => {}
-            Ok(Ended::Stopped) => return Ok(None),
-            Ok(Ended::Exit(status)) => {
+            Ok(ProcessEnd::Exit(status)) if status.success() => {}
+            Ok(ProcessEnd::Stopped) => return Ok(None),
+            Ok(ProcessEnd::Exit(status)) => {
                 return Err(failed(format!("its setup ended with {status}")));
             }
-            Ok(Ended::OverTime) => return Err(failed("its setup does not end".to_owned())),
+            Ok(ProcessEnd::OverTime) => return Err(failed("its setup does not end".to_owned())),
             Err(error) => return Err(failed(format!("its setup does not start: {error}"))),
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(
     agent.stdin(File::open(task.prompt()).map_err(Error::io(&task.prompt()))?);
     let began = Instant::now();
     let (exit, over_time) = match process::run(&mut agent, limit, stop) {
-        Ok(Ended::Exit(status))
+        Ok(ProcessEnd::Exit(status))
             if status
                 .code()
                 .is_some_and(|code| NOT_STARTED.contains(&code)) =>
@@ -81,18 +81,20 @@ pub(crate) fn run(
                 last_line(&folder.join("agent.err"))
             )));
         }
-        Ok(Ended::Exit(status)) => (status.code(), false),
-        Ok(Ended::OverTime) => (None, true),
-        Ok(Ended::Stopped) => return Ok(None),
+        Ok(ProcessEnd::Exit(status)) => (status.code(), false),
+        Ok(ProcessEnd::OverTime) => (None, true),
+        Ok(ProcessEnd::Stopped) => return Ok(None),
         Err(error) => return Err(failed(format!("the agent does not start: {error}"))),
     };
     let seconds = (began.elapsed().as_secs_f64() * 1e3).round() / 1e3;
     let mut check = prepared(Command::new(task.check()), "check")?;
     let solved = match process::run(&mut check, OWN_LIMIT, stop) {
-        Ok(Ended::Exit(status)) if status.code().is_some() => status.success(),
-        Ok(Ended::Stopped) => return Ok(None),
-        Ok(Ended::Exit(status)) => return Err(failed(format!("its check ended with {status}"))),
-        Ok(Ended::OverTime) => return Err(failed("its check does not end".to_owned())),
+        Ok(ProcessEnd::Exit(status)) if status.code().is_some() => status.success(),
+        Ok(ProcessEnd::Stopped) => return Ok(None),
+        Ok(ProcessEnd::Exit(status)) => {
+            return Err(failed(format!("its check ended with {status}")));
+        }
+        Ok(ProcessEnd::OverTime) => return Err(failed("its check does not end".to_owned())),
         Err(error) => return Err(failed(format!("its check does not start: {error}"))),
     };
     let text = |path: &Path| {

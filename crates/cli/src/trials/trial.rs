@@ -10,7 +10,7 @@ use crate::trials::{Error, Plan, Record, Results, Task, run, schedule};
 
 /// Options that change nothing about the outcome.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TrialOptions {
     /// A folder in which each run's files and output stay.
     pub keep: Option<PathBuf>,
 }
@@ -21,7 +21,7 @@ pub struct Trial {
     plan: Plan,
     tasks: Vec<Task>,
     results: Results,
-    options: Options,
+    options: TrialOptions,
 }
 
 impl Trial {
@@ -34,7 +34,7 @@ impl Trial {
         plan: Plan,
         tasks: Vec<Task>,
         path: &Path,
-        options: Options,
+        options: TrialOptions,
     ) -> Result<Self, Error> {
         let results = Results::open(path, &plan)?;
         Ok(Self {

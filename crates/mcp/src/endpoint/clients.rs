@@ -25,7 +25,7 @@ pub(super) struct Clients {
 }
 
 /// A client with a session, or all requests without one that have the same credentials.
-struct Client {
+struct KnownClient {
     conversation: Arc<Conversation>,
     /// The name of the place where its results are stored, below the gateway's own.
     place: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct Current {
     /// The conversation that has the request: without a session, ids mean something in one exchange
     /// only.
     pub(super) conversation: Arc<Conversation>,
-    client: Arc<Client>,
+    client: Arc<KnownClient>,
     key: Key,
 }
 
@@ -93,7 +93,7 @@ impl Clients {
         }
     }
 
-    fn new_client(&self, credentials: &Credentials) -> Arc<Client> {
+    fn new_client(&self, credentials: &Credentials) -> Arc<KnownClient> {
         let place = credentials.name().filter(|_| !self.is_shared);
         let place = place.map(|name| format!("by-{name}"));
         let conversation = match &place {
@@ -101,7 +101,7 @@ impl Clients {
             // Anybody who knows a name reads what it names.
             None => self.gateway.conversation().with_random_names(random_name),
         };
-        Arc::new(Client {
+        Arc::new(KnownClient {
             conversation: Arc::new(conversation),
             place,
         })
@@ -145,14 +145,14 @@ struct Recent {
 }
 
 struct Known {
-    client: Arc<Client>,
+    client: Arc<KnownClient>,
     used: u64,
     /// True if it has opened its session here.
     has_opened: bool,
 }
 
 impl Recent {
-    fn get(&mut self, key: &Key) -> Option<Arc<Client>> {
+    fn get(&mut self, key: &Key) -> Option<Arc<KnownClient>> {
         self.now += 1;
         let known = self.clients.get_mut(key)?;
         known.used = self.now;
@@ -161,7 +161,7 @@ impl Recent {
 
     /// The client that has opened a session, for another bearer token in it. A token that has led elsewhere is
     /// another client's, however that has learned of the session; if too many have, none is known to be new.
-    fn renewed(&self, key: &Key) -> Option<Arc<Client>> {
+    fn renewed(&self, key: &Key) -> Option<Arc<KnownClient>> {
         key.session.as_ref()?;
         let in_session = || {
             let clients = self.clients.iter();
@@ -179,7 +179,7 @@ impl Recent {
     }
 
     /// Adds a client. An opening one takes the place of an earlier one with the same key.
-    fn put(&mut self, key: Key, client: Arc<Client>, is_opening: bool) {
+    fn put(&mut self, key: Key, client: Arc<KnownClient>, is_opening: bool) {
         self.now += 1;
         if self.places.len() < MAX_PLACES {
             let place = self.places.entry(key.credentials.clone());

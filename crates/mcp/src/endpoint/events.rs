@@ -25,7 +25,7 @@ pub(crate) struct RawEvents<R> {
 
 /// A piece of the stream. All pieces together are the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Chunk {
+pub(crate) enum StreamChunk {
     /// A whole event, with the empty line that ends it.
     Event(Vec<u8>),
     /// A part of an event that is too long to be read, or that the stream's end has cut off; or the last
@@ -51,7 +51,7 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
     }
 
     /// The next piece; `None` at the end.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Chunk>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<StreamChunk>> {
         while let Some(piece) = self.lines.next().await? {
             let (bytes, is_line) = match piece {
                 Piece::Line(line) => (line, true),
@@ -64,21 +64,21 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
             self.event.extend_from_slice(bytes);
             let is_end = is_line && !is_rest && matches!(bytes, b"\n" | b"\r\n" | b"\r");
             if !self.is_long && is_end {
-                return Ok(Some(Chunk::Event(std::mem::take(&mut self.event))));
+                return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
             }
             if !self.is_long && is_alone {
                 let bytes = std::mem::take(&mut self.event);
                 let is_first = false;
-                return Ok(Some(Chunk::Part { bytes, is_first }));
+                return Ok(Some(StreamChunk::Part { bytes, is_first }));
             }
             if self.is_long || self.event.len() > self.max || !is_line {
                 let is_first = !std::mem::replace(&mut self.is_long, !is_end);
                 let bytes = std::mem::take(&mut self.event);
-                return Ok(Some(Chunk::Part { bytes, is_first }));
+                return Ok(Some(StreamChunk::Part { bytes, is_first }));
             }
         }
         let bytes = std::mem::take(&mut self.event);
-        Ok((!bytes.is_empty()).then_some(Chunk::Part {
+        Ok((!bytes.is_empty()).then_some(StreamChunk::Part {
             bytes,
             is_first: false,
         }))
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::remote::events::{Data, Events, Place};
 
-    fn chunks(stream: &[u8], max: usize) -> Vec<Chunk> {
+    fn chunks(stream: &[u8], max: usize) -> Vec<StreamChunk> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -175,10 +175,10 @@ mod tests {
         let stream = ": hello\n\nid: 1\nretry: 5\ndata: {\"a\":\ndata:1}\n\nevent: ping\r\ndata: x\r\n\r\ndata: cut";
         let all = chunks(stream.as_bytes(), 1000);
         let [
-            Chunk::Event(comment),
-            Chunk::Event(first),
-            Chunk::Event(ping),
-            Chunk::Part { bytes, .. },
+            StreamChunk::Event(comment),
+            StreamChunk::Event(first),
+            StreamChunk::Event(ping),
+            StreamChunk::Part { bytes, .. },
         ] = &all[..]
         else {
             panic!("{all:?}");
@@ -213,11 +213,11 @@ mod tests {
                 events.next().await.unwrap().unwrap()
             })
         };
-        let event = |text: &str| Chunk::Event(text.into());
+        let event = |text: &str| StreamChunk::Event(text.into());
         assert_eq!(next("data: a\r\r"), event("data: a\r\r"));
         assert_eq!(next("data: b\r\n\r"), event("data: b\r\n\r"));
         // Nor does the rest of its end.
-        let rest = Chunk::Part {
+        let rest = StreamChunk::Part {
             bytes: b"\n".to_vec(),
             is_first: false,
         };
@@ -236,15 +236,22 @@ mod tests {
         let long = "x".repeat(300_000);
         let stream = format!("data: a\n\ndata: {long}\ndata: {long}\n\ndata: b\n\n");
         let all = chunks(stream.as_bytes(), 1000);
-        assert_eq!(all.first(), Some(&Chunk::Event(b"data: a\n\n".to_vec())));
-        assert_eq!(all.last(), Some(&Chunk::Event(b"data: b\n\n".to_vec())));
+        assert_eq!(
+            all.first(),
+            Some(&StreamChunk::Event(b"data: a\n\n".to_vec()))
+        );
+        assert_eq!(
+            all.last(),
+            Some(&StreamChunk::Event(b"data: b\n\n".to_vec()))
+        );
         let parts = &all[1..all.len() - 1];
-        let is_first = |chunk: &&Chunk| matches!(chunk, Chunk::Part { is_first: true, .. });
+        let is_first =
+            |chunk: &&StreamChunk| matches!(chunk, StreamChunk::Part { is_first: true, .. });
         assert_eq!(parts.iter().filter(is_first).count(), 1);
         assert!(
             parts
                 .iter()
-                .all(|chunk| matches!(chunk, Chunk::Part { .. }))
+                .all(|chunk| matches!(chunk, StreamChunk::Part { .. }))
         );
     }
 
@@ -257,7 +264,7 @@ mod tests {
             let mut all = Vec::new();
             for chunk in chunks(&bytes, max) {
                 match chunk {
-                    Chunk::Event(bytes) | Chunk::Part { bytes, .. } => all.extend(bytes),
+                    StreamChunk::Event(bytes) | StreamChunk::Part { bytes, .. } => all.extend(bytes),
                 }
             }
             prop_assert_eq!(all, bytes);
@@ -275,7 +282,7 @@ mod tests {
             }
             let mut found = Vec::new();
             for chunk in chunks(stream.as_bytes(), 1 << 20) {
-                let Chunk::Event(event) = chunk else { continue };
+                let StreamChunk::Event(event) = chunk else { continue };
                 let Some(said) = message(&event) else { continue };
                 let new = with_message(&event, "{\"new\": 1}");
                 prop_assert_eq!(message(&new).unwrap(), b"{\"new\": 1}");

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BoxError, Read, Room};
+use super::reply::{self, Body, BodyRoom, BoxError, Read};
 use super::session::{NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
@@ -52,10 +52,11 @@ const REFUSED: i32 = -32000;
 const NO_SESSION: i32 = -32001;
 const UNSUPPORTED_REVISION: i32 = -32022;
 
-type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type RunningServer = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a server for a conversation whose client is at the other end of these pipes, until both have
 /// ended.
-pub(super) type Start = dyn Fn(Conversation, (DuplexStream, DuplexStream)) -> Running + Send + Sync;
+pub(super) type Start =
+    dyn Fn(Conversation, (DuplexStream, DuplexStream)) -> RunningServer + Send + Sync;
 
 /// All servers of an endpoint.
 pub(super) struct Hosted {
@@ -64,7 +65,7 @@ pub(super) struct Hosted {
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
-    room: Room,
+    room: BodyRoom,
 }
 
 /// An answer that the endpoint gives in place of a server's.
@@ -73,7 +74,7 @@ type Refusal = Box<Response<Body>>;
 impl Hosted {
     pub(super) fn new(gateway: Arc<McpGateway>, start: Box<Start>) -> Self {
         Self {
-            room: Room::new(gateway.max_message),
+            room: BodyRoom::new(gateway.max_message),
             gateway,
             start,
             sessions: Mutex::default(),

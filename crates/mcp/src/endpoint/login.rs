@@ -26,7 +26,7 @@ pub(super) use metadata::PATH;
 pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
-use super::reply::{self, Body, Read, Room};
+use super::reply::{self, Body, BodyRoom, Read};
 use crate::remote::connection::Connection;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
@@ -44,7 +44,7 @@ pub(super) struct Login {
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
     /// Room for forms.
-    room: Room,
+    room: BodyRoom,
 }
 
 impl Login {
@@ -52,7 +52,7 @@ impl Login {
         Self {
             connection,
             named: Mutex::default(),
-            room: Room::new(MAX),
+            room: BodyRoom::new(MAX),
         }
     }
 

@@ -15,15 +15,15 @@ use offcut::json::{Node, View as _};
 use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
-use super::events::{Chunk, RawEvents, message, with_message};
+use super::events::{RawEvents, StreamChunk, message, with_message};
 use super::login::Login;
-use super::reply::{self, Body, BoxError, Read, Room};
+use super::reply::{self, Body, BodyRoom, BoxError, Read};
 use crate::gateway::message::{kept, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
 use crate::remote::connection::{Connection, is_compressed};
-use crate::remote::failure::{Failure, INTERNAL_ERROR};
+use crate::remote::failure::{INTERNAL_ERROR, RequestFailure};
 use crate::remote::meaning::{METHOD, Meaning, NAME};
 use crate::remote::parameters::Parameters;
 
@@ -41,7 +41,7 @@ pub(super) struct Proxy {
     clients: Arc<Clients>,
     login: Login,
     /// Room for bodies of requests.
-    room: Room,
+    room: BodyRoom,
 }
 
 impl Proxy {
@@ -50,7 +50,7 @@ impl Proxy {
         Self {
             clients: Arc::new(Clients::new(gateway.clone(), is_shared)),
             login: Login::new(connection.clone()),
-            room: Room::new(gateway.max_message),
+            room: BodyRoom::new(gateway.max_message),
             connection,
             gateway,
         }
@@ -210,7 +210,7 @@ impl Proxy {
                 self.gateway.note_long("the server");
                 body
             }
-            Err(_) => return self.failed(&Failure::BrokeOff, &Meaning::default()),
+            Err(_) => return self.failed(&RequestFailure::BrokeOff, &Meaning::default()),
         };
         let mut answer = Response::from_parts(parts, body);
         reply::strip(answer.headers_mut());
@@ -257,7 +257,9 @@ impl Proxy {
             Kind::Events => {
                 let mut events = RawEvents::new(BodyReader::new(response.into_body()), max);
                 while let Ok(Some(chunk)) = events.next().await {
-                    let Chunk::Event(event) = chunk else { continue };
+                    let StreamChunk::Event(event) = chunk else {
+                        continue;
+                    };
                     let Some(message) = message(&event) else {
                         continue;
                     };
@@ -293,7 +295,7 @@ impl Proxy {
                 body.map_or_else(|_| Bytes::new(), Collected::to_bytes),
             ))
         });
-        let (parts, body) = match asked.await.unwrap_or(Err(Failure::BrokeOff)) {
+        let (parts, body) = match asked.await.unwrap_or(Err(RequestFailure::BrokeOff)) {
             Ok(answer) => answer,
             Err(failure) => return Some(self.failed(&failure, &Meaning::default())),
         };
@@ -326,7 +328,7 @@ impl Proxy {
         Some(answer)
     }
 
-    fn failed(&self, failure: &Failure, meaning: &Meaning) -> Response<Body> {
+    fn failed(&self, failure: &RequestFailure, meaning: &Meaning) -> Response<Body> {
         let server = address::shown(self.connection.url());
         (self.gateway.log)(&format!("{server}: {failure}"));
         let text = format!("{server}: {failure}");
@@ -352,7 +354,7 @@ fn ping_like(call: &[u8]) -> String {
 async fn first_message(body: &Bytes) -> Option<Vec<u8>> {
     let mut events = RawEvents::new(&body[..], MAX_REFUSAL);
     while let Ok(Some(chunk)) = events.next().await {
-        if let Chunk::Event(event) = chunk
+        if let StreamChunk::Event(event) = chunk
             && let Some(message) = message(&event)
         {
             return Some(message);
@@ -437,13 +439,13 @@ fn rewritten(
     let frames = stream::unfold(state, |state| async {
         let (mut events, conversation, gateway, see) = state?;
         let bytes = match events.next().await {
-            Ok(Some(Chunk::Event(event))) => {
+            Ok(Some(StreamChunk::Event(event))) => {
                 if let Some(message) = message(&event) {
                     see(&message);
                 }
                 replaced(event, &conversation).await
             }
-            Ok(Some(Chunk::Part { bytes, is_first })) => {
+            Ok(Some(StreamChunk::Part { bytes, is_first })) => {
                 if is_first {
                     gateway.note_long("the server");
                 }

@@ -67,12 +67,12 @@ pub(super) enum Read<'r> {
 }
 
 /// Room for the bodies that are read at the same time, so that a few clients can't fill the memory.
-pub(super) struct Room(Semaphore);
+pub(super) struct BodyRoom(Semaphore);
 
 /// Number of bytes of a body that take no room, and of a piece of those that do.
 const PIECE: usize = 64 * 1024;
 
-impl Room {
+impl BodyRoom {
     /// Room for two bodies of `max` bytes, and for many short ones.
     pub(super) fn new(max: usize) -> Self {
         let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
@@ -93,7 +93,7 @@ const LEAST_RATE: f64 = 4096.0;
 pub(super) async fn read(
     mut body: Incoming,
     max: usize,
-    room: Option<&Room>,
+    room: Option<&BodyRoom>,
 ) -> Result<Read<'_>, BoxError> {
     let (mut frames, mut taken, mut has_room) = (Vec::new(), Vec::new(), true);
     let (mut length, mut end) = (0, Instant::now() + BODY);

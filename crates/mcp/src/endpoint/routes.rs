@@ -13,11 +13,11 @@ pub(super) const UNREAD: &str = "unread ";
 
 /// The requests that clients wait for.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Mutex<HashMap<String, Waiting>>);
+pub(super) struct Routes(Mutex<HashMap<String, WaitingRequest>>);
 
 /// A request on its way to the server.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRequest {
     /// The stream of its answer.
     pub(super) stream: u64,
     /// Its id as the client wrote it.
@@ -36,13 +36,13 @@ pub(super) struct Route {
 }
 
 impl Routes {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, WaitingRequest>> {
         // Each change is made in one step, so the state is whole even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Expects an answer to the request with this key. Fails if one with the same id still waits.
-    pub(super) fn add(&self, key: String, waiting: Waiting) -> Result<(), ()> {
+    pub(super) fn add(&self, key: String, waiting: WaitingRequest) -> Result<(), ()> {
         let mut all = self.all();
         if all.contains_key(&key) {
             return Err(());
@@ -52,7 +52,7 @@ impl Routes {
     }
 
     /// Takes all requests that wait.
-    pub(super) fn take_all(&self) -> Vec<Waiting> {
+    pub(super) fn take_all(&self) -> Vec<WaitingRequest> {
         self.all().drain().map(|(_, waiting)| waiting).collect()
     }
 
@@ -116,7 +116,7 @@ impl Routes {
 
     fn find(&self, token: &str) -> Option<u64> {
         let all = self.all();
-        let is_its = |waiting: &&Waiting| waiting.token.as_deref() == Some(token);
+        let is_its = |waiting: &&WaitingRequest| waiting.token.as_deref() == Some(token);
         all.values().find(is_its).map(|waiting| waiting.stream)
     }
 
@@ -153,8 +153,8 @@ fn id_in(beginning: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn waiting(stream: u64) -> Waiting {
-        Waiting {
+    fn waiting(stream: u64) -> WaitingRequest {
+        WaitingRequest {
             stream,
             id: "\"mine\"".to_owned(),
             token: Some(format!("\"t{stream}")),

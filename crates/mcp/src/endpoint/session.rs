@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::reply::{Body, error_text};
-use super::routes::{Routes, UNREAD, Waiting};
+use super::routes::{Routes, UNREAD, WaitingRequest};
 use super::streams::{Part, Reader, Streams};
 use crate::gateway::McpGateway;
 use crate::gateway::lines::{Lines, Piece};
@@ -251,7 +251,7 @@ impl Session {
         let meta = params.and_then(|params| params.get("_meta"));
         let token = meta.and_then(|meta| meta.get("progressToken"));
         let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             stream,
             id: id.json().to_string(),
             token: token.map(key),
@@ -272,7 +272,7 @@ impl Session {
     pub(super) fn ask_long(&self) -> Option<Reader> {
         let stream = self.streams.open(false)?;
         let nth = self.unread.fetch_add(1, Ordering::Relaxed);
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             stream,
             id: "null".to_owned(),
             token: None,

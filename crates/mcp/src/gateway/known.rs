@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use offcut::{ToolCall, ToolReduction};
 
 use super::settings::McpGateway;
-use super::tools::{Page, Tools};
+use super::tools::{ListedTools, Page};
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
@@ -20,7 +20,7 @@ pub(super) struct KnownServer {
     pub(super) reduction: Option<ToolReduction>,
     /// The session below the gateway's own, if results of different clients are kept apart.
     session: Option<String>,
-    tools: Tools,
+    tools: ListedTools,
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
     /// Ids of tasks and the calls that have become them, the newest last.
@@ -37,7 +37,7 @@ impl KnownServer {
         Self {
             reduction: reduction.map(|reduction| below(reduction.clone(), session)),
             session: session.map(str::to_owned),
-            tools: Tools::default(),
+            tools: ListedTools::default(),
             is_list_asked_for: false,
             tasks: VecDeque::new(),
             knows_links: false,

@@ -17,14 +17,14 @@ pub(crate) struct Lines<R> {
     /// Number of bytes from `start` on that hold no line feed.
     searched: usize,
     max: usize,
-    ends: Ends,
+    ends: LineEnds,
     is_in_long_line: bool,
     is_over: bool,
 }
 
 /// The ends of lines.
 #[derive(Clone, Copy, Debug)]
-enum Ends {
+enum LineEnds {
     LineFeed,
     /// Those of server-sent events: a line feed, a carriage return, or both.
     #[cfg(any(feature = "http", test))]
@@ -47,17 +47,17 @@ pub(crate) enum Piece<'b> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// The lines of `reader`. A line with more than `max` bytes comes in parts.
     pub(crate) fn new(reader: R, max: usize) -> Self {
-        Self::ended_by(Ends::LineFeed, reader, max)
+        Self::ended_by(LineEnds::LineFeed, reader, max)
     }
 
     /// The lines of a stream of events. They end in a line feed, a carriage return, or both; a line feed
     /// that comes later than its carriage return is a piece of its own, so that no line waits for it.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn of_events(reader: R, max: usize) -> Self {
-        Self::ended_by(Ends::Any, reader, max)
+        Self::ended_by(LineEnds::Any, reader, max)
     }
 
-    fn ended_by(ends: Ends, reader: R, max: usize) -> Self {
+    fn ended_by(ends: LineEnds, reader: R, max: usize) -> Self {
         Self {
             reader,
             buffer: Vec::new(),
@@ -118,9 +118,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn first_line(&self, rest: &[u8]) -> Option<usize> {
         let unsearched = &rest[self.searched..];
         let end = match self.ends {
-            Ends::LineFeed => memchr::memchr(b'\n', unsearched),
+            LineEnds::LineFeed => memchr::memchr(b'\n', unsearched),
             #[cfg(any(feature = "http", test))]
-            Ends::Any => memchr::memchr2(b'\n', b'\r', unsearched),
+            LineEnds::Any => memchr::memchr2(b'\n', b'\r', unsearched),
         };
         let end = self.searched + end?;
         let is_pair = rest[end..].starts_with(b"\r\n");

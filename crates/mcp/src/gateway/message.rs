@@ -1,6 +1,6 @@
 //! The parts of a JSON-RPC message that decide about its way.
 
-use offcut::json::{JsonText, Kind, Node, View, Watch};
+use offcut::json::{JsonText, Kind, Node, Oddities, View};
 use serde_json::json;
 
 /// The key by which requests of revisions without sessions name their revision.
@@ -33,7 +33,7 @@ impl<'m> Message<'m> {
     /// Reads a message. One in which a key is there twice is [`Other`](Self::Other), since its reader
     /// may take the first.
     pub(crate) fn read(json: &'m JsonText) -> Self {
-        let watch = Watch::default();
+        let watch = Oddities::default();
         let looked = Node::watched_by(json, &watch);
         let _: [_; 5] = looked.pick(["id", "method", "params", "result", "error"]);
         let [id, method, params, result, error] =

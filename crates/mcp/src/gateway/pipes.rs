@@ -49,7 +49,7 @@ pub(crate) async fn run_for(
     client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
 ) -> io::Result<()> {
-    let (to_client, end) = (Mutex::new(client.1), End::default());
+    let (to_client, end) = (Mutex::new(client.1), BothEnds::default());
     let (own, requests) = mpsc::unbounded_channel();
     let (asked, to_answer) = mpsc::unbounded_channel();
     // A server that does not read until the client has read must not keep the client's answers waiting.
@@ -85,7 +85,7 @@ pub(crate) async fn run_for(
 
 /// The end of both sides.
 #[derive(Debug, Default)]
-struct End {
+struct BothEnds {
     is_client_over: AtomicBool,
     is_server_over: AtomicBool,
     /// Wakes the one who waits for the server's last answers.
@@ -99,7 +99,7 @@ async fn pass_up(
     server: impl AsyncWrite + Unpin,
     to_answer: mpsc::UnboundedSender<Box<ReaderCall>>,
     mut requests: mpsc::UnboundedReceiver<String>,
-    (end, last_answers): (&End, Duration),
+    (end, last_answers): (&BothEnds, Duration),
 ) -> io::Result<()> {
     let (mut lines, server) = (
         Lines::new(client, conversation.max_message()),
@@ -196,7 +196,7 @@ async fn pass_down(
     server: impl AsyncRead + Unpin,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
     own: mpsc::UnboundedSender<String>,
-    end: &End,
+    end: &BothEnds,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.max_message());
     let mut batch = Batch::default();

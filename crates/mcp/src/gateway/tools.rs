@@ -13,13 +13,13 @@ const MAX_KEPT: usize = 16 << 20;
 
 /// Names and schemas of the tools that the server has listed.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
+pub(super) struct ListedTools {
     /// Schemas, and the numbers of bytes that they are counted as.
     by_name: HashMap<String, (usize, OutputSchema)>,
     kept: usize,
 }
 
-impl Tools {
+impl ListedTools {
     /// Returns true if the server has listed a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)

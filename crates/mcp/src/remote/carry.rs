@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::body::in_parts;
 use super::cancel::Cancel;
 use super::connection::Body;
-use super::exchange::Exchange;
+use super::exchange::MessageExchange;
 use super::link::Link;
 use super::meaning::Meaning;
 use super::stream;
@@ -50,7 +50,7 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
                 let patience = patience(&meaning);
                 let is_endless = meaning.is("subscriptions/listen");
                 let (done, finished) = oneshot::channel();
-                let exchange = Exchange {
+                let exchange = MessageExchange {
                     message: Bytes::copy_from_slice(line.trim_ascii()),
                     meaning,
                     cancel: Arc::new(Cancel::default()),
@@ -108,7 +108,7 @@ fn patience(meaning: &Meaning) -> Option<Duration> {
 
 /// Sends a message that comes in parts, and was not read.
 async fn send_long(link: Arc<Link>, body: Body) {
-    let mut exchange = Exchange {
+    let mut exchange = MessageExchange {
         message: Bytes::new(),
         meaning: Meaning::default(),
         cancel: Arc::new(Cancel::default()),

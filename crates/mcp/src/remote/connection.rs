@@ -17,7 +17,7 @@ use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::address::{RemoteError, is_same_origin};
-use super::failure::Failure;
+use super::failure::RequestFailure;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a request.
@@ -86,7 +86,7 @@ impl Connection {
         method: &Method,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(method, headers);
         readable(self.follow(&self.url, method, headers, body).await?)
     }
@@ -96,7 +96,7 @@ impl Connection {
         &self,
         headers: &HeaderMap,
         body: Body,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(&Method::POST, headers);
         let sent = self.send_to(&self.url, &Method::POST, headers, body);
         readable(sent.await?)
@@ -109,7 +109,7 @@ impl Connection {
         headers: HeaderMap,
         query: Option<&str>,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let (url, headers) = (self.with_query(query), self.with_users(headers));
         self.follow(&url, method, headers, &body).await
     }
@@ -121,7 +121,7 @@ impl Connection {
         headers: HeaderMap,
         query: Option<&str>,
         body: Body,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let (url, headers) = (self.with_query(query), self.with_users(headers));
         self.send_to(&url, method, headers, body).await
     }
@@ -146,7 +146,7 @@ impl Connection {
         method: &Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let body = Full::new(body).map_err(|never| match never {});
         self.send_to(url, method, headers, body.boxed_unsync())
             .await
@@ -158,7 +158,7 @@ impl Connection {
         method: &Method,
         headers: HeaderMap,
         body: &Bytes,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let whole = Full::new(body.clone()).map_err(|never| match never {});
@@ -177,10 +177,10 @@ impl Connection {
             let next = next.and_then(|next| resolve(&url, next));
             match next {
                 Some(next) if keeps_method && is_same_origin(&self.url, &next) => url = next,
-                _ => return Err(Failure::Redirected),
+                _ => return Err(RequestFailure::Redirected),
             }
         }
-        Err(Failure::Redirected)
+        Err(RequestFailure::Redirected)
     }
 
     async fn send_to(
@@ -189,13 +189,13 @@ impl Connection {
         method: &Method,
         headers: HeaderMap,
         body: Body,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, RequestFailure> {
         let mut request = Request::new(body);
         *request.method_mut() = method.clone();
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         let response = self.client.request(request).await;
-        let mut response = response.map_err(|error| Failure::unreachable(&error))?;
+        let mut response = response.map_err(|error| RequestFailure::unreachable(&error))?;
         // The version belongs to the connection, and a client's own is another one.
         *response.version_mut() = Version::HTTP_11;
         Ok(response)
@@ -233,9 +233,9 @@ impl Connection {
 }
 
 /// Refuses a compressed answer, which nobody asked for.
-fn readable(response: Response<Incoming>) -> Result<Response<Incoming>, Failure> {
+fn readable(response: Response<Incoming>) -> Result<Response<Incoming>, RequestFailure> {
     if is_compressed(response.headers()) {
-        return Err(Failure::Compressed);
+        return Err(RequestFailure::Compressed);
     }
     Ok(response)
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::body::{BodyReader, Kind, kind};
 use super::cancel::Cancel;
-use super::failure::Failure;
+use super::failure::RequestFailure;
 use super::link::Link;
 use super::meaning::Meaning;
 use super::session::SESSION;
@@ -25,7 +25,7 @@ const RENEWAL: Duration = Duration::from_secs(30);
 
 /// A message of the client on its way to the server.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct MessageExchange {
     pub(super) message: Bytes,
     pub(super) meaning: Meaning,
     pub(super) cancel: Arc<Cancel>,
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     pub(super) done: Option<oneshot::Sender<()>>,
 }
 
-impl Exchange {
+impl MessageExchange {
     /// Sends the message, and passes what the server answers to the client.
     pub(super) async fn run(mut self, link: Arc<Link>) {
         let cancel = self.cancel.clone();
@@ -54,7 +54,7 @@ impl Exchange {
     }
 
     /// Sends the message; a second time if the session had ended and a new one could be started.
-    async fn send(&self, link: &Arc<Link>) -> Result<Response<Incoming>, Failure> {
+    async fn send(&self, link: &Arc<Link>) -> Result<Response<Incoming>, RequestFailure> {
         let mut is_renewed = false;
         loop {
             let (headers, nth) = link.head(&self.meaning);
@@ -65,13 +65,13 @@ impl Exchange {
                 link.session().works(nth);
                 return Ok(response);
             }
-            let failure = Failure::read(response).await;
+            let failure = RequestFailure::read(response).await;
             let has_worked = link.session().has_worked;
             if is_renewed || !has_session || !failure.is_session_lost(has_worked) {
                 return Err(failure);
             }
             renew(link, nth).await.map_err(|error| match error {
-                Some(error) => Failure::NoSession(error.to_string()),
+                Some(error) => RequestFailure::NoSession(error.to_string()),
                 None => failure,
             })?;
             is_renewed = true;
@@ -83,9 +83,9 @@ impl Exchange {
         &mut self,
         link: &Arc<Link>,
         response: Response<Incoming>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestFailure> {
         if !response.status().is_success() {
-            return Err(Failure::read(response).await);
+            return Err(RequestFailure::read(response).await);
         }
         if self.meaning.is("initialize") {
             link.session().started(response.headers(), &self.message);
@@ -104,21 +104,21 @@ impl Exchange {
             Kind::Other if response.status() == StatusCode::ACCEPTED || is_empty(&response) => {
                 Ok(())
             }
-            Kind::Other if self.meaning.request_id().is_some() => Err(Failure::NoMessage),
+            Kind::Other if self.meaning.request_id().is_some() => Err(RequestFailure::NoMessage),
             Kind::Other => Ok(()),
         }
     }
 
     /// Passes an answer of one message.
-    async fn whole(&self, link: &Link, body: Incoming) -> Result<(), Failure> {
+    async fn whole(&self, link: &Link, body: Incoming) -> Result<(), RequestFailure> {
         let mut reader = BodyReader::new(body);
         let mut message = Vec::new();
         let most = (link.max as u64).saturating_add(1);
         let read = (&mut reader).take(most).read_to_end(&mut message).await;
-        read.map_err(|_| Failure::BrokeOff)?;
+        read.map_err(|_| RequestFailure::BrokeOff)?;
         if message.len() > link.max {
             let passed = link.to_client.line_of(message, &mut reader).await;
-            return passed.map_err(|_| Failure::BrokeOff);
+            return passed.map_err(|_| RequestFailure::BrokeOff);
         }
         if message.starts_with(BYTE_ORDER_MARK) {
             message.drain(..BYTE_ORDER_MARK.len());
@@ -127,7 +127,7 @@ impl Exchange {
         if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {
             link.deliver(&message, &self.meaning).await;
         } else if self.meaning.request_id().is_some() {
-            return Err(Failure::NoMessage);
+            return Err(RequestFailure::NoMessage);
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ fn is_empty(response: &Response<Incoming>) -> bool {
 
 /// Starts a new session in place of the `nth`, unless that has been done. Fails without an error if
 /// the client's `initialize` is unknown.
-async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<Failure>> {
+async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<RequestFailure>> {
     let _one = link.renewing.lock().await;
     let (opening, opened) = {
         let session = link.session();
@@ -156,22 +156,24 @@ async fn renew(link: &Arc<Link>, nth: u64) -> Result<(), Option<Failure>> {
         let sent = link.connection.send(&Method::POST, &headers, &opening);
         let response = sent.await?;
         if !response.status().is_success() {
-            return Err(Failure::of(&response));
+            return Err(RequestFailure::of(&response));
         }
         link.session().started(response.headers(), &opening);
         if !stream::is_welcome(link, response, &meaning).await {
-            return Err(Failure::NoMessage);
+            return Err(RequestFailure::NoMessage);
         }
         let Some(opened) = opened else { return Ok(()) };
         let (headers, _) = link.head(&link.read(&opened));
         let sent = link.connection.send(&Method::POST, &headers, &opened);
         let response = sent.await?;
         if !response.status().is_success() {
-            return Err(Failure::of(&response));
+            return Err(RequestFailure::of(&response));
         }
         link.opened(&opened);
         Ok(())
     };
     let started = timeout(RENEWAL, started).await;
-    started.unwrap_or(Err(Failure::BrokeOff)).map_err(Some)
+    started
+        .unwrap_or(Err(RequestFailure::BrokeOff))
+        .map_err(Some)
 }

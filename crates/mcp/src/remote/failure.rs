@@ -25,7 +25,7 @@ pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
 /// A request that failed, in words that hold no secret.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RequestFailure {
     /// No connection, or it ended before the answer's head.
     Unreachable(String),
     /// A status that is not a success.
@@ -50,7 +50,7 @@ pub(crate) enum Failure {
     NoSession(String),
 }
 
-impl Failure {
+impl RequestFailure {
     pub(super) fn unreachable(error: &Error) -> Self {
         Self::Unreachable(ErrorChain(error).to_string())
     }
@@ -155,7 +155,7 @@ fn error_in(body: &[u8]) -> Option<String> {
     is_one.then(|| error.json().to_string())
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(error) => write!(f, "the server can't be reached: {error}"),

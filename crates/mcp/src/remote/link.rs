@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::address::shown;
 use super::cancel::Cancel;
 use super::connection::Connection;
-use super::failure::Failure;
+use super::failure::RequestFailure;
 use super::meaning::Meaning;
 use super::parameters::Parameters;
 use super::session::{SESSION, Session};
@@ -41,7 +41,7 @@ pub(super) struct Link {
 
 /// The relation of a server's message to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Relation {
     Result,
     Error,
     /// A request or notification of the server's, or an answer to another request.
@@ -145,24 +145,24 @@ impl Link {
     }
 
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
-    pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Answer {
+    pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
         let Some(json) = parse(message) else {
-            return Answer::Stray;
+            return Relation::Stray;
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {
                 // A server may answer in a stream other than the request's own.
                 let running = locked(&self.running);
                 let Some(cancel) = running.get(&key(id)) else {
-                    return Answer::Stray;
+                    return Relation::Stray;
                 };
                 cancel.is_over.store(true, Ordering::Relaxed);
                 cancel.now.notify_one();
-                Answer::Other
+                Relation::Other
             }
             Message::Response { result, .. } => {
                 let Some(result) = result else {
-                    return Answer::Error;
+                    return Relation::Error;
                 };
                 if meaning.is("initialize") {
                     let revision = result.text("protocolVersion");
@@ -170,10 +170,10 @@ impl Link {
                 } else if meaning.is("tools/list") {
                     locked(&self.tools).learn(result);
                 }
-                Answer::Result
+                Relation::Result
             }
-            Message::Other => Answer::Stray,
-            _ => Answer::Other,
+            Message::Other => Relation::Stray,
+            _ => Relation::Other,
         }
     }
 
@@ -182,14 +182,14 @@ impl Link {
     pub(super) async fn deliver(&self, message: &[u8], meaning: &Meaning) -> bool {
         let answer = self.learn(message, meaning);
         // Nobody waits for an answer to a notification.
-        if answer != Answer::Stray || !meaning.wants_no_answer() {
+        if answer != Relation::Stray || !meaning.wants_no_answer() {
             self.to_client.line(message).await;
         }
-        matches!(answer, Answer::Result | Answer::Error)
+        matches!(answer, Relation::Result | Relation::Error)
     }
 
     /// Tells the client, or the log, that a message got no answer.
-    pub(super) async fn failed(&self, failure: &Failure, meaning: &Meaning) {
+    pub(super) async fn failed(&self, failure: &RequestFailure, meaning: &Meaning) {
         let answer = failure.answer(meaning, &self.shown());
         if answer.is_none() || !failure.is_servers() {
             self.note(&failure.to_string());

@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use super::body::{BodyReader, Kind, kind};
 use super::cancel::Cancel;
 use super::events::{Data, Events, Place};
-use super::failure::Failure;
-use super::link::{Answer, Link};
+use super::failure::RequestFailure;
+use super::link::{Link, Relation};
 use super::meaning::Meaning;
 use super::to_client::OpenLine;
 
@@ -33,7 +33,7 @@ pub(super) async fn follow(
     meaning: &Meaning,
     cancel: &Cancel,
     done: &mut Option<oneshot::Sender<()>>,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let mut place = Place::default();
     let mut is_answered = meaning.request_id().is_none();
     let mut body = response.into_body();
@@ -59,7 +59,7 @@ pub(super) async fn follow(
             return Ok(());
         }
         let again = async {
-            let id = place.last_id.clone().ok_or(Failure::BrokeOff)?;
+            let id = place.last_id.clone().ok_or(RequestFailure::BrokeOff)?;
             let mut pause = place.retry;
             for _ in 0..TRIES {
                 sleep(pause.max(MIN_PAUSE)).await;
@@ -68,7 +68,7 @@ pub(super) async fn follow(
                     opened => return opened,
                 }
             }
-            Err(Failure::BrokeOff)
+            Err(RequestFailure::BrokeOff)
         };
         body = tokio::select! {
             biased;
@@ -144,7 +144,7 @@ impl<'l> Passing<'l> {
 }
 
 /// Opens the server's stream of messages, after the event with this id.
-async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, Failure> {
+async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, RequestFailure> {
     let (mut headers, _) = link.head(&Meaning::default());
     if let Some(id) = last_id {
         headers.insert(LAST_EVENT_ID, id.clone());
@@ -153,11 +153,11 @@ async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, 
     let sent = link.connection.send(&Method::GET, &headers, &nothing);
     let response = sent.await?;
     if !response.status().is_success() {
-        return Err(Failure::of(&response));
+        return Err(RequestFailure::of(&response));
     }
     match kind(response.headers()) {
         Kind::Events => Ok(response.into_body()),
-        _ => Err(Failure::NoMessage),
+        _ => Err(RequestFailure::NoMessage),
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) async fn is_welcome(
     match kind(response.headers()) {
         Kind::Json => {
             let body = Limited::new(response.into_body(), link.max).collect().await;
-            body.is_ok_and(|body| link.learn(&body.to_bytes(), meaning) == Answer::Result)
+            body.is_ok_and(|body| link.learn(&body.to_bytes(), meaning) == Relation::Result)
         }
         Kind::Events => {
             let mut place = Place::default();
@@ -180,9 +180,9 @@ pub(super) async fn is_welcome(
             while let Ok(Some(data)) = events.next(&mut place).await {
                 if let Data::Whole(message) = &data {
                     match link.learn(message, meaning) {
-                        Answer::Result => return true,
-                        Answer::Error => return false,
-                        Answer::Other | Answer::Stray => {}
+                        Relation::Result => return true,
+                        Relation::Error => return false,
+                        Relation::Other | Relation::Stray => {}
                     }
                 }
                 passing.pass(data, &Meaning::default()).await;

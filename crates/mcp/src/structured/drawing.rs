@@ -77,7 +77,7 @@ pub(super) fn draw<'m>(
         whole: Vec::new(),
         lists: Vec::new(),
     };
-    let task = Task {
+    let task = DrawingTask {
         limits,
         most,
         kept,
@@ -87,7 +87,7 @@ pub(super) fn draw<'m>(
     Some(drawing)
 }
 
-struct Task<'t> {
+struct DrawingTask<'t> {
     limits: Limits,
     most: usize,
     kept: &'t HashSet<String>,
@@ -121,7 +121,7 @@ impl Drawing<'_> {
             .chain(self.whole.iter().cloned())
     }
 
-    fn value(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+    fn value(&mut self, node: Node<'_>, task: &DrawingTask<'_>, depth: usize) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -175,7 +175,7 @@ impl Drawing<'_> {
         }
     }
 
-    fn list(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+    fn list(&mut self, node: Node<'_>, task: &DrawingTask<'_>, depth: usize) -> Option<()> {
         let all = node.items().count();
         let shown = match task.only {
             Some(_) => all,
@@ -195,7 +195,7 @@ impl Drawing<'_> {
         Some(())
     }
 
-    fn object(&mut self, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+    fn object(&mut self, node: Node<'_>, task: &DrawingTask<'_>, depth: usize) -> Option<()> {
         self.text.push('{');
         for (nth, (name, value)) in node.fields().enumerate() {
             if nth > 0 {
@@ -209,7 +209,13 @@ impl Drawing<'_> {
         Some(())
     }
 
-    fn inside(&mut self, step: &str, node: Node<'_>, task: &Task<'_>, depth: usize) -> Option<()> {
+    fn inside(
+        &mut self,
+        step: &str,
+        node: Node<'_>,
+        task: &DrawingTask<'_>,
+        depth: usize,
+    ) -> Option<()> {
         let length = self.path.len();
         self.path.push('/');
         self.path += step;

@@ -8,7 +8,7 @@ use offcut::format::OpenAiChat;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::node::{Node, Shape};
+use super::node::{DeclaredNode, Shape};
 use crate::key::{Field, Scalar};
 use crate::keyed::MissingKey;
 use crate::keyed_list::KeyedList;
@@ -106,12 +106,12 @@ fn dialect_has(dialect: Dialect, word: &str) -> bool {
 /// Reads the reducer that `node` requests: a word, a registered name, or a map from one word to its
 /// parameters.
 pub(super) fn read(
-    node: Node,
+    node: DeclaredNode,
     dialect: Dialect,
     registered: &BTreeMap<String, AnyReducer>,
 ) -> Result<RequestedReducer, SchemaError> {
     let wrong = node.wrong("write a reducer's name, or a map from it to its parameters");
-    let Node { place, shape } = node;
+    let DeclaredNode { place, shape } = node;
     let (word, parameters) = match shape {
         Shape::Scalar(Value::String(word)) => (word, None),
         Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
@@ -156,7 +156,7 @@ pub(super) fn read(
     let at = place.at(&word);
     let parameters = match parameters {
         Some(node) => node.at(at),
-        None => Node::null(at),
+        None => DeclaredNode::null(at),
     };
     build(&word, parameters, dialect)
 }
@@ -166,7 +166,11 @@ fn conflict(place: Place, count: usize) -> SchemaError {
     SchemaError::new(SchemaErrorKind::ConflictingReducers, place, message)
 }
 
-fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<RequestedReducer, SchemaError> {
+fn build(
+    word: &str,
+    parameters: DeclaredNode,
+    dialect: Dialect,
+) -> Result<RequestedReducer, SchemaError> {
     Ok(match word {
         "merge" => RequestedReducer::map(Merge),
         "merge_all" => RequestedReducer::map(MergeAll),
@@ -227,9 +231,9 @@ fn build(word: &str, parameters: Node, dialect: Dialect) -> Result<RequestedRedu
 
 /// Returns the given parameters: all, some, or none.
 fn given<const N: usize>(
-    parameters: Node,
+    parameters: DeclaredNode,
     keys: [&str; N],
-) -> Result<[Option<Node>; N], SchemaError> {
+) -> Result<[Option<DeclaredNode>; N], SchemaError> {
     if parameters.is_null() {
         Ok([const { None }; N])
     } else {
@@ -237,7 +241,7 @@ fn given<const N: usize>(
     }
 }
 
-fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
+fn max_len(word: &str, parameters: DeclaredNode) -> Result<NonZeroUsize, SchemaError> {
     let place = parameters.place.clone();
     let [max] = given(parameters, ["max_len"])?;
     let Some(max) = max else {
@@ -261,7 +265,7 @@ fn max_len(word: &str, parameters: Node) -> Result<NonZeroUsize, SchemaError> {
 }
 
 /// Reads the key field of items, and the rule for items without a key.
-fn key(parameters: Node) -> Result<(Option<String>, MissingKey), SchemaError> {
+fn key(parameters: DeclaredNode) -> Result<(Option<String>, MissingKey), SchemaError> {
     let [key, missing_key] = given(parameters, ["key", "no_key"])?;
     let key = key.filter(|key| !key.is_null()).map(name).transpose()?;
     let missing_key = match missing_key {
@@ -271,7 +275,7 @@ fn key(parameters: Node) -> Result<(Option<String>, MissingKey), SchemaError> {
     Ok((key, missing_key))
 }
 
-fn name(key: Node) -> Result<String, SchemaError> {
+fn name(key: DeclaredNode) -> Result<String, SchemaError> {
     let described = key.described();
     match key.shape {
         Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
@@ -291,7 +295,7 @@ mod tests {
         let place = || Place::path("field");
         for word in WORDS {
             // Some words need parameters, and say so.
-            let built = build(word, Node::null(place()), Dialect::Agentflow);
+            let built = build(word, DeclaredNode::null(place()), Dialect::Agentflow);
             let kind = built.err().map(|error| error.kind());
             assert_ne!(kind, Some(SchemaErrorKind::UnknownReducer), "{word}");
         }

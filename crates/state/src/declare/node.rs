@@ -10,7 +10,7 @@ use crate::schema_error::{Place, SchemaError};
 use crate::value::kind;
 
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct DeclaredNode {
     /// The line, unknown for JSON, and the path, set by the parent when the node is taken out.
     pub(super) place: Place,
     pub(super) shape: Shape,
@@ -19,11 +19,11 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Shape {
     Scalar(Value),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<DeclaredNode>),
+    Map(Vec<(String, DeclaredNode)>),
 }
 
-impl Node {
+impl DeclaredNode {
     /// A null, for parameters that were left out.
     pub(super) fn null(place: Place) -> Self {
         let shape = Shape::Scalar(Value::Null);
@@ -132,51 +132,51 @@ pub(super) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.join(", ")
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for DeclaredNode {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(Reader)
     }
 }
 
-fn unplaced(shape: Shape) -> Node {
+fn unplaced(shape: Shape) -> DeclaredNode {
     let place = Place::default();
-    Node { place, shape }
+    DeclaredNode { place, shape }
 }
 
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
-    type Value = Node;
+    type Value = DeclaredNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(value.into())))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+    fn visit_i64<E>(self, value: i64) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(value.into())))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(value.into())))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(value.into())))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+    fn visit_str<E>(self, value: &str) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(value.into())))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
+    fn visit_unit<E>(self) -> Result<DeclaredNode, E> {
         Ok(unplaced(Shape::Scalar(Value::Null)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<DeclaredNode, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = from.next_element()? {
             items.push(item);
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for Reader {
         Ok(unplaced(Shape::List(items)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<DeclaredNode, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = from.next_entry()? {
             entries.push(entry);

@@ -3,24 +3,24 @@
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Number, Value};
 
-use super::node::{Node, Shape};
+use super::node::{DeclaredNode, Shape};
 use crate::schema_error::{Place, SchemaError};
 
 /// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 100;
 
 /// A list or map that is not closed yet.
-enum Open {
-    List(Place, Vec<Node>),
+enum OpenNode {
+    List(Place, Vec<DeclaredNode>),
     /// The last field holds the key whose value comes next.
-    Map(Place, Vec<(String, Node)>, Option<String>),
+    Map(Place, Vec<(String, DeclaredNode)>, Option<String>),
 }
 
 /// Parses one document. Rejects everything that could make a small file large or strange: aliases,
 /// anchors, tags, a second document.
-pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
+pub(super) fn parse(text: &str) -> Result<DeclaredNode, SchemaError> {
     let mut parser = Parser::new_from_str(text);
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
@@ -48,34 +48,34 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
                 return Err(refuse("this has a tag: remove it"));
             }
             Event::Scalar(text, style, _, None) => {
-                if let Some(Open::Map(_, _, key @ None)) = open.last_mut() {
+                if let Some(OpenNode::Map(_, _, key @ None)) = open.last_mut() {
                     *key = Some(text.into_owned());
                     continue;
                 }
                 let shape = Shape::Scalar(scalar(&text, style));
-                Node { place, shape }
+                DeclaredNode { place, shape }
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
-                if matches!(open.last(), Some(Open::Map(_, _, None))) {
+                if matches!(open.last(), Some(OpenNode::Map(_, _, None))) {
                     return Err(refuse("this key is a list or a map: use text"));
                 }
                 if open.len() == MAX_DEPTH {
                     return Err(refuse("this is nested too deeply: use at most 100 levels"));
                 }
                 open.push(match event {
-                    Event::SequenceStart(..) => Open::List(place, Vec::new()),
-                    _ => Open::Map(place, Vec::new(), None),
+                    Event::SequenceStart(..) => OpenNode::List(place, Vec::new()),
+                    _ => OpenNode::Map(place, Vec::new(), None),
                 });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(place, items)) => {
+                Some(OpenNode::List(place, items)) => {
                     let shape = Shape::List(items);
-                    Node { place, shape }
+                    DeclaredNode { place, shape }
                 }
-                Some(Open::Map(place, entries, _)) => {
+                Some(OpenNode::Map(place, entries, _)) => {
                     let shape = Shape::Map(entries);
-                    Node { place, shape }
+                    DeclaredNode { place, shape }
                 }
                 None => return Err(refuse("this closes nothing: remove it")),
             },
@@ -91,12 +91,14 @@ pub(super) fn parse(text: &str) -> Result<Node, SchemaError> {
             }
         };
         match open.last_mut() {
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, entries, key)) => entries.extend(key.take().map(|key| (key, node))),
+            Some(OpenNode::List(_, items)) => items.push(node),
+            Some(OpenNode::Map(_, entries, key)) => {
+                entries.extend(key.take().map(|key| (key, node)));
+            }
             None => root = Some(node),
         }
     }
-    Ok(root.unwrap_or_else(|| Node::null(Place::line(1))))
+    Ok(root.unwrap_or_else(|| DeclaredNode::null(Place::line(1))))
 }
 
 /// Parses a scalar by YAML 1.2's core schema.

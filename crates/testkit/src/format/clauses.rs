@@ -26,7 +26,7 @@ pub(super) fn check(holds: bool, clause: &str, at: usize, what: impl FnOnce() ->
 
 /// Tells whether a provider would send such a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ClauseShape {
     Good,
     /// Replacements may have no effect.
     Malformed,
@@ -36,7 +36,7 @@ pub(super) fn all_clauses<F: Format<Message: PartialEq>>(
     format: &F,
     message: &F::Message,
     at: usize,
-    shape: Shape,
+    shape: ClauseShape,
 ) -> Seen {
     let seen = is_seen(format, message, at);
     results_are_replaced(format, message, &seen, at, shape);
@@ -97,7 +97,7 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
     message: &F::Message,
     seen: &Seen,
     at: usize,
-    shape: Shape,
+    shape: ClauseShape,
 ) {
     const CLAUSE: &str = "replace_result";
     for slot in 0..seen.slots.len() {
@@ -121,7 +121,7 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
             });
             continue;
         }
-        let is_left = shape == Shape::Malformed && changed == *message;
+        let is_left = shape == ClauseShape::Malformed && changed == *message;
         check(
             is_left || now.texts(slot) == Some(vec![HINT]),
             CLAUSE,
@@ -141,7 +141,7 @@ fn results_are_replaced<F: Format<Message: PartialEq>>(
                 "slot {slot} had a text, then another, then the first again, and the message differs; change nothing but the slot's content"
             )
         });
-        if shape == Shape::Good {
+        if shape == ClauseShape::Good {
             own_text_changes_nothing(format, message, seen, &once, slot, at);
         }
 
@@ -219,7 +219,7 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
     message: &F::Message,
     seen: &Seen,
     at: usize,
-    shape: Shape,
+    shape: ClauseShape,
 ) {
     const CLAUSE: &str = "replace_arguments";
     let new = json!({"_cleared": HINT});
@@ -236,7 +236,7 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
             );
         }
         let is_left =
-            (shape == Shape::Malformed || seen.calls[call].is_fixed) && changed == *message;
+            (shape == ClauseShape::Malformed || seen.calls[call].is_fixed) && changed == *message;
         check(
             is_left || !seen.calls[call].is_fixed && now.calls[call].arguments == new,
             CLAUSE,

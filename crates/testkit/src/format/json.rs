@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::clauses::{HINT, Shape, all_clauses, check, fail_clause};
+use super::clauses::{ClauseShape, HINT, all_clauses, check, fail_clause};
 use super::pairing::{Ids, no_ids_are_dropped};
 use super::seen::Seen;
 
@@ -186,7 +186,7 @@ where
             let Some(odd_one) = read::<F::Message>(odd_one) else {
                 continue;
             };
-            all_clauses(format, &odd_one, at, Shape::Malformed);
+            all_clauses(format, &odd_one, at, ClauseShape::Malformed);
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Seen {
     pub(super) slots: Vec<Vec<Piecemeal>>,
     /// The slots that must not change.
     pub(super) fixed_slots: Vec<usize>,
-    pub(super) calls: Vec<Asked>,
+    pub(super) calls: Vec<CallSeen>,
 }
 
 /// A part of a slot.
@@ -26,7 +26,7 @@ pub(super) struct Piecemeal {
 
 /// A call, without its id and its tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct CallSeen {
     /// The arguments, parsed if they are JSON.
     pub(super) arguments: Value,
     pub(super) is_signed: bool,
@@ -76,7 +76,7 @@ impl Seen {
                             serde_json::from_str(text).unwrap_or_else(|_| text.into())
                         }
                     };
-                    seen.calls.push(Asked {
+                    seen.calls.push(CallSeen {
                         arguments,
                         is_signed,
                         is_fixed,

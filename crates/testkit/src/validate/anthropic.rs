@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::rules::{InvalidMessage, content, invalid, require, shown, text};
 
 pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
-    let mut turns = Turns::default();
+    let mut turns = RoleTurns::default();
     for (at, message) in messages.iter().enumerate() {
         let fail = |problem: String| invalid(at, problem);
         let role = text(message, "role").map_err(fail)?;
@@ -45,7 +45,7 @@ pub(super) fn validate(messages: &[Value]) -> Result<(), InvalidMessage> {
 
 /// Consecutive messages of one role, which are one turn.
 #[derive(Default)]
-struct Turns<'m> {
+struct RoleTurns<'m> {
     role: &'m str,
     ids: HashSet<&'m str>,
     /// The calls of the last assistant turn that have no result yet, and the message that holds
@@ -55,7 +55,7 @@ struct Turns<'m> {
     has_text: bool,
 }
 
-impl<'m> Turns<'m> {
+impl<'m> RoleTurns<'m> {
     fn begin(&mut self, at: usize, role: &'m str) -> Result<(), InvalidMessage> {
         if at == 0 || role != self.role {
             if role == "assistant" {

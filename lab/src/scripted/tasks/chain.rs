@@ -4,7 +4,7 @@ use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
 use crate::scripted::task::{Set, Task, filler, sizes};
-use crate::scripted::view::{Search, View};
+use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "ids",
@@ -50,7 +50,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &View) -> Step {
+fn agent(view: &RequestView) -> Step {
     let parts = view
         .prompt
         .split_once("say the last id: ")

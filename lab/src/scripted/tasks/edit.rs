@@ -4,7 +4,7 @@ use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, edit, lost};
 use crate::scripted::task::{Set, Task, sizes};
-use crate::scripted::view::{Search, View};
+use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "edit",
@@ -42,7 +42,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &View) -> Step {
+fn agent(view: &RequestView) -> Step {
     let command = format!("cat {PATH}");
     if !view.has_run(&command) {
         return bash(command);

@@ -4,7 +4,7 @@ use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
 use crate::scripted::task::{Set, Task, filler, sizes};
-use crate::scripted::view::{Search, View, numbers};
+use crate::scripted::view::{RequestView, Search, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "look-ups",
@@ -56,7 +56,7 @@ fn set_up(count: usize) -> Set {
     set
 }
 
-fn agent(view: &View) -> Step {
+fn agent(view: &RequestView) -> Step {
     let Some(count) = numbers(&view.prompt).max() else {
         return lost();
     };

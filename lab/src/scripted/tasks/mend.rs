@@ -4,7 +4,7 @@ use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, edit, lost};
 use crate::scripted::task::{Set, Task, filler, sizes};
-use crate::scripted::view::{Search, View};
+use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "mend",
@@ -69,7 +69,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &View) -> Step {
+fn agent(view: &RequestView) -> Step {
     const TESTS: &str = "sh run-tests";
     if view.times_run(TESTS) == 0 || view.edits() == 1 && view.times_run(TESTS) == 1 {
         return bash(TESTS);

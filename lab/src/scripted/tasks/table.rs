@@ -4,7 +4,7 @@ use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash};
 use crate::scripted::task::{Set, Task, sizes};
-use crate::scripted::view::View;
+use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "sums",
@@ -33,7 +33,7 @@ fn set_up(count: usize) -> Set {
     }
 }
 
-fn agent(view: &View) -> Step {
+fn agent(view: &RequestView) -> Step {
     const TABLE: &str = "cat orders.csv";
     if !view.has_run(TABLE) {
         return bash(TABLE);

@@ -28,12 +28,12 @@ pub(crate) struct Record {
 
 /// A record in its folder: `<number>.json`, and `<number>.backup` beside it.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredRecord {
     json: PathBuf,
     pub(crate) record: Record,
 }
 
-impl Stored {
+impl StoredRecord {
     /// Returns true if `file` is as the change left it.
     pub(crate) fn is_in(&self, file: &AgentFile) -> bool {
         file.bytes() == Some(self.record.written.as_bytes())
@@ -62,13 +62,13 @@ impl Stored {
 }
 
 /// Finds the record of the file at `path` in a folder of records, which may be missing.
-pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<Stored>, InstallError> {
+pub(crate) fn find(folder: &Path, path: &Path) -> Result<Option<StoredRecord>, InstallError> {
     let all = all(folder)?;
     Ok(all.into_iter().find(|stored| stored.record.file == path))
 }
 
 /// Reads all records of a folder, which may be missing.
-pub(crate) fn all(folder: &Path) -> Result<Vec<Stored>, InstallError> {
+pub(crate) fn all(folder: &Path) -> Result<Vec<StoredRecord>, InstallError> {
     let unreadable = |error| InstallError::because(folder, "it can't be read", error);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -87,7 +87,7 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<Stored>, InstallError> {
             let problem = "it is damaged; remove it, and Offcut's lines from the agent's settings";
             InstallError::because(&json, problem, error)
         })?;
-        all.push(Stored { json, record });
+        all.push(StoredRecord { json, record });
     }
     Ok(all)
 }

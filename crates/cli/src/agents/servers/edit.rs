@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::place::ServersFile;
-use super::server::{Args, Command, Server};
+use super::server::{ArgsPlace, Server, ServerCommand};
 use crate::agents::install::{AgentFile, InstallError};
 
 /// The change of one server.
@@ -21,7 +21,7 @@ pub(super) struct Wrapped {
 }
 
 /// A place of the text, and what takes it.
-type Edit = (Range<usize>, String);
+type TextEdit = (Range<usize>, String);
 
 /// The changes of one file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
         };
         edits.extend(wrapping(text, command, front));
         let key = match command.args {
-            Args::Missing { key } => Some(key.to_owned()),
+            ArgsPlace::Missing { key } => Some(key.to_owned()),
             _ => None,
         };
         all.push(Wrapped {
@@ -54,7 +54,7 @@ pub(super) fn wrapped(text: &str, servers: &[Server], front: &[String]) -> (Stri
 }
 
 /// The changes that put words in front of a command.
-fn wrapping(text: &str, command: &Command, front: &[String]) -> Vec<Edit> {
+fn wrapping(text: &str, command: &ServerCommand, front: &[String]) -> Vec<TextEdit> {
     // A string of JSON is one of TOML too.
     let quoted = |word: &String| serde_json::Value::from(word.as_str()).to_string();
     let front: Vec<String> = front.iter().map(quoted).collect();
@@ -62,9 +62,9 @@ fn wrapping(text: &str, command: &Command, front: &[String]) -> Vec<Edit> {
     let (program, words) = (front[0].clone(), front[1..].join(", "));
     let original = &text[own.clone()];
     match command.args {
-        Args::Inside => vec![(own.start..own.start, front.join(", ") + ", ")],
-        Args::Missing { key } => vec![(own, format!("{program}{key}[{words}, {original}]"))],
-        Args::List { start } => {
+        ArgsPlace::Inside => vec![(own.start..own.start, front.join(", ") + ", ")],
+        ArgsPlace::Missing { key } => vec![(own, format!("{program}{key}[{words}, {original}]"))],
+        ArgsPlace::List { start } => {
             let (at, comma) = first.map_or((start + 1, ""), |first| (first.start, ", "));
             vec![
                 (own.clone(), program),
@@ -105,11 +105,11 @@ pub(super) fn undone(text: &str, servers: &[Server], record: &[Wrapped]) -> (Str
 }
 
 /// The changes that take the words of a record from the front of a command.
-fn unwrapping(text: &str, command: &Command, record: &Wrapped) -> Vec<Edit> {
+fn unwrapping(text: &str, command: &ServerCommand, record: &Wrapped) -> Vec<TextEdit> {
     let (places, nth) = (&command.places, record.front.len());
     let (own, original) = (places[0].clone(), &places[nth]);
     let next = places.get(nth + 1);
-    if matches!(command.args, Args::Inside) {
+    if matches!(command.args, ArgsPlace::Inside) {
         return vec![(own.start..original.start, String::new())];
     }
     let begun = record.key.as_ref().map(|key| format!("{key}["));
@@ -132,7 +132,7 @@ fn unwrapping(text: &str, command: &Command, record: &Wrapped) -> Vec<Edit> {
     vec![(own, command), (places[1].start..end, String::new())]
 }
 
-fn applied(text: &str, mut edits: Vec<Edit>) -> String {
+fn applied(text: &str, mut edits: Vec<TextEdit>) -> String {
     let mut text = text.to_owned();
     // From the last to the first, so that places stay.
     edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));

@@ -6,7 +6,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::server::{Args, Command, Server};
+use super::server::{ArgsPlace, Server, ServerCommand};
 
 /// Reads the servers below `keys`, in one of which `*` stands for any name.
 pub(super) fn read(text: &str, keys: &[&[&str]]) -> Result<Vec<Server>, String> {
@@ -83,15 +83,15 @@ fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
         });
     };
     let (elements, args) = match (&command.value, args.map(|args| &args.value)) {
-        (Value::Array(list), _) => (list.elements.iter().collect(), Args::Inside),
+        (Value::Array(list), _) => (list.elements.iter().collect(), ArgsPlace::Inside),
         (program, None) => {
             let key = ", \"args\": ";
-            (vec![program], Args::Missing { key })
+            (vec![program], ArgsPlace::Missing { key })
         }
         (program, Some(Value::Array(list))) => {
             let start = list.range().start;
             let all = [program].into_iter().chain(&list.elements);
-            (all.collect(), Args::List { start })
+            (all.collect(), ArgsPlace::List { start })
         }
         _ => return None,
     };
@@ -103,7 +103,7 @@ fn server_in(server: &Object<'_>, path: Vec<String>) -> Option<Server> {
     };
     let all: Option<Vec<_>> = elements.iter().map(word).collect();
     let (words, places): (Vec<String>, _) = all?.into_iter().unzip();
-    let command = Command {
+    let command = ServerCommand {
         words,
         places,
         args,

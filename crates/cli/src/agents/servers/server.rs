@@ -8,22 +8,22 @@ pub(super) struct Server {
     /// Names of the objects that lead to it, and its own.
     pub(super) path: Vec<String>,
     /// `None` for a server with a URL.
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<ServerCommand>,
 }
 
 /// The command of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Command {
+pub(super) struct ServerCommand {
     /// The program and its arguments. There is at least the program.
     pub(super) words: Vec<String>,
     /// The place of each word.
     pub(super) places: Vec<Range<usize>>,
-    pub(super) args: Args,
+    pub(super) args: ArgsPlace,
 }
 
 /// The place of a command's arguments.
 #[derive(Debug, Clone)]
-pub(super) enum Args {
+pub(super) enum ArgsPlace {
     /// A list of their own that starts here.
     List { start: usize },
     /// They are in the same list as the command.
@@ -32,7 +32,7 @@ pub(super) enum Args {
     Missing { key: &'static str },
 }
 
-impl Command {
+impl ServerCommand {
     /// The words that run Offcut, if it is in front of the server.
     pub(super) fn front(&self) -> Option<&[String]> {
         let at = match &self.words[..] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::server::{Args, Command, Server};
+use super::server::{ArgsPlace, Server, ServerCommand};
 
 #[derive(Deserialize)]
 struct Settings {
@@ -38,17 +38,17 @@ pub(super) fn read(text: &str) -> Result<Vec<Server>, String> {
         let command = command.map(|command| {
             let span = command.span();
             let args = match &entry.args {
-                Some(list) => Args::List {
+                Some(list) => ArgsPlace::List {
                     start: list.span().start,
                 },
-                None => Args::Missing {
+                None => ArgsPlace::Missing {
                     key: key_after(text, span.start),
                 },
             };
             let rest = entry.args.map(Spanned::into_inner).unwrap_or_default();
             let all = [command].into_iter().chain(rest);
             let (places, words) = all.map(|one| (one.span(), one.into_inner())).unzip();
-            Command {
+            ServerCommand {
                 words,
                 places,
                 args,

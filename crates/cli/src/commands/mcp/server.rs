@@ -22,7 +22,7 @@ use crate::failure::Failure;
 pub(super) const GRACE_WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
 /// A running server.
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     process: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -34,7 +34,7 @@ pub(super) struct Server {
 pub(super) fn start(
     words: &[OsString],
     signals: mpsc::UnboundedReceiver<Signal>,
-) -> io::Result<Server> {
+) -> io::Result<ServerProcess> {
     let words = guarded(words);
     let mut process = child::start(&words, |mut command| {
         if words[0] == OWN {
@@ -46,7 +46,7 @@ pub(super) fn start(
         Ok(command)
     })?;
     let no_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
-    Ok(Server {
+    Ok(ServerProcess {
         stdin: process.stdin.take().ok_or_else(no_pipe)?,
         stdout: process.stdout.take().ok_or_else(no_pipe)?,
         process,
@@ -69,7 +69,7 @@ fn guarded(words: &[OsString]) -> Vec<OsString> {
     all
 }
 
-impl Server {
+impl ServerProcess {
     /// Carries the messages between a client, a reader and a writer, and the server until both have
     /// ended. Returns the server's exit code: 128 and the signal's number if a signal ended it.
     pub(super) async fn carry(

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::results::{Found, results};
 use super::store::location;
 use super::tenant::PlugTenant;
-use crate::gateway::outcome::{Outcome, Reason};
+use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::watch::Look;
 
 /// Number of results that are stored at once.
@@ -49,7 +49,7 @@ impl Compressed {
     }
 
     /// The same answer, with a reason for changing nothing.
-    pub(super) fn because(self, reason: Reason) -> Self {
+    pub(super) fn because(self, reason: PassReason) -> Self {
         let outcome = Outcome::Passed(reason);
         Self { outcome, ..self }
     }
@@ -86,9 +86,9 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
         }
     }
     let outcome = match (hashes.is_empty(), has_store_failed) {
-        (true, true) => Outcome::Passed(Reason::Store),
+        (true, true) => Outcome::Passed(PassReason::Store),
         (true, false) => Outcome::Unchanged,
-        (false, true) => Outcome::Partly(Reason::Store),
+        (false, true) => Outcome::Partly(PassReason::Store),
         (false, false) => Outcome::Reduced,
     };
     Compressed {

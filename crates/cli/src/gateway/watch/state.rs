@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::look::{Change, Look};
 use super::prompt::Prompt;
 use super::totals::Totals;
-use crate::gateway::outcome::{Outcome, Reason};
+use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{RequestRecord, Size};
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
@@ -28,7 +28,7 @@ pub(super) enum Traffic {
 
 /// A request to a provider, or a call of the plug.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct WatchedCall {
     /// Seconds since the start.
     pub(super) at: u64,
     pub(super) upstream: String,
@@ -73,9 +73,9 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 
 impl State {
     /// Adds a request, and returns its figures.
-    pub(super) fn call(&mut self, call: Call) -> RequestRecord {
+    pub(super) fn call(&mut self, call: WatchedCall) -> RequestRecord {
         self.changed += 1;
-        let Call {
+        let WatchedCall {
             at,
             upstream,
             traffic,
@@ -170,7 +170,7 @@ impl State {
         self.changed += 1;
         let original = Size::all_fresh(original);
         self.totals.refuse(original);
-        self.pass(Reason::Refused);
+        self.pass(PassReason::Refused);
         let changed = self.changed;
         if let Some(one) = self.conversations.get_mut(name) {
             one.changed = changed;
@@ -182,14 +182,14 @@ impl State {
         RequestRecord {
             upstream: upstream.to_owned(),
             conversation: Some(name.to_owned()),
-            outcome: Reason::Refused.name(),
+            outcome: PassReason::Refused.name(),
             replaced: 0,
             before: Size::default(),
             after: original,
         }
     }
 
-    fn pass(&mut self, reason: Reason) {
+    fn pass(&mut self, reason: PassReason) {
         let meaning = reason.meaning();
         self.passed.entry(reason.name()).or_insert((0, meaning)).0 += 1;
     }
@@ -253,8 +253,8 @@ impl Conversation {
 mod tests {
     use super::*;
 
-    fn request(look: Look) -> Call {
-        Call {
+    fn request(look: Look) -> WatchedCall {
+        WatchedCall {
             at: 0,
             upstream: "lab".to_owned(),
             traffic: Traffic::Agent,

@@ -1,8 +1,7 @@
 //! Decisions about tool results that outlive the process: which results they are about, what takes
 //! their place, and where that is written down.
 //!
-//! - **Identities:** a [`SlotId`] is the same in every process. A
-//!   [`Fingerprint`](fingerprint::Fingerprint) is faster, and means nothing outside its process.
+//! - **Identities:** a [`SlotId`] is the same in every process.
 //! - **[`Decisions`]:** what takes the place of a slot.
 //! - **[`Records`]:** a row of small objects in a store, in which any process finds them.
 

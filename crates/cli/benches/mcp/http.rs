@@ -44,13 +44,17 @@ fn count(from: &mut impl Read, is_end: impl Fn(&[u8]) -> bool) -> usize {
     }
 }
 
-/// The head of a request or an answer.
+/// The head of a request or an answer, in lower case.
 fn head(from: &mut impl BufRead) -> String {
+    spelled_head(from).to_lowercase()
+}
+
+fn spelled_head(from: &mut impl BufRead) -> String {
     let (mut head, mut line) = (String::new(), String::new());
     while line != "\r\n" {
         line.clear();
         assert!(from.read_line(&mut line).unwrap() > 0, "{head}");
-        head += &line.to_lowercase();
+        head += &line;
     }
     head
 }
@@ -98,13 +102,26 @@ fn offcut(home: &Path, args: &[&str]) -> Child {
     piped.stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Sends a message to an endpoint. Returns the number of `x` in the answer.
-fn post(url: &str, length: usize) -> usize {
-    let address = url
-        .strip_prefix("http://")
-        .unwrap()
-        .strip_suffix("/mcp\n")
-        .unwrap();
+fn address(url: &str) -> &str {
+    let address = url.strip_prefix("http://").unwrap();
+    address.strip_suffix("/mcp\n").unwrap()
+}
+
+/// Opens a session. Returns the header that names it.
+fn open(url: &str) -> String {
+    let address = address(url);
+    let opening = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = opening.len();
+    write!(stream, "POST /mcp HTTP/1.0\r\nhost: {address}\r\naccept: */*\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{opening}").unwrap();
+    let head = spelled_head(&mut BufReader::new(stream));
+    let is_session = |line: &&str| line.to_lowercase().starts_with("mcp-session-id:");
+    head.lines().find(is_session).expect("a session").to_owned() + "\r\n"
+}
+
+/// Sends a message to an endpoint, with this header. Returns the number of `x` in the answer.
+fn post(url: &str, session: &str, length: usize) -> usize {
+    let address = address(url);
     let mut stream = TcpStream::connect(address).unwrap();
     let mut to = stream.try_clone().unwrap();
     let all = if length == 0 {
@@ -113,7 +130,7 @@ fn post(url: &str, length: usize) -> usize {
         BEGINNING.len() + length + END.len()
     };
     // Answers to this version of HTTP end with their connection.
-    write!(to, "POST /mcp HTTP/1.0\r\nhost: {address}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {all}\r\n\r\n").unwrap();
+    write!(to, "POST /mcp HTTP/1.0\r\nhost: {address}\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {all}\r\n{session}\r\n").unwrap();
     let writer = std::thread::spawn(move || match length {
         0 => to.write_all(SHORT.as_bytes()).unwrap(),
         _ => write_message(&mut to, length),
@@ -143,8 +160,12 @@ fn listening(home: &Path, args: &[&str], sent: usize, answered: usize) -> u64 {
     BufReader::new(process.stdout.take().unwrap())
         .read_line(&mut url)
         .unwrap();
+    let session = match args.contains(&"--") {
+        true => open(&url),
+        false => String::new(),
+    };
     assert_eq!(
-        post(&url, sent),
+        post(&url, &session, sent),
         answered,
         "the client has not got what the server has sent"
     );

@@ -87,10 +87,10 @@ mod unix {
     }
 
     /// A message of about this many bytes, which is one line.
+    /// A notification: at its end, the gateway waits for answers to requests, of which `cat` gives none.
     fn message(bytes: usize) -> String {
         let text = "x".repeat(bytes);
-        json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"text": text}}).to_string()
-            + "\n"
+        json!({"jsonrpc": "2.0", "method": "x", "params": {"text": text}}).to_string() + "\n"
     }
 
     /// The most memory that a process had, in MB, while a message passed through it.

@@ -6,7 +6,7 @@ use offcut::agent::Tool;
 use offcut::backend::Location;
 use offcut::format::Message;
 use offcut::hint::Hint;
-use offcut::report::Outcome;
+use offcut::report::{Outcome, Subject};
 use offcut::{Body, ToolReduction};
 
 use crate::messages::text_of;
@@ -46,7 +46,7 @@ pub(crate) async fn verify(
 
     // Each stored location with its call. A result that was stored when it arrived is not stored
     // again when it is cleared.
-    let mut stored: BTreeMap<Location, String> = BTreeMap::new();
+    let mut stored: BTreeMap<Location, (Subject, String)> = BTreeMap::new();
     let mut named: BTreeSet<Location> = BTreeSet::new();
     for decision in tally.decisions() {
         named.extend(decision.locations.iter().cloned());
@@ -55,21 +55,29 @@ pub(crate) async fn verify(
                 decision
                     .locations
                     .into_iter()
-                    .map(|location| (location, decision.call_id.clone())),
+                    .map(|location| (location, (decision.subject, decision.call_id.clone()))),
             );
         }
     }
-    for (location, call_id) in &stored {
+    for (location, (subject, call_id)) in &stored {
         let original = tally.original(call_id);
         verdict.stored += 1;
-        match original
-            .as_ref()
-            .and_then(|original| text_of(&original.parts))
-        {
-            Some(text) if holds(reduction, location, text).await => verdict.verified += 1,
-            _ => verdict
+        let is_held = match (original, subject) {
+            (Some(original), Subject::Arguments) => {
+                is_part(reduction, location, &original.call.arguments).await
+            }
+            (Some(original), _) => match text_of(&original.parts) {
+                Some(text) => holds(reduction, location, text).await,
+                None => false,
+            },
+            (None, _) => false,
+        };
+        if is_held {
+            verdict.verified += 1;
+        } else {
+            verdict
                 .problems
-                .push(format!("{location} does not hold the result of {call_id}")),
+                .push(format!("{location} does not hold what left of {call_id}"));
         }
     }
     for location in named
@@ -131,6 +139,15 @@ async fn is_behind_hint(
 
 async fn holds(reduction: &ToolReduction, location: &Location, text: &str) -> bool {
     matches!(reduction.read_original(location).await, Some(Ok(bytes)) if bytes == text.as_bytes())
+}
+
+/// Tells whether all of a call's arguments are stored, or one of their strings.
+async fn is_part(reduction: &ToolReduction, location: &Location, arguments: &str) -> bool {
+    let Some(Ok(bytes)) = reduction.read_original(location).await else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    text == arguments || arguments.contains(&serde_json::json!(text).to_string())
 }
 
 #[cfg(test)]

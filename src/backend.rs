@@ -24,7 +24,7 @@ mod error_chain;
 #[cfg(feature = "fs")]
 mod fs;
 mod home;
-mod key;
+pub(crate) mod key;
 pub(crate) mod layout;
 mod memory;
 mod phase;
@@ -39,8 +39,3 @@ pub use fs::Fs;
 pub use key::{Key, KeyError};
 pub use memory::Memory;
 pub use url::{StoreUrl, open};
-
-/// Parts of keys, for code that makes keys up.
-pub(crate) mod names {
-    pub(crate) use super::key::{digest, digest_from_sha256, is_safe_segment};
-}

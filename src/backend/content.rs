@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::backend::key::digest;
 use crate::backend::layout::{Phase, is_reserved};
-use crate::backend::names::digest;
 use crate::backend::{
     Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };

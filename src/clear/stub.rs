@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::backend::names::digest;
 use crate::hint::Draft;
 use crate::preview::text::lines::{count_lines, opening};
 use bytes::Bytes;

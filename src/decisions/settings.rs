@@ -1,6 +1,6 @@
 //! A digest of settings.
 
-use crate::backend::names::digest_from_sha256;
+use crate::backend::key::digest_from_sha256;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

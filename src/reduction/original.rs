@@ -1,7 +1,7 @@
 //! Stores content that other code takes out of a conversation, as a clear pass would.
 
+use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::backend::names::digest;
 use bytes::Bytes;
 
 use crate::backend::content::{Id, Name, key, put};

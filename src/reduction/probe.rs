@@ -1,6 +1,6 @@
 //! A trial of the stores, which finds one that can't be written to before there is anything to store.
 
-use crate::backend::names::digest;
+use crate::backend::key::digest;
 use bytes::Bytes;
 
 use crate::backend::content::{NamedBy, name, probe_key, put, read};

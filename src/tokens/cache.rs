@@ -1,6 +1,7 @@
 //! Cached counts, so that each text is counted once.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
@@ -16,7 +17,7 @@ const SHARED: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     own: Mutex<Counts>,
-    passes: Mutex<u64>,
+    passes: AtomicU64,
     shared: Arc<Mutex<Counts>>,
 }
 
@@ -53,9 +54,8 @@ impl Cache {
 
     /// Begins a pass.
     pub(super) fn begin_pass(&self) {
-        let mut passes = lock(&self.passes);
-        *passes += 1;
-        if passes.is_multiple_of(PASSES) {
+        let before = self.passes.fetch_add(1, Ordering::Relaxed);
+        if (before + 1).is_multiple_of(PASSES) {
             lock(&self.own).turn();
         }
     }

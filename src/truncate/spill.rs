@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::backend::key::{digest, digest_from_sha256};
 use crate::backend::layout::Phase;
-use crate::backend::names::{digest, digest_from_sha256};
 use crate::backend::range::within;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};

@@ -4,8 +4,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::backend::Key;
+use crate::backend::key::{digest, is_safe_segment};
 use crate::backend::layout::{MAX_ID, is_reserved};
-use crate::backend::names::{digest, is_safe_segment};
 
 /// Maximum length of the endings added to a name: `-9999`, `-args`, `.jpeg`.
 const MAX_SUFFIX: usize = 16;

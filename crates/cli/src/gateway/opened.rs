@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use offcut::backend::Backend;
 
-/// The error of a function that opens stores.
-pub(crate) type OpenFailure = Box<dyn std::error::Error + Send + Sync>;
+use crate::gateway::body::BoxError;
 
 /// Opens a store by its URL.
-pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, OpenFailure> + Send + Sync + 'a;
+pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
 
 /// Stores by their URLs.
 pub(crate) struct Opened<'a> {
@@ -24,7 +23,7 @@ impl<'a> Opened<'a> {
     }
 
     /// The store of a URL.
-    pub(crate) fn open(&self, url: &str) -> Result<Arc<dyn Backend>, OpenFailure> {
+    pub(crate) fn open(&self, url: &str) -> Result<Arc<dyn Backend>, BoxError> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = stores.get(url) {
             return Ok(store.clone());

@@ -5,6 +5,7 @@ use std::io;
 use tokio::io::AsyncRead;
 
 use crate::gateway::lines::{Lines, Piece};
+use crate::gateway::message::on_one_line;
 use crate::remote::events::{field, text};
 
 /// Room for the lines of an event besides its message.
@@ -121,12 +122,7 @@ pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
         left -= 1;
         if left == 0 {
             all.extend_from_slice(b"data: ");
-            // In JSON, a line break is never a part of a value.
-            let bytes = message.bytes();
-            all.extend(bytes.map(|byte| match byte {
-                b'\n' | b'\r' => b' ',
-                byte => byte,
-            }));
+            all.extend(on_one_line(message.as_bytes()));
             let text = text(line).unwrap_or(line);
             all.extend_from_slice(&line[text.len()..]);
         }

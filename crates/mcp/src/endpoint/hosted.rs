@@ -313,9 +313,8 @@ fn without_session(meaning: &Meaning) -> Refusal {
         "message": "offcut: in front of a command, clients have sessions: begin one with initialize",
         "data": {"supported": WITH_SESSIONS, "requested": meaning.revision},
     });
-    let id = meaning.request_id().unwrap_or("null");
-    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
-    Box::new(reply::json(StatusCode::BAD_REQUEST, message))
+    let text = reply::error_as_text(&error, meaning.request_id());
+    Box::new(reply::json(StatusCode::BAD_REQUEST, text))
 }
 
 fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {

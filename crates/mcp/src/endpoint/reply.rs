@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -53,7 +53,14 @@ pub(super) fn error(
 }
 
 pub(super) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
-    let error = json!({"code": code, "message": format!("offcut: {message}")});
+    error_as_text(
+        &json!({"code": code, "message": format!("offcut: {message}")}),
+        id,
+    )
+}
+
+/// The same, of an error as the protocol has it.
+pub(super) fn error_as_text(error: &Value, id: Option<&str>) -> String {
     let id = id.unwrap_or("null");
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }

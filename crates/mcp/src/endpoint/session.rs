@@ -15,7 +15,7 @@ use super::routes::{Routes, UNREAD, WaitingRequest};
 use super::streams::{Part, Reader, Streams};
 use crate::gateway::McpGateway;
 use crate::gateway::lines::{Lines, Piece};
-use crate::gateway::message::{Message, key, parse};
+use crate::gateway::message::{Message, key, on_one_line, parse};
 use crate::remote::failure::INTERNAL_ERROR;
 
 const ENDED: &str = "the server has ended";
@@ -190,13 +190,7 @@ impl Session {
 
     /// Sends a message to the server. Returns false if it has ended.
     pub(super) async fn tell(&self, message: &[u8]) -> bool {
-        let mut line: Vec<u8> = message.trim_ascii().to_vec();
-        // In JSON, a line break is never a part of a value.
-        for byte in &mut line {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        let mut line: Vec<u8> = on_one_line(message.trim_ascii()).collect();
         line.push(b'\n');
         self.write(async |pipe| pipe.write(&line, true).await).await
     }
@@ -208,12 +202,8 @@ impl Session {
             let mut is_first = true;
             while let Ok(Some(frame)) = timeout(PAUSE, body.frame()).await {
                 let Ok(frame) = frame else { break };
-                let mut bytes = frame.into_data().unwrap_or_default().to_vec();
-                for byte in &mut bytes {
-                    if matches!(byte, b'\n' | b'\r') {
-                        *byte = b' ';
-                    }
-                }
+                let bytes = frame.into_data().unwrap_or_default();
+                let bytes: Vec<u8> = on_one_line(&bytes).collect();
                 if !pipe.write(&bytes, std::mem::take(&mut is_first)).await {
                     return false;
                 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::gateway::message::on_one_line;
+
 /// The stream of messages that belong to no request.
 pub(super) const OWN: u64 = 0;
 /// Number of bytes that are kept of what a client has been sent, in case that it was lost on the way.
@@ -105,12 +107,7 @@ impl Streams {
             if part.is_first {
                 text.extend_from_slice(format!("id: {nth}-{number}\ndata: ").as_bytes());
             }
-            // In JSON, a line break is never a part of a value.
-            let message = part.bytes.trim_ascii_end();
-            text.extend(message.iter().map(|byte| match byte {
-                b'\n' | b'\r' => b' ',
-                byte => *byte,
-            }));
+            text.extend(on_one_line(part.bytes.trim_ascii_end()));
             if part.is_last {
                 text.extend_from_slice(b"\n\n");
             }

@@ -91,6 +91,15 @@ pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
     JsonText::parse(str::from_utf8(message).ok()?).ok()
 }
 
+/// A message, or a part of one, on one line. In JSON, a line break is never a part of a value.
+#[cfg(feature = "http")]
+pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
+    message.iter().map(|byte| match byte {
+        b'\n' | b'\r' => b' ',
+        byte => *byte,
+    })
+}
+
 /// Returns true for a long message of so many short values that it would take many times its own length. Only a
 /// client's is not read then, since results of that kind have to be shortened.
 pub(crate) fn is_dense(message: &[u8]) -> bool {

@@ -566,12 +566,20 @@ def starred(path):
 def swap(body, other, path):
     """Puts the value of `other` at a path into `body`. Returns both values, a Gemini response with its media."""
     holder, source = at(body, *path[:-1]), at(other, *path[:-1])
-    if not isinstance(holder, dict) or path[-1] not in holder or path[-1] not in source:
+    if not isinstance(holder, dict):
+        return None
+    if path[-1] == "response":
+        was = [holder.get("response"), holder.pop("parts", None)]
+        value = [source.get("response"), source.pop("parts", None)]
+        if "response" in source:
+            holder["response"] = source["response"]
+        else:  # media alone
+            holder.pop("response", None)
+        return value, was
+    if path[-1] not in holder or path[-1] not in source:
         return None
     was, value = holder[path[-1]], source[path[-1]]
     holder[path[-1]] = value
-    if path[-1] == "response":
-        return [value, source.pop("parts", None)], [was, holder.pop("parts", None)]
     return value, was
 
 

@@ -7,23 +7,23 @@ mod original;
 mod probe;
 mod whole;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::backend::{Backend, BackendError, Location};
-use crate::clear::{self, Ledger, Plan};
+use crate::clear::{self, Plan};
 use crate::config::Settings;
 use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
 use crate::guard::guard_future;
-use crate::history::ConversationMemory;
 use crate::middleware::{Middleware, Next, Turn};
 use crate::read_back::{ReadFileTool, names_a_store};
 use crate::report::Report;
 use crate::session::Session;
+use crate::slots::Memory;
 use crate::tool::Tool;
 use crate::truncate::{Truncated, truncate};
 use original::store_original;
@@ -50,8 +50,10 @@ pub use builder::Builder;
 #[derive(Clone, Debug)]
 pub struct ToolReduction {
     session: Session,
-    ledger: Arc<Mutex<Ledger>>,
-    memory: Arc<ConversationMemory>,
+    /// What clear passes have decided.
+    ledger: Arc<Memory>,
+    /// What was decided about whole histories, here or in records.
+    memory: Arc<Memory>,
 }
 
 impl ToolReduction {

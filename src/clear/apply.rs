@@ -3,17 +3,18 @@
 use std::fmt;
 
 use super::edit::{Content, SlotEdit};
-use super::ledger::{Anchor, Substitute};
 use super::pass::Pass;
-use super::print::{Place, prints_at};
-use crate::decisions::fingerprint::Fingerprint;
+use crate::decisions::{Decided, Moment, WrittenReplacement};
+use crate::fingerprint::Fingerprint;
 use crate::format::Conversation;
 use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
+use crate::slots::{Anchor, Place, Puts, Repeated, prints_at};
 
 /// A pass whose content is stored and whose messages are not changed yet.
 #[must_use = "a committed pass changes no message until it is applied"]
 pub struct Committed {
     pub(super) pass: Pass,
+    pub(super) repeated: (Repeated, Puts),
     pub(super) edits: Vec<SlotEdit>,
     /// Items that were compared and are never to be replaced.
     pub(super) settled: Vec<(Fingerprint, Reason)>,
@@ -50,74 +51,83 @@ impl Committed {
 
     /// Leaves edits alone whose slots no longer hold what was stored.
     fn leave_changed(&mut self, conversation: &dyn Conversation) {
+        let (repeated, puts) = &mut self.repeated;
         let ready = self.edits.iter().filter(|edit| edit.is_ready());
         let places = ready.flat_map(SlotEdit::parts).map(|edit| edit.place);
-        let now = prints_at(self.pass.session.meter(), conversation, places);
+        let places = places.chain(repeated.places.iter().map(|(place, _)| *place));
+        let now = prints_at(conversation, places);
         for edit in self.edits.iter_mut().filter(|edit| edit.is_ready()) {
-            let is_there = |edit: &SlotEdit| now.get(&edit.place) == Some(&edit.origin.print);
+            let is_there = |edit: &SlotEdit| now.get(&edit.place) == Some(&edit.print);
             if !edit.parts().all(is_there) {
                 edit.keep(Reason::ChangedMeanwhile);
             }
         }
+        for ((place, print), decision) in repeated.places.iter().zip(&mut repeated.decisions) {
+            if now.get(place) != Some(print) {
+                puts.remove(*place);
+                decision.keep(Reason::ChangedMeanwhile);
+            }
+        }
     }
 
-    /// Changes the messages, which must be as they were planned, and updates the ledger. The report
+    /// Changes the messages, which must be as they were planned, and remembers the replacements. The report
     /// is not passed to observers yet.
-    pub(super) fn put(self, conversation: &mut dyn Conversation) -> Report {
-        let Self {
-            pass,
-            edits,
-            settled,
-            anchor,
-            head,
-        } = self;
-        // Moving many edits takes time, and few have arguments of their own.
-        let has_arguments = edits.iter().any(|edit| edit.arguments.is_some());
-        let edits = if has_arguments {
-            edits.into_iter().flat_map(SlotEdit::into_parts).collect()
-        } else {
-            edits
-        };
-        for edit in &edits {
-            let Content::Ready(put) = &edit.content else {
-                continue;
-            };
-            match (edit.place, &**put) {
-                (Place::Result { message, slot }, Substitute::Parts(parts)) => {
-                    conversation.replace_result(message, slot, parts.clone());
-                }
-                (Place::Arguments { message, call }, Substitute::Arguments(arguments)) => {
-                    conversation.replace_arguments(message, call, arguments.clone());
-                }
-                _ => {}
-            }
-        }
-        let is_new = |edit: &&SlotEdit| edit.is_ready() && !edit.is_repeat();
-        let places = edits.iter().filter(is_new).map(|edit| edit.place);
-        let replaced = prints_at(pass.session.meter(), conversation, places);
-        let new = edits.iter().filter(|edit| !edit.is_repeat());
-        let saved = saved(new.filter_map(|edit| edit.decision.tokens));
-        let counted = head
-            .tokens
-            .filter(|tokens| tokens.count_kind == CountKind::Counted);
-        let mut ledger = pass.ledger();
-        for edit in edits.iter().filter(is_new) {
-            if let (Content::Ready(put), Some(print)) = (&edit.content, replaced.get(&edit.place)) {
-                ledger.record(&edit.origin, *print, put.clone());
-            }
-        }
-        ledger.record_final(settled);
-        if let Some(anchor) = anchor {
-            ledger.record_saved(anchor, saved);
-        }
-        ledger.record_sent(
-            conversation.len(),
-            counted.map(|tokens| tokens.counted.saturating_sub(saved)),
-        );
-        let mut decisions: Vec<Decision> = edits.into_iter().map(|edit| edit.decision).collect();
+    pub(super) fn put(mut self, conversation: &mut dyn Conversation) -> Report {
+        let memory = self.pass.memory.clone();
+        let (repeated, puts) = std::mem::take(&mut self.repeated);
+        puts.apply(conversation);
+        let (mut report, new) = self.put_new(conversation);
+        let replaced = prints_at(conversation, new.iter().map(|(place, _)| *place));
+        let new = new.into_iter();
+        let new = new.filter_map(|(place, decided)| Some((decided, *replaced.get(&place)?)));
+        memory.known().replace(new.collect());
+        report.decisions.extend(repeated.decisions);
+        let decisions = &mut report.decisions;
         decisions.sort_by_key(|decision| (decision.message, decision.subject == Subject::Result));
-        let mut report = Report { decisions, ..head };
-        report.notice = ledger.tell_once(report.beyond_help());
         report
+    }
+
+    /// Makes the edits. Returns the report about them, and what was decided about which places.
+    pub(crate) fn put_new(
+        self,
+        conversation: &mut dyn Conversation,
+    ) -> (Report, Vec<(Place, Decided)>) {
+        let edits = self.edits.into_iter().flat_map(SlotEdit::into_parts);
+        let (mut decisions, mut puts, mut new) = (Vec::new(), Puts::default(), Vec::new());
+        for edit in edits {
+            if let Content::Ready(put) = edit.content {
+                let decided = Decided {
+                    slot: edit.id,
+                    moment: Moment::Pass,
+                    put: WrittenReplacement::of(&put, &[]),
+                    locations: edit.decision.locations.clone(),
+                };
+                if puts.put(edit.place, put) {
+                    new.push((edit.place, decided));
+                }
+            }
+            decisions.push(edit.decision);
+        }
+        puts.apply(conversation);
+        let saved = saved(
+            decisions
+                .iter()
+                .filter_map(|decision: &Decision| decision.tokens),
+        );
+        let tokens = self.head.tokens;
+        let counted = tokens.filter(|tokens| tokens.count_kind == CountKind::Counted);
+        let mut known = self.pass.memory.known();
+        known.settle(self.settled);
+        if let Some(anchor) = self.anchor {
+            known.record_saved(anchor, saved);
+        }
+        let sent = counted.map(|tokens| tokens.counted.saturating_sub(saved));
+        known.record_sent(conversation.len(), sent);
+        let mut report = Report {
+            decisions,
+            ..self.head
+        };
+        report.notice = known.tell_once(report.beyond_help());
+        (report, new)
     }
 }

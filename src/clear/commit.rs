@@ -1,7 +1,6 @@
 //! Stores what a plan decided.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
@@ -9,13 +8,13 @@ use futures_util::{StreamExt, stream};
 use super::apply::Committed;
 use super::choice::Choice;
 use super::edit::{Content, SlotEdit};
-use super::ledger::Substitute;
 use super::pass::{NotDone, Pass};
 use super::plan::Plan;
 use super::shorten::shorten;
 use super::stub::{Line, LineText};
-use crate::decisions::fingerprint::Fingerprint;
+use crate::decisions::Substitute;
 use crate::error::OffloadError;
+use crate::fingerprint::Fingerprint;
 use crate::report::{Outcome, Reason, Sum};
 
 /// Number of results stored concurrently.
@@ -32,6 +31,7 @@ impl Plan {
     pub async fn commit(self) -> Result<Committed, OffloadError> {
         let Self {
             pass,
+            repeated,
             edits,
             mut choice,
             anchor,
@@ -69,6 +69,7 @@ impl Plan {
         let (edits, settled) = selection.finish(rest);
         Ok(Committed {
             pass,
+            repeated,
             edits,
             settled,
             anchor,
@@ -131,8 +132,7 @@ impl Selection<'_> {
                 Outcome::Kept(
                     reason @ (Reason::Unverified | Reason::AlreadyHint | Reason::NoGain),
                 ) => {
-                    let key = edit.settles_as(pass.session.meter());
-                    self.settled.push((key, reason));
+                    self.settled.push((edit.print, reason));
                 }
                 _ => {}
             }
@@ -197,7 +197,7 @@ async fn store(pass: &Pass, edit: &mut SlotEdit) -> Result<(), OffloadError> {
     };
     match put {
         Ok(put) => {
-            edit.content = Content::Ready(Arc::new(put));
+            edit.content = Content::Ready(put);
             if let Some(arguments) = &mut edit.arguments {
                 arguments.decision.outcome = edit.decision.outcome;
             }

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use crate::json::Frame;
 
-use super::items::Item;
-use super::ledger::{Origin, Substitute, bytes_of, tokens_of};
-use super::print::Place;
 use super::stub::{Line, LineText, join, parts_of};
 use crate::backend::Backend;
 use crate::backend::content::Target;
-use crate::decisions::fingerprint::Fingerprint;
+use crate::decisions::Substitute;
+use crate::fingerprint::{Fingerprint, SlotId};
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
+use crate::slots::{Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
@@ -22,8 +21,9 @@ use crate::tokens::Meter;
 pub(super) struct SlotEdit {
     pub(super) decision: Decision,
     pub(super) place: Place,
-    /// The slot's content before the pass.
-    pub(super) origin: Origin,
+    pub(super) id: SlotId,
+    /// The fingerprint of what the slot held before the pass.
+    pub(super) print: Fingerprint,
     pub(super) content: Content,
     /// The text around the strings that leave, if arguments leave string by string.
     pub(super) frame: Option<Frame>,
@@ -44,7 +44,7 @@ pub(super) enum Content {
     /// A handler's replacement, once its content is stored.
     Given(Box<Given>),
     /// A replacement that needs nothing more to be stored.
-    Ready(Arc<Substitute>),
+    Ready(Substitute),
 }
 
 /// A handler's replacement of a result.
@@ -62,7 +62,8 @@ impl SlotEdit {
         Self {
             decision,
             place: item.place,
-            origin: item.origin.clone(),
+            id: item.id,
+            print: item.print,
             content,
             frame: None,
             expected_reason: None,
@@ -91,11 +92,6 @@ impl SlotEdit {
 
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.content, Content::Ready(_))
-    }
-
-    /// Returns true if the edit repeats one of an earlier pass.
-    pub(super) fn is_repeat(&self) -> bool {
-        self.decision.outcome == Outcome::Repeated
     }
 
     /// Returns true if only the store can tell what its lines become.
@@ -133,11 +129,6 @@ impl SlotEdit {
         let bytes = Some(bytes_of(put)).filter(|bytes| *bytes < self.decision.bytes.before)?;
         let tokens = Some(tokens_of(put, meter)).filter(|tokens| *tokens <= before)?;
         Some((bytes, tokens))
-    }
-
-    /// Fingerprint of a final decision, which depends on content, id and tool.
-    pub(super) fn settles_as(&self, meter: &Meter) -> Fingerprint {
-        self.origin.settles_as(meter, &self.decision.tool)
     }
 
     /// The edit itself, then that of the arguments replaced with it.

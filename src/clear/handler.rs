@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::backend::layout::Phase;
 
 use super::edit::{Content, Given, SlotEdit};
-use super::ledger::Substitute;
-use super::part::part_bytes;
 use super::pass::{NotDone, Pass};
 use super::planner::Planner;
 use crate::content::Part;
+use crate::decisions::Substitute;
 use crate::format::owned::owned;
 use crate::guard::guard;
 use crate::handler::{Action, ClearHandler, HandlerError, ToolOutcome};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
+use crate::slots::part_bytes;
 use crate::tokens::Meter;
 
 /// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the
@@ -24,12 +24,12 @@ pub(super) fn decide_given(
     handler: &dyn ClearHandler,
     at: usize,
 ) -> Result<SlotEdit, Option<HandlerError>> {
-    let items = Rc::clone(&planner.items);
-    let (slot, item) = (&items.outline.slots[at], &items.results[at]);
-    if planner.ledger.has_put(item.origin.print) {
+    let slots = Rc::clone(&planner.slots);
+    let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
+    if item.id.digest != item.print.digest() {
         return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
     }
-    let call = items.call_of(slot);
+    let call = slots.call_of(slot);
     let outcome = ToolOutcome {
         call: call.clone(),
         parts: slot.parts.iter().map(|part| owned(*part)).collect(),
@@ -86,8 +86,8 @@ fn arguments(
     at: usize,
     text: &str,
 ) -> Result<Option<SlotEdit>, HandlerError> {
-    let items = &planner.items;
-    let Some(at) = items.outline.slots[at].call else {
+    let slots = &planner.slots;
+    let Some(at) = slots.outline.slots[at].call else {
         return Ok(None);
     };
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
@@ -96,12 +96,12 @@ fn arguments(
                 .into(),
         );
     }
-    let (call, item) = (&items.outline.calls[at], &items.calls[at]);
+    let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
     // If a call has several results, the first one decides about its arguments.
     if call.call.is_signed || call.call.is_fixed || planner.taken.contains(&item.place) {
         return Ok(None);
     }
-    let put = Arc::new(Substitute::Arguments(text.to_owned()));
+    let put = Substitute::Arguments(text.to_owned());
     let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Ready(put));
     let tokens = planner.session.meter().count_str(text);
     edit.decision.resize(text.len() as u64, tokens);

@@ -36,51 +36,106 @@ mod choice;
 mod commit;
 mod edit;
 mod handler;
-mod items;
-mod ledger;
 mod outages;
-mod part;
 mod pass;
 mod plan;
 mod planner;
-mod print;
 mod propose;
 mod scan;
 mod shorten;
 mod stub;
 
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::error::OffloadError;
+use crate::format::Conversation;
 use crate::middleware::Turn;
 use crate::report::Report;
 use crate::session::Session;
+use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, repeat};
 use pass::Pass;
 use scan::Scan;
 
 pub use apply::Committed;
-pub(crate) use ledger::{Ledger, Substitute, bytes_of};
-pub(crate) use part::part_bytes;
 pub use plan::Plan;
-pub(crate) use print::{Place, ResultPrint, print_of_call, prints_at};
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
 /// apply. The report is not passed to observers yet.
 pub(crate) async fn clear(
     session: &Session,
-    ledger: &Arc<Mutex<Ledger>>,
+    memory: &Arc<Memory>,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
-    let pass = Pass::new(session, ledger);
+    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
+    let over = turn_over(&mut overlay, turn.tools, turn.last_usage);
+    let committed = commit_over(session, memory, &over, repeated.passed.clone()).await?;
+    let puts = overlay.into_puts();
+    Ok(Committed {
+        repeated: (repeated, puts),
+        ..committed
+    }
+    .put(turn.conversation))
+}
+
+/// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.
+/// Repeats nothing.
+pub(crate) async fn commit_over(
+    session: &Session,
+    memory: &Arc<Memory>,
+    turn: &Turn<'_>,
+    taken: HashSet<Place>,
+) -> Result<Committed, OffloadError> {
+    let pass = Pass::new(session, memory);
     // Many new texts are counted on another thread.
     let scan = Scan::counted_elsewhere(&pass, turn).await;
-    let committed = Plan::new(pass, turn, scan).commit().await?;
-    Ok(committed.put(turn.conversation))
+    Plan::new(pass, &*turn.conversation, taken, scan)
+        .commit()
+        .await
 }
 
 /// Plans a pass, counting new texts on this thread.
-pub(crate) fn plan(session: &Session, ledger: &Arc<Mutex<Ledger>>, turn: &Turn<'_>) -> Plan {
-    let pass = Pass::new(session, ledger);
-    let scan = Scan::counted(&pass, turn);
-    Plan::new(pass, turn, scan)
+pub(crate) fn plan(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> Plan {
+    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
+    let over = turn_over(&mut overlay, turn.tools, turn.last_usage);
+    let pass = Pass::new(session, memory);
+    let scan = Scan::counted(&pass, &over);
+    let plan = Plan::new(pass, &*over.conversation, repeated.passed.clone(), scan);
+    Plan {
+        repeated: (repeated, overlay.into_puts()),
+        ..plan
+    }
+}
+
+/// Puts what earlier passes decided over a conversation. Reads its results and calls only if there is anything to
+/// repeat.
+fn repeated<'c>(
+    session: &Session,
+    memory: &Memory,
+    conversation: &'c dyn Conversation,
+) -> (Repeated, Overlay<'c>) {
+    let known = memory.known();
+    let mut overlay = Overlay::new(conversation);
+    if !session.clears()
+        || known.decisions.is_empty()
+        || !any_print(conversation, |print| known.has_replaced(print))
+    {
+        return (Repeated::default(), overlay);
+    }
+    let meter = Some(session.meter());
+    let slots = Slots::of(conversation, &known, meter);
+    let repeated = repeat(session, &known, &slots, &mut overlay, meter);
+    (repeated, overlay)
+}
+
+fn turn_over<'a>(
+    overlay: &'a mut Overlay<'_>,
+    tools: &'a [serde_json::Value],
+    last_usage: Option<u64>,
+) -> Turn<'a> {
+    Turn {
+        conversation: overlay,
+        tools,
+        last_usage,
+    }
 }

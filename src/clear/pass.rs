@@ -1,10 +1,9 @@
-//! State shared by the steps of one pass: the session, its ledger, and the outages of its stores.
+//! State shared by the steps of one pass: the session, its memory, and the outages of its stores.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ledger::Ledger;
 use super::outages::{NoAnswer, Outages};
 use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, Location};
@@ -12,12 +11,13 @@ use crate::config::OnStoreFailure;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
+use crate::slots::Memory;
 
 /// One pass. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Pass {
     pub(super) session: Session,
-    ledger: Arc<Mutex<Ledger>>,
+    pub(super) memory: Arc<Memory>,
     outages: Arc<Outages>,
 }
 
@@ -30,17 +30,12 @@ pub(super) enum NotDone {
 }
 
 impl Pass {
-    pub(super) fn new(session: &Session, ledger: &Arc<Mutex<Ledger>>) -> Self {
+    pub(super) fn new(session: &Session, memory: &Arc<Memory>) -> Self {
         Self {
             session: session.clone(),
-            ledger: Arc::clone(ledger),
+            memory: Arc::clone(memory),
             outages: Arc::default(),
         }
-    }
-
-    /// Locks the ledger. Nothing panics under the lock, so a poisoned ledger is still whole.
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Awaits the store's answer, unless the store was unavailable too often in this pass.

@@ -2,27 +2,24 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::backend::layout::Phase;
 
 use super::edit::{Content, SlotEdit};
-use super::items::{Item, Items};
-use super::ledger::{Ledger, Substitute, bytes_of, tokens_of};
-use super::print::Place;
 use super::stub::{Case, Line, Source, Stubs};
 use crate::config::Policy;
-use crate::decisions::fingerprint::Fingerprint;
-use crate::report::{DecisionFailure, Outcome, Reason};
+use crate::fingerprint::Fingerprint;
+use crate::report::{DecisionFailure, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
+use crate::slots::{Item, Known, Place, Slots, bytes_of, tokens_of};
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
     pub(super) session: &'a Session,
-    pub(super) ledger: &'a Ledger,
-    pub(super) items: Rc<Items<'a>>,
-    /// Edits so far: first the repeated ones, then in the order of the conversation.
+    pub(super) known: &'a Known,
+    pub(super) slots: Rc<Slots<'a>>,
+    /// Edits so far, in the order of the conversation.
     pub(super) edits: Vec<SlotEdit>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     pub(super) taken: HashSet<Place>,
@@ -32,53 +29,21 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(session: &'a Session, ledger: &'a Ledger, items: Items<'a>) -> Self {
+    pub(super) fn new(
+        session: &'a Session,
+        known: &'a Known,
+        slots: Slots<'a>,
+        taken: HashSet<Place>,
+    ) -> Self {
         Self {
             session,
-            ledger,
-            items: Rc::new(items),
+            known,
+            slots: Rc::new(slots),
             edits: Vec::new(),
-            taken: HashSet::new(),
+            taken,
             settled: Vec::new(),
             stubs: Stubs::new(session),
         }
-    }
-
-    /// Repeats earlier decisions if the loop passed in the originals again. Items that the model
-    /// has not seen stay.
-    pub(super) fn repeat(&mut self) {
-        let items = Rc::clone(&self.items);
-        let outline = &items.outline;
-        // A new call may equal a replaced one, id included, so only answered calls are repeated.
-        let mut answered = vec![false; items.calls.len()];
-        for (slot, item) in outline.slots.iter().zip(&items.results) {
-            if outline.age(slot, 0) == Age::Unanswered {
-                continue;
-            }
-            if let Some(call) = slot.call {
-                answered[call] = true;
-            }
-            if let Some(put) = item.replacement().filter(|_| !slot.head.is_fixed) {
-                self.push_repeat(item, put);
-            }
-        }
-        for ((call, item), answered) in outline.calls.iter().zip(&items.calls).zip(answered) {
-            if let Some(put) = item.replacement()
-                && answered
-                && !call.call.is_signed
-                && !call.call.is_fixed
-            {
-                self.push_repeat(item, put);
-            }
-        }
-    }
-
-    fn push_repeat(&mut self, item: &Item<'_>, put: &Arc<Substitute>) {
-        let mut edit = SlotEdit::new(item, Outcome::Repeated, Content::Ready(Arc::clone(put)));
-        edit.decision
-            .resize(bytes_of(put), tokens_of(put, self.session.meter()));
-        self.taken.insert(item.place);
-        self.edits.push(edit);
     }
 
     /// The names and the previewer for a result, and the failure of a callback asked for its id.
@@ -90,10 +55,10 @@ impl<'a> Planner<'a> {
     where
         'a: 's,
     {
-        let items = &self.items;
-        let call = || items.call_of(slot);
+        let slots = &self.slots;
+        let call = || slots.call_of(slot);
         let (id, failure) = self.session.id_of(Phase::Clear, slot.head.id, call);
-        let policy = self.session.policy(items.outline.tool(slot));
+        let policy = self.session.policy(slots.outline.tool(slot));
         let source = Source {
             id,
             tool,
@@ -135,7 +100,7 @@ impl<'a> Planner<'a> {
         if !is_gain {
             if !is_shorter(other) {
                 // The second text does not depend on which names are taken, so this is final.
-                self.settled.push((edit.settles_as(meter), Reason::NoGain));
+                self.settled.push((edit.print, Reason::NoGain));
             }
             edit.keep(Reason::NoGain);
         } else if let Some(after) = after {
@@ -149,7 +114,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
         let keep = self.session.settings().clear_retention_suffix_limit;
-        match self.items.outline.age(slot, keep) {
+        match self.slots.outline.age(slot, keep) {
             Age::Unanswered => Some(Reason::Unanswered),
             Age::Recent => Some(Reason::Recent),
             Age::Old => None,

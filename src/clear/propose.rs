@@ -7,12 +7,12 @@ use crate::json::{Leaving, leaving};
 use super::choice::Choice;
 use super::edit::{Content, SlotEdit};
 use super::handler::decide_given;
-use super::items::{Item, Items};
 use super::planner::Planner;
 use super::stub::Line;
 use crate::config::Policy;
 use crate::report::{ErrorSource, Outcome, Reason, Sum};
 use crate::rounds::Slot;
+use crate::slots::{Item, Slots};
 use crate::tokens::Text;
 
 /// The treatment of short errors, which tell the model what not to try again.
@@ -26,15 +26,15 @@ impl<'a> Planner<'a> {
     /// Decides about every result, oldest first. Results beyond the target are expected to stay,
     /// but go if earlier ones free less than planned.
     pub(super) fn choose(&mut self, mut choice: Choice) {
-        let items = Rc::clone(&self.items);
-        for (at, slot) in items.outline.slots.iter().enumerate() {
+        let slots = Rc::clone(&self.slots);
+        for (at, slot) in slots.outline.slots.iter().enumerate() {
             self.stubs.begin(slot.head.id);
-            self.choose_result(&items, at, ShortErrors::Stay);
+            self.choose_result(&slots, at, ShortErrors::Stay);
             if self.session.settings().clear_tool_inputs {
-                self.choose_arguments(&items, slot);
+                self.choose_arguments(&slots, slot);
             }
         }
-        self.choose_errors(&items, &choice);
+        self.choose_errors(&slots, &choice);
         // Only a comparison can tell whether an apparent hint is ours. Until then this is an
         // expectation.
         let mut is_certain = true;
@@ -57,11 +57,11 @@ impl<'a> Planner<'a> {
 
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
-    fn choose_errors(&mut self, items: &Items<'a>, choice: &Choice) {
+    fn choose_errors(&mut self, slots: &Slots<'a>, choice: &Choice) {
         let threshold = u128::from(self.session.settings().max_tokens_for_clear);
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
-        let mut results = items.results.iter().enumerate();
+        let mut results = slots.results.iter().enumerate();
         // Kept errors stand in the order of the conversation, as the results do.
         for kept in 0..self.edits.len() {
             if choice.left_after(freed) <= threshold {
@@ -75,8 +75,8 @@ impl<'a> Planner<'a> {
             let Some((at, _)) = results.find(|(_, item)| item.place == place) else {
                 return;
             };
-            self.stubs.begin(items.outline.slots[at].head.id);
-            self.choose_result(items, at, ShortErrors::Go);
+            self.stubs.begin(slots.outline.slots[at].head.id);
+            self.choose_result(slots, at, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 freed = freed.plus(edit.tokens());
                 self.edits[kept] = edit;
@@ -84,8 +84,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn choose_result(&mut self, items: &Items<'a>, at: usize, errors: ShortErrors) {
-        let (slot, item) = (&items.outline.slots[at], &items.results[at]);
+    fn choose_result(&mut self, slots: &Slots<'a>, at: usize, errors: ShortErrors) {
+        let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
         if self.taken.contains(&item.place) {
             return;
         }
@@ -132,10 +132,9 @@ impl<'a> Planner<'a> {
         item: &Item<'_>,
         policy: &Policy,
     ) -> Option<Reason> {
-        let key = item.settles_as(self.session.meter());
-        let known = self.ledger.final_reason(key);
+        let known = self.known.settled(item.print);
         if known.is_none() && self.session.is_final(policy, &slot.parts) {
-            self.settled.push((key, Reason::AlreadyHint));
+            self.settled.push((item.print, Reason::AlreadyHint));
             return Some(Reason::AlreadyHint);
         }
         known
@@ -143,21 +142,20 @@ impl<'a> Planner<'a> {
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
     /// go.
-    fn choose_arguments(&mut self, items: &Items<'a>, slot: &Slot<'a>) {
+    fn choose_arguments(&mut self, slots: &Slots<'a>, slot: &Slot<'a>) {
         let Some(at) = slot.call else {
             return;
         };
-        let (call, item) = (&items.outline.calls[at], &items.calls[at]);
-        let policy = self.session.policy(items.outline.tool(slot));
+        let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
+        let policy = self.session.policy(slots.outline.tool(slot));
         if self.reason_of_age(slot).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)
         {
             return;
         }
-        let key = item.settles_as(self.session.meter());
         let above = self.session.settings().clear_tool_inputs_above;
-        let reason = self.ledger.final_reason(key).or_else(|| {
+        let reason = self.known.settled(item.print).or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);
             let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));
@@ -170,7 +168,7 @@ impl<'a> Planner<'a> {
         let text = Text::of_arguments(call.call.arguments).read();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            self.settled.push((key, Reason::AlreadyHint));
+            self.settled.push((item.print, Reason::AlreadyHint));
             self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
             return;
         };

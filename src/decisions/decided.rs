@@ -1,17 +1,18 @@
 //! Decisions about the results and calls of a conversation, and what takes their place.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::backend::Location;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::decisions::slot::SlotId;
+use crate::backend::Location;
+use crate::content::Part;
+use crate::fingerprint::SlotId;
 
 /// The moment of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
+pub(crate) enum Moment {
     /// The result arrived. The decision is repeated from the first call on.
     Arrival,
     /// A pass went over the conversation. The decision is repeated where the model has answered the
@@ -21,9 +22,9 @@ pub enum Moment {
 
 /// The replacement of a result or of a call's arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Substitute<P> {
+pub(crate) enum Substitute {
     /// The parts of a result.
-    Parts(Vec<P>),
+    Parts(Vec<Part>),
     /// The arguments of a call, as JSON.
     Arguments(String),
 }
@@ -31,9 +32,9 @@ pub enum Substitute<P> {
 /// A replacement as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WrittenReplacement<P> {
+pub(crate) enum WrittenReplacement {
     /// The parts of a result.
-    Parts(Vec<WrittenPart<P>>),
+    Parts(Vec<WrittenPart>),
     /// The arguments of a call, as JSON.
     Arguments(String),
 }
@@ -41,17 +42,16 @@ pub enum WrittenReplacement<P> {
 /// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WrittenPart<P> {
+pub(crate) enum WrittenPart {
     /// The part of the original with this index, which is not written down again.
     Kept(usize),
     /// Another part.
-    New(P),
+    New(Part),
 }
 
-impl<P: Clone + PartialEq> WrittenReplacement<P> {
+impl WrittenReplacement {
     /// Writes `substitute` down. Parts that are in `originals` too are kept; both are in one order.
-    #[must_use]
-    pub fn of(substitute: &Substitute<P>, originals: &[P]) -> Self {
+    pub(crate) fn of(substitute: &Substitute, originals: &[Part]) -> Self {
         let parts = match substitute {
             Substitute::Parts(parts) => parts,
             Substitute::Arguments(text) => return Self::Arguments(text.clone()),
@@ -72,14 +72,14 @@ impl<P: Clone + PartialEq> WrittenReplacement<P> {
 
     /// The replacement of an original, of which `original` gives single parts. `None` if it needs a
     /// part that does not exist, or if these arguments are not JSON.
-    pub fn over(&self, original: impl Fn(usize) -> Option<P>) -> Option<Substitute<P>> {
+    pub(crate) fn over(&self, original: impl Fn(usize) -> Option<Part>) -> Option<Substitute> {
         match self {
             Self::Parts(parts) => {
-                let part = |part: &WrittenPart<P>| match part {
+                let part = |part: &WrittenPart| match part {
                     WrittenPart::Kept(at) => original(*at),
                     WrittenPart::New(part) => Some(part.clone()),
                 };
-                let parts: Option<Vec<P>> = parts.iter().map(part).collect();
+                let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
                 Some(Substitute::Parts(parts?))
             }
             Self::Arguments(text) => {
@@ -92,49 +92,48 @@ impl<P: Clone + PartialEq> WrittenReplacement<P> {
 
 /// A decision about one result or one call's arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decided<P> {
-    /// The result or call.
-    pub slot: SlotId,
-    /// The moment of the decision.
-    pub moment: Moment,
-    /// The replacement.
-    pub put: WrittenReplacement<P>,
+pub struct Decided {
+    pub(crate) slot: SlotId,
+    pub(crate) moment: Moment,
+    pub(crate) put: WrittenReplacement,
     /// Locations of the original.
-    pub locations: Vec<Location>,
+    pub(crate) locations: Vec<Location>,
 }
 
 /// All decisions about one conversation so far. For each slot and moment the last one counts.
-#[derive(Debug)]
-pub struct Decisions<P> {
-    arrivals: HashMap<SlotId, Decided<P>>,
-    passes: HashMap<SlotId, Decided<P>>,
+#[derive(Debug, Default)]
+pub(crate) struct Decisions {
+    arrivals: HashMap<SlotId, Decided>,
+    passes: HashMap<SlotId, Decided>,
+    /// The digests of all slots with a decision.
+    digests: HashSet<u128>,
 }
 
-impl<P> Default for Decisions<P> {
-    fn default() -> Self {
-        Self {
-            arrivals: HashMap::new(),
-            passes: HashMap::new(),
-        }
-    }
-}
-
-impl<P> Decisions<P> {
+impl Decisions {
     /// Adds decisions, which count from now on.
-    pub fn add(&mut self, decisions: Vec<Decided<P>>) {
+    pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
         for decided in decisions {
             let known = match decided.moment {
                 Moment::Arrival => &mut self.arrivals,
                 Moment::Pass => &mut self.passes,
             };
+            self.digests.insert(decided.slot.digest);
             known.insert(decided.slot, decided);
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.digests.is_empty()
+    }
+
+    /// Returns true if there is a decision about any slot with this digest.
+    pub(crate) fn has(&self, digest: u128) -> bool {
+        self.digests.contains(&digest)
+    }
+
     /// The decision to repeat. A result that the model has not answered is still what it was when it
     /// arrived.
-    #[must_use]
-    pub fn about(&self, slot: SlotId, is_answered: bool) -> Option<&Decided<P>> {
+    pub(crate) fn about(&self, slot: SlotId, is_answered: bool) -> Option<&Decided> {
         let pass = self.passes.get(&slot).filter(|_| is_answered);
         pass.or_else(|| self.arrivals.get(&slot))
     }
@@ -143,10 +142,10 @@ impl<P> Decisions<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decisions::slot::SlotIds;
+    use crate::fingerprint::SlotIds;
 
-    fn parts(parts: &[&str]) -> Vec<String> {
-        parts.iter().map(|part| (*part).to_owned()).collect()
+    fn parts(parts: &[&str]) -> Vec<Part> {
+        parts.iter().map(|part| (*part).into()).collect()
     }
 
     #[test]
@@ -154,7 +153,7 @@ mod tests {
         let originals = parts(&["head", "image", "long", "image"]);
         let substitute = Substitute::Parts(parts(&["head", "hint", "image"]));
         let put = WrittenReplacement::of(&substitute, &originals);
-        let new = |part: &str| WrittenPart::New(part.to_owned());
+        let new = |part: &str| WrittenPart::New(part.into());
         assert_eq!(
             put,
             WrittenReplacement::Parts(vec![
@@ -165,8 +164,7 @@ mod tests {
         );
         assert_eq!(put.over(|at| originals.get(at).cloned()), Some(substitute));
         assert_eq!(put.over(|_| None), None);
-        let arguments =
-            |text: &str| WrittenReplacement::<String>::Arguments(text.to_owned()).over(|_| None);
+        let arguments = |text: &str| WrittenReplacement::Arguments(text.to_owned()).over(|_| None);
         assert!(arguments("{}").is_some() && arguments("{").is_none());
     }
 
@@ -176,7 +174,7 @@ mod tests {
         let decided = |moment, text: &str| Decided {
             slot,
             moment,
-            put: WrittenReplacement::<String>::Arguments(text.to_owned()),
+            put: WrittenReplacement::Arguments(text.to_owned()),
             locations: Vec::new(),
         };
         let mut decisions = Decisions::default();
@@ -184,7 +182,7 @@ mod tests {
             decided(Moment::Pass, "old"),
             decided(Moment::Pass, "cleared"),
         ]);
-        let about = |decisions: &Decisions<String>, is_answered| {
+        let about = |decisions: &Decisions, is_answered| {
             decisions
                 .about(slot, is_answered)
                 .map(|decided| decided.put.clone())

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::decisions::decided::{Decided, Moment, WrittenReplacement};
@@ -34,26 +33,26 @@ pub struct Records {
 
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Record<P> {
+pub(crate) enum Record {
     /// Its decisions.
-    Decisions(Vec<Decided<P>>),
+    Decisions(Vec<Decided>),
     /// An object that can't be understood. It keeps its place in the row and decides nothing.
     Unusable,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written<P> {
+struct Written {
     offcut_record: u32,
-    decisions: Vec<WrittenDecision<P>>,
+    decisions: Vec<WrittenDecision>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenDecision<P> {
+struct WrittenDecision {
     slot: String,
     moment: Moment,
-    put: WrittenReplacement<P>,
+    put: WrittenReplacement,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     at: Vec<Location>,
 }
@@ -75,10 +74,7 @@ impl Records {
     /// # Errors
     ///
     /// The store failed.
-    pub async fn read<P: DeserializeOwned>(
-        &self,
-        mut next: u64,
-    ) -> Result<Vec<Record<P>>, BackendError> {
+    pub(crate) async fn read(&self, mut next: u64) -> Result<Vec<Record>, BackendError> {
         let mut records = Vec::new();
         // A process that meets a conversation for the first time expects several; one that knows it
         // expects none.
@@ -112,10 +108,7 @@ impl Records {
         }
     }
 
-    async fn read_one<P: DeserializeOwned>(
-        &self,
-        number: u64,
-    ) -> Result<Option<Record<P>>, BackendError> {
+    async fn read_one(&self, number: u64) -> Result<Option<Record>, BackendError> {
         match self.store.read(&self.key(number)?, 0..MAX_RECORD).await {
             Ok(page) if page.total > MAX_RECORD => Ok(Some(Record::Unusable)),
             Ok(page) => {
@@ -133,11 +126,7 @@ impl Records {
     /// # Errors
     ///
     /// The store failed. The record may or may not be there.
-    pub async fn append<P: Clone + Serialize>(
-        &self,
-        number: u64,
-        decisions: &[Decided<P>],
-    ) -> Result<bool, BackendError> {
+    pub async fn append(&self, number: u64, decisions: &[Decided]) -> Result<bool, BackendError> {
         let put = self
             .store
             .put(&self.key(number)?, write(decisions)?)
@@ -151,7 +140,7 @@ impl Records {
     }
 }
 
-fn write<P: Clone + Serialize>(decisions: &[Decided<P>]) -> Result<Bytes, BackendError> {
+fn write(decisions: &[Decided]) -> Result<Bytes, BackendError> {
     let decisions = decisions.iter().map(|decided| WrittenDecision {
         slot: decided.slot.to_string(),
         moment: decided.moment,
@@ -167,12 +156,12 @@ fn write<P: Clone + Serialize>(decisions: &[Decided<P>]) -> Result<Bytes, Backen
         .map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))
 }
 
-fn parse<P: DeserializeOwned>(bytes: &[u8]) -> Option<Vec<Decided<P>>> {
-    let written: Written<P> = serde_json::from_slice(bytes).ok()?;
+fn parse(bytes: &[u8]) -> Option<Vec<Decided>> {
+    let written: Written = serde_json::from_slice(bytes).ok()?;
     if written.offcut_record != VERSION {
         return None;
     }
-    let decided = |decision: WrittenDecision<P>| {
+    let decided = |decision: WrittenDecision| {
         Some(Decided {
             slot: decision.slot.parse().ok()?,
             moment: decision.moment,
@@ -188,14 +177,14 @@ mod tests {
     use crate::backend::Memory;
 
     use super::*;
-    use crate::decisions::slot::SlotIds;
+    use crate::fingerprint::SlotIds;
 
-    fn decided(text: &str) -> Vec<Decided<String>> {
+    fn decided(text: &str) -> Vec<Decided> {
         vec![Decided {
             slot: SlotIds::default().next(1),
             moment: Moment::Arrival,
-            put: WrittenReplacement::Parts(vec![crate::decisions::WrittenPart::New(
-                text.to_owned(),
+            put: WrittenReplacement::Parts(vec![crate::decisions::decided::WrittenPart::New(
+                text.into(),
             )]),
             locations: vec![Location::new("memory:trunc/a")],
         }]
@@ -218,7 +207,7 @@ mod tests {
             );
         }
         for from in [0, 1, 8, 19, 20] {
-            let read = records(&store).read::<String>(from as u64).await.unwrap();
+            let read = records(&store).read(from as u64).await.unwrap();
             let expected: Vec<_> = texts
                 .iter()
                 .skip(from)
@@ -263,7 +252,7 @@ mod tests {
         }
         let last = broken.len() as u64;
         assert!(records(&store).append(last, &decided("one")).await.unwrap());
-        let read = records(&store).read::<String>(0).await.unwrap();
+        let read = records(&store).read(0).await.unwrap();
         assert_eq!(read.len(), broken.len() + 1);
         assert!(
             read[..broken.len()]

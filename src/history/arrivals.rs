@@ -2,23 +2,21 @@
 
 use std::collections::HashSet;
 
-use crate::decisions::fingerprint::Fingerprint;
-use crate::decisions::{Decided, Moment, WrittenReplacement};
 use futures_util::future::join_all;
 
-use super::memory::ConversationMemory;
-use super::slots::{HistoryItem, Slots};
 use crate::backend::BackendError;
-use crate::clear::{Place, Substitute};
 use crate::config::Policy;
 use crate::content::{Body, Part, ToolOutput};
+use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
+use crate::fingerprint::{FieldPrint, Fingerprint};
 use crate::format::PartRef;
 use crate::format::owned::{decode, owned, text_of, transcribed};
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::rounds::Slot;
 use crate::session::Session;
+use crate::slots::{Item, Memory, Place, Slots};
 use crate::truncate::truncate;
 
 /// Number of results that are treated at once.
@@ -32,7 +30,7 @@ pub(super) struct Arrived {
     pub(super) place: Place,
     pub(super) decision: Decision,
     /// The parts to show and the decision to remember; `None` if the result stays.
-    pub(super) put: Option<(Substitute, Decided<Part>)>,
+    pub(super) put: Option<(Substitute, Decided)>,
     /// The fingerprint under which it is remembered that the result stays.
     kept: Option<Fingerprint>,
 }
@@ -41,9 +39,9 @@ pub(super) struct Arrived {
 /// that can't change, is remembered.
 pub(super) async fn arrive(
     session: &Session,
-    memory: &ConversationMemory,
+    memory: &Memory,
     slots: &Slots<'_>,
-    is_decided: impl Fn(&HistoryItem<'_>) -> bool,
+    is_decided: impl Fn(&Item<'_>) -> bool,
 ) -> Result<Vec<Arrived>, OffloadError> {
     let (mut arrived, mut batch, mut ids) = (Vec::new(), Vec::new(), HashSet::new());
     for (slot, item) in slots.results() {
@@ -51,8 +49,8 @@ pub(super) async fn arrive(
         if is_decided(item) || !may_change(policy, slot, item) {
             continue;
         }
-        let print = print_of_arrival(session, slots, slot, item);
-        if memory.is_kept(print) {
+        let print = print_of_arrival(slots, slot, item);
+        if memory.known().is_kept(print) {
             continue;
         }
         // Names depend on what is stored already, so equal ids are treated one after the other.
@@ -71,19 +69,21 @@ pub(super) async fn arrive(
 
 fn treated(
     batch: Vec<Result<Arrived, OffloadError>>,
-    memory: &ConversationMemory,
+    memory: &Memory,
 ) -> Result<Vec<Arrived>, OffloadError> {
     let mut arrived = Vec::with_capacity(batch.len());
     for one in batch {
         let one = one?;
-        memory.keep(one.kept);
+        if let Some(print) = one.kept {
+            memory.known().keep(print);
+        }
         arrived.push(one);
     }
     Ok(arrived)
 }
 
 /// Returns false if the result certainly stays, judging by lengths alone.
-fn may_change(policy: &Policy, slot: &Slot<'_>, item: &HistoryItem<'_>) -> bool {
+fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
     if item.is_fixed || !policy.truncates() || policy.backend().is_none() {
         return false;
     }
@@ -97,28 +97,21 @@ fn may_change(policy: &Policy, slot: &Slot<'_>, item: &HistoryItem<'_>) -> bool 
 }
 
 /// The fingerprint of everything that a truncation may look at.
-fn print_of_arrival(
-    session: &Session,
-    slots: &Slots<'_>,
-    slot: &Slot<'_>,
-    item: &HistoryItem<'_>,
-) -> Fingerprint {
-    let mut record = session.meter().record();
-    record.known(b's', item.print);
-    record.field(b't', item.tool.as_bytes());
-    record.field(b'e', &[u8::from(slot.head.is_error)]);
-    let results = slots.outline.slots.len();
-    if let Some(call) = slot.call.and_then(|call| slots.items.get(results + call)) {
-        record.known(b'c', call.print);
+fn print_of_arrival(slots: &Slots<'_>, slot: &Slot<'_>, item: &Item<'_>) -> Fingerprint {
+    let mut print = FieldPrint::new(b'v', item.tool.as_bytes());
+    print.add_print(b's', item.print);
+    print.add(b'e', &[u8::from(slot.head.is_error)]);
+    if let Some(call) = slot.call {
+        print.add_print(b'c', slots.calls[call].print);
     }
-    record.finish()
+    print.finish()
 }
 
 async fn treat(
     session: &Session,
     slots: &Slots<'_>,
     slot: &Slot<'_>,
-    item: &HistoryItem<'_>,
+    item: &Item<'_>,
     print: Fingerprint,
 ) -> Result<Arrived, OffloadError> {
     let policy = session.policy(item.tool);

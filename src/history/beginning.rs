@@ -1,7 +1,6 @@
 //! A name for a conversation that has none, made of its beginning.
 
-use crate::decisions::SlotIds;
-
+use crate::fingerprint::FieldPrint;
 use crate::format::{Conversation, PartRef, Piece, Role};
 use crate::tokens::Text;
 
@@ -37,7 +36,7 @@ fn is_random(id: &str, tool: &str) -> bool {
 /// the first result. Only if the call's id may be that of other conversations too do the user's texts
 /// before it count. Who does not know `secret` can't compute it.
 pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
-    let (mut said, mut is_user) = (SlotIds::arguments("", ""), false);
+    let (mut said, mut is_user) = (FieldPrint::new(b'u', b""), false);
     let mut found = None;
     for message in 0..conversation.len() {
         conversation.visit(message, &mut |piece| {
@@ -47,21 +46,24 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
             match piece {
                 Piece::Role(role) => is_user = role == Role::User,
                 Piece::Content(PartRef::Text(text)) if is_user => {
-                    said = said.clone().with(b't', text.as_bytes());
+                    said.add(b't', text.as_bytes());
                 }
                 Piece::Content(_) => {}
                 Piece::Call(call) => {
                     let arguments = Text::of_arguments(call.arguments).read();
-                    let first = SlotIds::arguments(call.id, call.name);
+                    let first = FieldPrint::new(b'c', call.id.as_bytes());
                     found = Some((
                         is_random(call.id, call.name),
-                        first.with(b'a', arguments.as_bytes()),
+                        first
+                            .with(b'n', call.name.as_bytes())
+                            .with(b'a', arguments.as_bytes()),
                     ));
                 }
                 // A history may have lost its calls.
                 Piece::Result(head) => {
                     let name = head.name.unwrap_or_default();
-                    let first = SlotIds::result(head.id, name);
+                    let first = FieldPrint::new(b'r', head.id.as_bytes());
+                    let first = first.with(b'n', name.as_bytes());
                     found = Some((is_random(head.id, name), first));
                 }
             }
@@ -72,9 +74,10 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
     }
     let (is_random, mut first) = found?;
     if !is_random {
-        first = first.with(b's', &said.finish().to_be_bytes());
+        first.add_print(b's', said.finish());
     }
-    Some(format!("c-{:032x}", first.with(b'k', secret).finish()))
+    let name = first.with(b'k', secret).finish();
+    Some(format!("c-{:032x}", name.digest()))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Whole histories: truncation and the clear pass in one call, over messages that may be the
 //! originals each time.
 //!
-//! 1. **Catch up** (`memory.rs`): the records that other processes have written since
+//! 1. **Catch up** (`slots/memory.rs`): the records that other processes have written since
 //!    are read.
-//! 2. **Read** (`slots.rs`), while the store answers: each result and each call's arguments gets an
+//! 2. **Read** (`slots/reading.rs`), while the store answers: each result and each call's arguments gets an
 //!    identity that is the same in every process.
 //! 3. **Repeat**: what was decided before is put over the messages, which stay as
-//!    they are (`overlay.rs`).
+//!    they are (`slots/repeat.rs`, `slots/overlay.rs`).
 //! 4. **Truncate** (`arrivals.rs`): results about which nothing was decided are truncated as they
 //!    would have been when they arrived.
 //! 5. **Clear**: the clear pass goes over what is shown now, as over any other conversation.
@@ -16,34 +16,25 @@
 
 mod arrivals;
 mod beginning;
-mod memory;
-mod overlay;
-mod slots;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::decisions::fingerprint::Fingerprint;
-use crate::decisions::{Decided, Moment, Records, WrittenReplacement};
 use futures_util::future::join;
 
-use crate::backend::{BackendError, Location};
-use crate::clear::{self, Place, bytes_of, prints_at};
+use crate::backend::BackendError;
+use crate::clear::commit_over;
 use crate::config::OnStoreFailure;
-use crate::content::Part;
+use crate::decisions::{Decided, Records};
 use crate::error::OffloadError;
 use crate::format::Conversation;
-use crate::format::owned::owned;
 use crate::middleware::Turn;
 use crate::report::{ErrorSource, Outcome, Reason, Report};
 use crate::session::Session;
+use crate::slots::{Item, Memory, Overlay, Place, Puts, Repeated, Slots, repeat};
 use arrivals::arrive;
-use memory::Known;
-use overlay::{Overlay, Puts};
-use slots::{HistoryItem, Slots};
 
 pub(crate) use beginning::beginning;
-pub(crate) use memory::ConversationMemory;
 
 /// Number of times that a call begins again because other processes were faster.
 const ATTEMPTS: usize = 8;
@@ -51,7 +42,7 @@ const ATTEMPTS: usize = 8;
 /// Truncates and clears a whole history. The report is not passed to observers yet.
 pub(crate) async fn reduce(
     session: &Session,
-    memory: &ConversationMemory,
+    memory: &Arc<Memory>,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
     let mut history = History {
@@ -75,7 +66,7 @@ pub(crate) async fn reduce(
 /// One call, over all its attempts.
 struct History<'a> {
     session: &'a Session,
-    memory: &'a ConversationMemory,
+    memory: &'a Arc<Memory>,
     records: Option<&'a Records>,
     /// Number of decisions and records that could not be understood.
     unusable: usize,
@@ -85,10 +76,9 @@ struct History<'a> {
 struct Begun<'c> {
     slots: Slots<'c>,
     overlay: Overlay<'c>,
+    repeated: Repeated,
     /// The report, with the decisions that are repeated.
     report: Report,
-    /// Places whose replacement is a pass's, with the fingerprint of the original.
-    passed: Vec<(Place, Fingerprint)>,
     /// Number of records that it knows.
     records: u64,
 }
@@ -104,7 +94,7 @@ impl History<'_> {
         let (memory, records) = (self.memory, self.records);
         // The store is asked first, and reads while the history is read here.
         let (caught_up, slots) = join(memory.catch_up(records), async {
-            self.slots(&*turn.conversation)
+            Slots::of(&*turn.conversation, &memory.known(), None)
         })
         .await;
         let mut begun = self.begin(slots, &*turn.conversation);
@@ -151,59 +141,22 @@ impl History<'_> {
         Ok(Some((puts, report)))
     }
 
-    /// Reads the history.
-    fn slots<'c>(&self, conversation: &'c dyn Conversation) -> Slots<'c> {
-        let mut known = self.memory.known();
-        Slots::of(conversation, self.session.meter(), &mut known.digests)
-    }
-
     /// Puts what was decided before over the history.
     fn begin<'c>(&mut self, slots: Slots<'c>, conversation: &'c dyn Conversation) -> Begun<'c> {
         let known = self.memory.known();
-        let Known {
-            records, decisions, ..
-        } = &*known;
-        let mut begun = Begun {
+        let mut overlay = Overlay::new(conversation);
+        let mut repeated = repeat(self.session, &known, &slots, &mut overlay, None);
+        self.unusable += repeated.unusable;
+        Begun {
             slots,
-            overlay: Overlay::new(conversation),
-            report: Report::default(),
-            passed: Vec::new(),
-            records: *records,
-        };
-        for (at, item) in begun.slots.items.iter().enumerate() {
-            let Some(decided) = decisions.about(item.id, item.is_answered) else {
-                continue;
-            };
-            if item.is_fixed {
-                continue;
-            }
-            let original = |part: usize| {
-                let part = begun.slots.outline.slots.get(at)?.parts.get(part)?;
-                Some(owned(*part))
-            };
-            let Some(put) = decided.put.over(original) else {
-                self.unusable += 1;
-                continue;
-            };
-            // Only users' code may make anything longer.
-            let hooks = &self.session.policy(item.tool).hooks;
-            let may_grow = hooks.trunc_handler.is_some() || hooks.clear_handler.is_some();
-            let mut decision = item.decision();
-            decision.outcome = Outcome::Repeated;
-            decision.bytes.after = bytes_of(&put);
-            decision.locations.clone_from(&decided.locations);
-            let is_put = (may_grow || decision.bytes.after < item.bytes)
-                && begun.overlay.put(item.place, put);
-            if !is_put {
-                self.unusable += 1;
-                continue;
-            }
-            if decided.moment == Moment::Pass && hooks.clear_handler.is_some() {
-                begun.passed.push((item.place, item.print));
-            }
-            begun.report.decisions.push(decision);
+            overlay,
+            report: Report {
+                decisions: std::mem::take(&mut repeated.decisions),
+                ..Report::default()
+            },
+            repeated,
+            records: known.records,
         }
-        begun
     }
 
     /// Truncates what is new and runs the clear pass, over the overlay. Returns what is to be
@@ -212,15 +165,15 @@ impl History<'_> {
         &self,
         turn: &Turn<'_>,
         begun: &mut Begun<'_>,
-    ) -> Result<Vec<Decided<Part>>, OffloadError> {
+    ) -> Result<Vec<Decided>, OffloadError> {
         let Begun {
             slots,
             overlay,
+            repeated,
             report,
-            passed,
             ..
         } = begun;
-        let is_decided = |item: &HistoryItem<'_>| overlay.is_put(item.place);
+        let is_decided = |item: &Item<'_>| overlay.is_put(item.place);
         let arrived = arrive(self.session, self.memory, slots, is_decided).await?;
         let mut decided = Vec::new();
         for one in arrived {
@@ -230,27 +183,25 @@ impl History<'_> {
                 decided.push(new);
             }
         }
-        overlay.begin();
-        let mut cleared = self.clear(turn, overlay, passed).await?;
-        let mut locations: HashMap<(Option<usize>, &str), Vec<Location>> = HashMap::new();
-        for decision in &cleared.decisions {
-            let about = (decision.message, decision.call_id.as_str());
-            let known = locations.entry(about).or_default();
-            known.extend_from_slice(&decision.locations);
-        }
-        let items: HashMap<Place, &HistoryItem<'_>> =
-            slots.items.iter().map(|item| (item.place, item)).collect();
-        for place in overlay.new_places() {
-            let (Some(item), Some(put)) = (items.get(&place), overlay.get(place)) else {
-                continue;
-            };
-            let about = (Some(place.message()), item.call_id);
-            decided.push(Decided {
-                slot: item.id,
-                moment: Moment::Pass,
-                put: WrittenReplacement::of(put, &[]),
-                locations: locations.get(&about).cloned().unwrap_or_default(),
-            });
+        let over = Turn {
+            conversation: &mut *overlay,
+            tools: turn.tools,
+            // No request carries the provider's count of the one before it.
+            last_usage: None,
+        };
+        let taken = std::mem::take(&mut repeated.passed);
+        let committed = commit_over(self.session, self.memory, &over, taken).await?;
+        let (mut cleared, new) = committed.put_new(overlay);
+        let items: HashMap<Place, &Item<'_>> =
+            slots.items().map(|item| (item.place, item)).collect();
+        for (place, new) in new {
+            // It is about the original, and not about what was shown of that.
+            if let Some(item) = items.get(&place) {
+                decided.push(Decided {
+                    slot: item.id,
+                    ..new
+                });
+            }
         }
         report.decisions.append(&mut cleared.decisions);
         report.decisions.sort_by_key(|decision| decision.message);
@@ -259,41 +210,13 @@ impl History<'_> {
         Ok(decided)
     }
 
-    /// Runs the clear pass over what is shown.
-    async fn clear(
-        &self,
-        turn: &Turn<'_>,
-        overlay: &mut Overlay<'_>,
-        passed: &[(Place, Fingerprint)],
-    ) -> Result<Report, OffloadError> {
-        let shown = passed.iter().map(|(place, _)| *place);
-        let shown = prints_at(self.session.meter(), overlay, shown);
-        let mut ledger = self.memory.lend_facts();
-        for (place, original) in passed {
-            if let Some(shown) = shown.get(place) {
-                ledger.note(*original, *shown);
-            }
-        }
-        let ledger = Arc::new(Mutex::new(ledger));
-        let mut over = Turn {
-            conversation: overlay,
-            tools: turn.tools,
-            // No request carries the provider's count of the one before it.
-            last_usage: None,
-        };
-        let cleared = clear::clear(self.session, &ledger, &mut over).await;
-        self.memory.return_facts(&ledger);
-        cleared
-    }
-
     /// Applies `on_offload_error` to records that can't be read or written. Returns the problem if
     /// the call goes on without them.
     fn failed(&self, slots: &Slots<'_>, error: BackendError) -> Result<String, OffloadError> {
         match self.session.settings().on_offload_error {
             OnStoreFailure::Fail => {
-                let newest = slots.results().last();
-                let (tool, call_id) =
-                    newest.map_or(("", ""), |(_, item)| (item.tool, item.call_id));
+                let newest = slots.results.last();
+                let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
                 Err(OffloadError::new(tool, call_id, error))
             }
             OnStoreFailure::KeepOriginal | OnStoreFailure::PreviewOnly => Ok(format!(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::decisions::fingerprint::{Fingerprint, PassThroughHash};
+use crate::fingerprint::Fingerprint;
 
 /// A session's count that this many passes in a row did not use is dropped, after twice as many at the latest. Several
 /// passes, so that conversations that share a session don't evict each other's counts.
@@ -24,8 +24,8 @@ pub(super) struct Cache {
 /// Counts in two generations: what the newer one does not use goes with the older one.
 #[derive(Debug, Default)]
 struct Counts {
-    new: HashMap<Fingerprint, u64, PassThroughHash>,
-    old: HashMap<Fingerprint, u64, PassThroughHash>,
+    new: HashMap<Fingerprint, u64>,
+    old: HashMap<Fingerprint, u64>,
 }
 
 impl Counts {
@@ -89,13 +89,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decisions::fingerprint::FingerprintKey;
 
     #[test]
     fn counts_in_use_are_kept_and_others_forgotten() {
-        let (secret, cache) = (FingerprintKey::random(), Cache::default());
+        let cache = Cache::default();
         let prints = |range: std::ops::Range<usize>| -> Vec<_> {
-            range.map(|i| secret.of(&i.to_le_bytes())).collect()
+            range.map(|i| Fingerprint::of(&i.to_le_bytes())).collect()
         };
         let all = prints(0..3_000);
         all.iter().for_each(|print| cache.insert(*print, 7));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cache::Cache;
 use super::{CountTokens, image, payload};
-use crate::decisions::fingerprint::{Fingerprint, FingerprintKey, Record};
+use crate::fingerprint::{FieldPrint, Fingerprint, FingerprintStream};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
 use crate::guard::guard;
 
@@ -20,7 +20,6 @@ pub(crate) const PER_MESSAGE: u64 = 4;
 #[derive(Clone)]
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
-    secret: Arc<FingerprintKey>,
     cache: Arc<Cache>,
     prepared: Arc<Once>,
 }
@@ -74,6 +73,19 @@ impl<'m> Text<'m> {
         }
     }
 
+    pub(crate) fn fingerprint(self) -> Fingerprint {
+        match self {
+            Self::Is(text) => Fingerprint::of(text.as_bytes()),
+            Self::Json(json) => print_of(json),
+            // It costs something else than a text that reads the same.
+            Self::Opaque(json) => {
+                let mut print = FieldPrint::new(b'o', b"");
+                print.add_print(b'o', print_of(json));
+                print.finish()
+            }
+        }
+    }
+
     pub(crate) fn read(self) -> Cow<'m, str> {
         match self {
             Self::Is(text) => text.into(),
@@ -102,6 +114,12 @@ fn length(json: JsonRef<'_>) -> u64 {
     length.0
 }
 
+fn print_of(json: JsonRef<'_>) -> Fingerprint {
+    let mut stream = FingerprintStream::default();
+    write_json(json, &mut stream);
+    stream.finish()
+}
+
 /// Writes the text of `json`. Can't fail, since no JSON value and no writer here does.
 fn write_json(json: JsonRef<'_>, to: &mut impl io::Write) {
     let written = json.write_to(to);
@@ -112,7 +130,6 @@ impl Meter {
     pub(crate) fn new(counter: Arc<dyn CountTokens>) -> Self {
         Self {
             counter,
-            secret: Arc::new(FingerprintKey::random()),
             cache: Arc::default(),
             prepared: Arc::new(Once::new()),
         }
@@ -149,35 +166,6 @@ impl Meter {
     /// Begins a pass: drops counts that have not been used for many passes.
     pub(crate) fn begin_pass(&self) {
         self.cache.begin_pass();
-    }
-
-    /// The fingerprint of a text.
-    pub(crate) fn fingerprint(&self, text: Text<'_>) -> Fingerprint {
-        match text {
-            Text::Is(text) => self.print_bytes(text.as_bytes()),
-            Text::Json(json) => self.print_json(json),
-            Text::Opaque(json) => {
-                let mut record = self.record();
-                record.known(b'o', self.print_json(json));
-                record.finish()
-            }
-        }
-    }
-
-    /// The fingerprint of bytes.
-    pub(crate) fn print_bytes(&self, bytes: &[u8]) -> Fingerprint {
-        self.secret.of(bytes)
-    }
-
-    fn print_json(&self, json: JsonRef<'_>) -> Fingerprint {
-        let mut stream = self.secret.stream();
-        write_json(json, &mut stream);
-        stream.finish()
-    }
-
-    /// Starts a fingerprint of several texts.
-    pub(crate) fn record(&self) -> Record {
-        self.secret.record()
     }
 
     /// Returns true if counting the text is cheaper than looking it up.
@@ -217,7 +205,7 @@ impl Meter {
         if self.is_free(text) {
             self.count_uncached(&text.read())
         } else {
-            self.count(self.fingerprint(text), text)
+            self.count(text.fingerprint(), text)
         }
     }
 
@@ -346,7 +334,7 @@ mod tests {
             let fields = value.as_object().map(JsonRef::from);
             for json in fields.into_iter().chain([JsonRef::from(&value)]) {
                 let json = Text::of_json(json);
-                assert_eq!(meter.fingerprint(json), meter.fingerprint(Text::Is(&text)));
+                assert_eq!(json.fingerprint(), Text::Is(&text).fingerprint());
                 assert_eq!(json.bytes(), text.len() as u64);
                 assert_eq!(json.read(), text);
                 assert_eq!(meter.count_text(json), meter.count_str(&text));

@@ -80,24 +80,23 @@ async fn pass(
 }
 
 #[tokio::test]
-async fn l8_a_pass_visits_each_message_twice_and_each_changed_one_once_more() {
+async fn l8_a_pass_visits_each_message_at_most_four_times_and_each_changed_one_once_more() {
     let reduction = eager().build().unwrap();
     let mut messages = rounds(50, 1);
     let originals = messages.clone();
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
     assert_eq!(visits, 2 * messages.len() + 100);
-    // The previous pass read all results, so this one expects to do so too.
+    // Is anything to be replaced again, what does it cost, and what may go?
     let (report, visits, _) = pass(&reduction, &mut messages, None).await;
     assert!(!report.is_change() && report.decisions.len() == 100);
-    assert_eq!(visits, messages.len());
-    // The search for the last turn starts at the end.
+    assert_eq!(visits, 3 * messages.len());
+    // Only what follows the last request is counted. The search for the last turn starts at the end.
     let (.., visits, _) = pass(&reduction, &mut messages, Some(1_000_000)).await;
-    assert!(visits <= messages.len() + 3, "{visits}");
-    // Results that are replaced again over originals need no extra visit.
+    assert!(visits <= 2 * messages.len() + 3, "{visits}");
     let (report, visits, _) = pass(&reduction, &mut originals.clone(), None).await;
     assert_eq!(report.cleared_tool_uses(), 50);
-    assert_eq!(visits, messages.len());
+    assert!(visits <= 4 * messages.len(), "{visits}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use offcut::ErrorChain;
 use offcut::backend::{Backend, BackendError};
-use offcut::decisions::{Decided, Records};
+use offcut::decisions::Records;
 
 /// Number of conversations that are held in memory; of the others, the store is asked again.
 const HELD: usize = 65_536;
@@ -62,8 +62,7 @@ impl Untouched {
     /// Adds the conversation with this prefix.
     pub(crate) async fn add(&self, prefix: &str) {
         insert(&mut self.known().untouched, prefix);
-        let nothing: &[Decided<String>] = &[];
-        let added = self.timed(prefix, async |row| row.append(0, nothing).await);
+        let added = self.timed(prefix, async |row| row.append(0, &[]).await);
         added.await;
     }
 

@@ -1,27 +1,46 @@
 //! A conversation with some results and arguments replaced, while its messages stay as they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::clear::{Place, Substitute};
+use super::place::Place;
 use crate::content::Part;
+use crate::decisions::Substitute;
 use crate::format::{Arguments, Call, Conversation, Piece};
 
 /// A borrowed conversation, and what is shown in place of some of its results and arguments.
 /// Dropping it leaves the messages unchanged.
-pub(super) struct Overlay<'c> {
+pub(crate) struct Overlay<'c> {
     under: &'c dyn Conversation,
     puts: Puts,
-    /// The places that were replaced since [`begin`](Self::begin).
-    new: BTreeSet<Place>,
 }
 
 /// Replacements, by message.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Puts(BTreeMap<usize, BTreeMap<Place, Substitute>>);
+pub(crate) struct Puts(BTreeMap<usize, BTreeMap<Place, Substitute>>);
 
 impl Puts {
+    /// Adds a replacement. Returns `false` if it does not fit its place.
+    pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
+        let fits = matches!(
+            (place, &put),
+            (Place::Result { .. }, Substitute::Parts(_))
+                | (Place::Arguments { .. }, Substitute::Arguments(_))
+        );
+        if fits {
+            let puts = self.0.entry(place.message()).or_default();
+            puts.insert(place, put);
+        }
+        fits
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) {
+        if let Some(puts) = self.0.get_mut(&place.message()) {
+            puts.remove(&place);
+        }
+    }
+
     /// Changes the messages.
-    pub(super) fn apply(self, conversation: &mut dyn Conversation) {
+    pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
         for (place, put) in self.0.into_values().flatten() {
             match (place, put) {
                 (Place::Result { message, slot }, Substitute::Parts(parts)) => {
@@ -37,52 +56,28 @@ impl Puts {
 }
 
 impl<'c> Overlay<'c> {
-    pub(super) fn new(under: &'c dyn Conversation) -> Self {
+    pub(crate) fn new(under: &'c dyn Conversation) -> Self {
         Self {
             under,
             puts: Puts::default(),
-            new: BTreeSet::new(),
         }
     }
 
     /// Shows `put` at `place`. Returns `false` if it does not fit there.
-    pub(super) fn put(&mut self, place: Place, put: Substitute) -> bool {
-        let fits = matches!(
-            (place, &put),
-            (Place::Result { .. }, Substitute::Parts(_))
-                | (Place::Arguments { .. }, Substitute::Arguments(_))
-        );
-        if fits {
-            let puts = self.puts.0.entry(place.message()).or_default();
-            puts.insert(place, put);
-            self.new.insert(place);
-        }
-        fits
+    pub(crate) fn put(&mut self, place: Place, put: Substitute) -> bool {
+        self.puts.put(place, put)
     }
 
-    pub(super) fn get(&self, place: Place) -> Option<&Substitute> {
-        self.puts.0.get(&place.message())?.get(&place)
+    pub(crate) fn is_put(&self, place: Place) -> bool {
+        let puts = self.puts.0.get(&place.message());
+        puts.is_some_and(|puts| puts.contains_key(&place))
     }
 
-    pub(super) fn is_put(&self, place: Place) -> bool {
-        self.get(place).is_some()
-    }
-
-    /// Begins a step whose replacements are told apart from earlier ones.
-    pub(super) fn begin(&mut self) {
-        self.new.clear();
-    }
-
-    /// The places that were replaced since [`begin`](Self::begin), in order.
-    pub(super) fn new_places(&self) -> impl Iterator<Item = Place> {
-        self.new.iter().copied()
-    }
-
-    pub(super) fn puts(&self) -> &Puts {
+    pub(crate) fn puts(&self) -> &Puts {
         &self.puts
     }
 
-    pub(super) fn into_puts(self) -> Puts {
+    pub(crate) fn into_puts(self) -> Puts {
         self.puts
     }
 }

@@ -1,0 +1,234 @@
+//! Identities of texts, results and calls: digests that are the same in every process, and that nobody can
+//! make collide.
+//!
+//! Token counts are remembered by fingerprint, what was decided about a result or a call by its [`SlotId`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+/// A fingerprint of some bytes: half of their SHA-256, and their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint {
+    digest: u128,
+    bytes: u64,
+}
+
+impl Fingerprint {
+    /// The fingerprint of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut stream = FingerprintStream::default();
+        stream.add(bytes);
+        stream.finish()
+    }
+
+    /// Number of bytes that were digested.
+    pub(crate) fn bytes(self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn digest(self) -> u128 {
+        self.digest
+    }
+}
+
+/// An unfinished [`Fingerprint`] of bytes that arrive in pieces, however they are cut. Does not allocate.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FingerprintStream {
+    sha256: Sha256,
+    bytes: u64,
+}
+
+impl FingerprintStream {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.sha256.update(bytes);
+    }
+
+    /// The fingerprint.
+    pub(crate) fn finish(self) -> Fingerprint {
+        let digest: [u8; 32] = self.sha256.finalize().into();
+        let half = digest.iter().take(16);
+        let digest = half.fold(0, |number, byte| number << 8 | u128::from(*byte));
+        Fingerprint {
+            digest,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// Lets serializers write to it.
+impl io::Write for FingerprintStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An unfinished [`Fingerprint`] of several fields, each set apart from the next by its kind and length. No text
+/// has the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldPrint(FingerprintStream);
+
+impl FieldPrint {
+    pub(crate) fn new(kind: u8, bytes: &[u8]) -> Self {
+        // No text begins with this byte.
+        let mut stream = FingerprintStream::default();
+        stream.sha256.update([0xff]);
+        Self(stream).with(kind, bytes)
+    }
+
+    /// Adds bytes of a `kind`.
+    pub(crate) fn with(mut self, kind: u8, bytes: &[u8]) -> Self {
+        self.add(kind, bytes);
+        self
+    }
+
+    /// Adds bytes of a `kind`.
+    pub(crate) fn add(&mut self, kind: u8, bytes: &[u8]) {
+        self.begin(kind, bytes.len() as u64);
+        self.0.add(bytes);
+    }
+
+    /// Adds something of a `kind` by its own fingerprint.
+    pub(crate) fn add_print(&mut self, kind: u8, print: Fingerprint) {
+        self.begin(kind, print.bytes);
+        self.0.sha256.update(print.digest.to_be_bytes());
+        self.0.bytes += print.bytes;
+    }
+
+    fn begin(&mut self, kind: u8, length: u64) {
+        self.0.sha256.update([kind]);
+        self.0.sha256.update(length.to_be_bytes());
+    }
+
+    /// The fingerprint.
+    pub(crate) fn finish(self) -> Fingerprint {
+        self.0.finish()
+    }
+}
+
+/// The identity of a result or of a call's arguments: a digest of id, tool and content, and its
+/// number, from 0, among those that have the same digest. Nothing else in the history counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SlotId {
+    pub(crate) digest: u128,
+    pub(crate) nth: u32,
+}
+
+/// Writes the digest as 32 hexadecimal digits, then the number.
+impl fmt::Display for SlotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}-{}", self.digest, self.nth)
+    }
+}
+
+/// A text that is not the identity of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotASlotId;
+
+impl FromStr for SlotId {
+    type Err = NotASlotId;
+
+    fn from_str(text: &str) -> Result<Self, NotASlotId> {
+        let (digest, nth) = text.split_once('-').ok_or(NotASlotId)?;
+        let read = Self {
+            digest: u128::from_str_radix(digest, 16).map_err(|_| NotASlotId)?,
+            nth: nth.parse().map_err(|_| NotASlotId)?,
+        };
+        // Each identity has one spelling.
+        (read.to_string() == text).then_some(read).ok_or(NotASlotId)
+    }
+}
+
+/// Numbers the slots of a history, in order.
+#[derive(Debug, Default)]
+pub(crate) struct SlotIds(HashMap<u128, u32>);
+
+impl SlotIds {
+    /// The identity of the next slot, which has this `digest`.
+    pub(crate) fn next(&mut self, digest: u128) -> SlotId {
+        let seen = self.0.entry(digest).or_default();
+        let nth = *seen;
+        *seen = nth.saturating_add(1);
+        SlotId { digest, nth }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::io::Write;
+
+    use proptest::prelude::{any, proptest};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn chunk_boundaries_do_not_change_the_fingerprint(
+            bytes in proptest::collection::vec(any::<u8>(), 0..5_000),
+            cuts in proptest::collection::vec(0_usize..5_000, 0..8),
+        ) {
+            let mut stream = FingerprintStream::default();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            for piece in cuts.windows(2) {
+                stream.write_all(&bytes[piece[0]..piece[1]]).unwrap();
+            }
+            assert_eq!(stream.finish(), Fingerprint::of(&bytes));
+        }
+    }
+
+    #[test]
+    fn everything_about_a_slot_counts() {
+        let of = |fields: &[(u8, &[u8])]| {
+            let mut print = FieldPrint::new(b'r', b"a");
+            for (kind, bytes) in fields {
+                print.add(*kind, bytes);
+            }
+            print.finish()
+        };
+        let mut nested = FieldPrint::new(b'r', b"a");
+        nested.add_print(b't', Fingerprint::of(b"c"));
+        let prints = [
+            of(&[(b't', b"c")]),
+            of(&[(b'j', b"c")]),
+            of(&[(b't', b"c"), (b't', b"")]),
+            of(&[(b't', b""), (b't', b"c")]),
+            of(&[]),
+            FieldPrint::new(b'c', b"a").with(b't', b"c").finish(),
+            FieldPrint::new(b'r', b"ac").with(b't', b"").finish(),
+            nested.finish(),
+            Fingerprint::of(b"ra"),
+        ];
+        assert_eq!(HashSet::from(prints).len(), prints.len());
+    }
+
+    #[test]
+    fn a_slot_has_one_spelling() {
+        let mut ids = SlotIds::default();
+        let first = ids.next(7);
+        assert_eq!(first.to_string(), format!("{}7-0", "0".repeat(31)));
+        for id in [first, ids.next(7), ids.next(u128::MAX)] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for text in [
+            "",
+            "7-0",
+            "x-0",
+            &format!("{}7-00", "0".repeat(31)),
+            &format!("{}7", "0".repeat(31)),
+        ] {
+            assert_eq!(text.parse::<SlotId>(), Err(NotASlotId), "{text}");
+        }
+    }
+}

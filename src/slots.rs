@@ -1,0 +1,14 @@
+//! The results and calls of a conversation: their identities, what is shown in their place, and the memory of
+//! what was decided about them.
+
+mod memory;
+mod overlay;
+mod place;
+mod reading;
+mod repeat;
+
+pub(crate) use memory::{Anchor, Known, Memory};
+pub(crate) use overlay::{Overlay, Puts};
+pub(crate) use place::{Place, any_print, prints_at};
+pub(crate) use reading::{Item, Slots, bytes_of, part_bytes, tokens_of};
+pub(crate) use repeat::{Repeated, repeat};

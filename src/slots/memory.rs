@@ -1,0 +1,320 @@
+//! The memory of a process of one conversation: what was decided, in this process or in records of a store, and
+//! what it has worked out.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use futures_util::future::join;
+
+use crate::backend::BackendError;
+use crate::decisions::{Decided, Decisions, Record, Records, digest_of_settings};
+use crate::fingerprint::Fingerprint;
+use crate::report::Reason;
+use crate::session::Session;
+
+/// The memory of one conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    known: Mutex<Known>,
+    records: OnceLock<Option<Records>>,
+}
+
+/// What is known about one conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Number of records that were read.
+    pub(crate) records: u64,
+    pub(crate) decisions: Decisions,
+    /// The digest of the original that each replacement stands for, where loops change their messages: the
+    /// occurrences of both are counted together.
+    originals: HashMap<u128, u128>,
+    /// Results that stay as they arrived.
+    kept: HashSet<Fingerprint>,
+    /// Items that no pass ever replaces, by digest.
+    settled: HashMap<u128, Reason>,
+    /// Tokens saved since the provider counted.
+    saved: Option<(Anchor, u64)>,
+    /// Number of messages and of tokens that the last pass left.
+    sent: Option<(usize, u64)>,
+    /// True if a report has said that passes can't help.
+    has_told: bool,
+}
+
+/// A provider's token count for a request, and the index of the message that begins the assistant
+/// turn answering it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    pub(crate) usage: u64,
+    pub(crate) last_turn: usize,
+}
+
+impl Known {
+    /// Adds decisions about originals in whose place `replaced` is passed in from now on.
+    pub(crate) fn replace(&mut self, decided: Vec<(Decided, Fingerprint)>) {
+        let decided = decided.into_iter().map(|(decided, replaced)| {
+            self.originals
+                .insert(replaced.digest(), decided.slot.digest);
+            decided
+        });
+        let decided = decided.collect();
+        self.decisions.add(decided);
+    }
+
+    /// The digest of the original for which the content with this `digest` stands: its own, unless it
+    /// replaced another.
+    pub(crate) fn original_of(&self, digest: u128) -> u128 {
+        self.originals.get(&digest).copied().unwrap_or(digest)
+    }
+
+    /// Returns true if something with this fingerprint was replaced before, so that it may have to be
+    /// replaced again.
+    pub(crate) fn has_replaced(&self, print: Fingerprint) -> bool {
+        self.decisions.has(print.digest()) && self.original_of(print.digest()) == print.digest()
+    }
+
+    /// Passes on the first notice of the conversation.
+    pub(crate) fn tell_once(&mut self, notice: Option<String>) -> Option<String> {
+        let notice = notice.filter(|_| !self.has_told);
+        self.has_told |= notice.is_some();
+        notice
+    }
+
+    pub(crate) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
+        let decided = decided.into_iter();
+        self.settled
+            .extend(decided.map(|(print, reason)| (print.digest(), reason)));
+    }
+
+    /// Reason why an item is never replaced.
+    pub(crate) fn settled(&self, print: Fingerprint) -> Option<Reason> {
+        self.settled.get(&print.digest()).copied()
+    }
+
+    pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
+        let before = self.saved_since(anchor);
+        self.saved = Some((anchor, before.saturating_add(tokens)));
+    }
+
+    /// Tokens that passes have saved since the provider counted.
+    pub(crate) fn saved_since(&self, anchor: Anchor) -> u64 {
+        self.saved
+            .filter(|(known, _)| *known == anchor)
+            .map_or(0, |(_, saved)| saved)
+    }
+
+    /// Records what a pass has left to be sent; `tokens` is `None` if they were not counted.
+    pub(crate) fn record_sent(&mut self, messages: usize, tokens: Option<u64>) {
+        self.sent = tokens.map(|tokens| (messages, tokens));
+    }
+
+    /// The provider's count minus the count that a pass made of the same request.
+    pub(crate) fn drift(&self, anchor: Anchor) -> Option<i64> {
+        let (_, tokens) = self
+            .sent
+            .filter(|(messages, _)| *messages == anchor.last_turn)?;
+        i64::try_from(i128::from(anchor.usage) - i128::from(tokens)).ok()
+    }
+
+    /// Returns true if a result stays as it arrived.
+    pub(crate) fn is_kept(&self, print: Fingerprint) -> bool {
+        self.kept.contains(&print)
+    }
+
+    pub(crate) fn keep(&mut self, print: Fingerprint) {
+        self.kept.insert(print);
+    }
+}
+
+impl Memory {
+    /// Locks what is known. Nothing panics under the lock, so if it is poisoned, it is still whole.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The records of the session; `None` without a store.
+    pub(crate) fn records(&self, session: &Session) -> Option<&Records> {
+        let records = self.records.get_or_init(|| {
+            let store = match session.policy("").backend() {
+                Some(store) => Arc::clone(store),
+                None => session.stores().into_iter().next()?,
+            };
+            // Settings are data, and so can be written.
+            let settings = serde_json::to_value(session.settings()).unwrap_or_default();
+            let settings = digest_of_settings(settings);
+            Some(Records::new(store, session.roots().prefix(), &settings))
+        });
+        records.as_ref()
+    }
+
+    /// Reads the records that others have written. Returns the number of those that decide nothing,
+    /// since they could not be understood. If the newest known record is gone, the content to which
+    /// its hints lead is gone too: swept, moved or deleted. Then all is forgotten, and decided again.
+    pub(crate) async fn catch_up(&self, records: Option<&Records>) -> Result<usize, BackendError> {
+        let Some(records) = records else {
+            return Ok(0);
+        };
+        let mut from = self.known().records;
+        let newest = async {
+            match from.checked_sub(1) {
+                Some(newest) => records.has(newest).await,
+                None => Ok(true),
+            }
+        };
+        let (is_there, read) = join(newest, records.read(from)).await;
+        let read = if is_there? {
+            read?
+        } else {
+            from = 0;
+            *self.known() = Known::default();
+            records.read(0).await?
+        };
+        let mut known = self.known();
+        let mut unusable = 0;
+        for (number, read) in (from..).zip(read) {
+            // Another task may have read some of them meanwhile.
+            if number != known.records {
+                continue;
+            }
+            known.records += 1;
+            match read {
+                Record::Decisions(decisions) => known.decisions.add(decisions),
+                Record::Unusable => unusable += 1,
+            }
+        }
+        Ok(unusable)
+    }
+
+    /// Writes down decisions that were made with `before` records known. Returns `false` if another
+    /// process has decided something since.
+    pub(crate) async fn decide(
+        &self,
+        records: Option<&Records>,
+        before: u64,
+        decisions: Vec<Decided>,
+    ) -> Result<bool, BackendError> {
+        if let Some(records) = records
+            && !records.append(before, &decisions).await?
+        {
+            return Ok(false);
+        }
+        let mut known = self.known();
+        if known.records == before {
+            known.records += 1;
+            known.decisions.add(decisions);
+            return Ok(true);
+        }
+        // With a store, another task has read the record that was just written.
+        Ok(records.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::ToolCall;
+    use crate::decisions::{Moment, Substitute, WrittenReplacement};
+    use crate::fingerprint::SlotId;
+    use crate::format::{Message, Messages, Plain};
+    use crate::slots::Slots;
+
+    /// Results of calls without ids, with these contents.
+    fn ids(known: &Known, contents: &[&str]) -> Vec<SlotId> {
+        let call = ToolCall::new("", "grep", "{}");
+        let results = contents.iter();
+        let results = results.map(|text| Message::tool(&call, vec![(*text).into()], false));
+        let mut messages: Vec<Message> = results.collect();
+        let conversation = Messages::new(&Plain, &mut messages);
+        let slots = Slots::of(&conversation, known, None);
+        slots.results.iter().map(|item| item.id).collect()
+    }
+
+    fn print(text: &str) -> Fingerprint {
+        let call = ToolCall::new("", "grep", "{}");
+        let mut messages = [Message::tool(&call, vec![text.into()], false)];
+        let conversation = Messages::new(&Plain, &mut messages);
+        Slots::of(&conversation, &Known::default(), None).results[0].print
+    }
+
+    /// A memory in which the `nth` of the results "same" was replaced by `hint`.
+    fn replaced(nth: usize, hint: &str) -> Known {
+        let mut known = Known::default();
+        let put = Substitute::Parts(vec![hint.into()]);
+        let decided = Decided {
+            slot: ids(&known, &["same", "same"])[nth],
+            moment: Moment::Pass,
+            put: WrittenReplacement::of(&put, &[]),
+            locations: Vec::new(),
+        };
+        known.replace(vec![(decided, print(hint))]);
+        known
+    }
+
+    #[test]
+    fn c13_originals_and_their_replacements_are_counted_together() {
+        let known = replaced(0, "hint");
+        let is_decided = |contents: &[&str]| -> Vec<bool> {
+            let ids = ids(&known, contents).into_iter();
+            ids.map(|id| known.decisions.about(id, true).is_some())
+                .collect()
+        };
+        assert_eq!(is_decided(&["same", "other", "same"]), [true, false, false]);
+        let known = replaced(1, "hint");
+        let ids = ids(&known, &["same", "same"]).into_iter();
+        let decided: Vec<bool> = ids
+            .map(|id| known.decisions.about(id, true).is_some())
+            .collect();
+        assert_eq!(decided, [false, true]);
+    }
+
+    #[test]
+    fn c13_a_new_result_equal_to_a_replaced_one_is_new() {
+        let known = replaced(0, "hint");
+        let after = ids(&known, &["hint", "same"]);
+        assert!(known.decisions.about(after[1], true).is_none());
+        assert!(known.has_replaced(print("same")));
+        assert!(!known.has_replaced(print("hint")) && !known.has_replaced(print("other")));
+    }
+
+    #[test]
+    fn saved_tokens_belong_to_one_count_of_the_provider() {
+        let mut known = Known::default();
+        let anchor = Anchor {
+            usage: 10,
+            last_turn: 4,
+        };
+        known.record_saved(anchor, 3);
+        known.record_saved(anchor, 2);
+        assert_eq!(known.saved_since(anchor), 5);
+        assert_eq!(
+            known.saved_since(Anchor {
+                usage: 11,
+                ..anchor
+            }),
+            0
+        );
+    }
+
+    #[test]
+    fn c1_drift_is_known_where_both_counted_the_same_request() {
+        let mut known = Known::default();
+        let anchor = Anchor {
+            usage: 10,
+            last_turn: 4,
+        };
+        assert_eq!(known.drift(anchor), None);
+        known.record_sent(4, Some(12));
+        assert_eq!(known.drift(anchor), Some(-2));
+        let later = Anchor {
+            last_turn: 5,
+            ..anchor
+        };
+        let huge = Anchor {
+            usage: u64::MAX,
+            ..anchor
+        };
+        assert_eq!(known.drift(later), None);
+        assert_eq!(known.drift(huge), None, "no provider counts that");
+        known.record_sent(4, None);
+        assert_eq!(known.drift(anchor), None);
+    }
+}

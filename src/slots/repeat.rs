@@ -1,0 +1,73 @@
+//! Repeats what was decided before, for loops that pass in the original history every turn.
+
+use std::collections::HashSet;
+
+use super::memory::Known;
+use super::overlay::Overlay;
+use super::place::Place;
+use super::reading::{Slots, bytes_of, tokens_of};
+use crate::decisions::Moment;
+use crate::fingerprint::Fingerprint;
+use crate::format::owned::owned;
+use crate::report::{Decision, Outcome};
+use crate::session::Session;
+use crate::tokens::Meter;
+
+/// What was repeated over a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated {
+    pub(crate) decisions: Vec<Decision>,
+    /// The places, and the fingerprints of what they held.
+    pub(crate) places: Vec<(Place, Fingerprint)>,
+    /// The places that passes have decided about: they are not decided again.
+    pub(crate) passed: HashSet<Place>,
+    /// Number of decisions that do not fit their slots, because another program has changed the store.
+    pub(crate) unusable: usize,
+}
+
+/// Puts what was decided before over the conversation of `slots`. Tokens are counted with `meter`, if there is one.
+pub(crate) fn repeat(
+    session: &Session,
+    known: &Known,
+    slots: &Slots<'_>,
+    overlay: &mut Overlay<'_>,
+    meter: Option<&Meter>,
+) -> Repeated {
+    let mut repeated = Repeated::default();
+    for (at, item) in slots.items().enumerate() {
+        let is_original = item.id.digest == item.print.digest();
+        let decided = known.decisions.about(item.id, item.is_answered);
+        let Some(decided) = decided.filter(|_| is_original && !item.is_fixed) else {
+            continue;
+        };
+        let original = |part: usize| {
+            let part = slots.outline.slots.get(at)?.parts.get(part)?;
+            Some(owned(*part))
+        };
+        let Some(put) = decided.put.over(original) else {
+            repeated.unusable += 1;
+            continue;
+        };
+        // Only users' code may make anything longer.
+        let hooks = &session.policy(item.tool).hooks;
+        let may_grow = hooks.trunc_handler.is_some() || hooks.clear_handler.is_some();
+        let mut decision = item.decision();
+        decision.outcome = Outcome::Repeated;
+        decision.locations.clone_from(&decided.locations);
+        decision.resize(
+            bytes_of(&put),
+            meter.map_or(0, |meter| tokens_of(&put, meter)),
+        );
+        let fits = may_grow || decision.bytes.after < item.bytes;
+        if !fits || !overlay.put(item.place, put) {
+            repeated.unusable += 1;
+            continue;
+        }
+        if decided.moment == Moment::Pass {
+            repeated.passed.insert(item.place);
+        }
+        repeated.places.push((item.place, item.print));
+        repeated.decisions.push(decision);
+    }
+    repeated
+}

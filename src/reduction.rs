@@ -50,18 +50,18 @@ pub use builder::Builder;
 #[derive(Clone, Debug)]
 pub struct ToolReduction {
     session: Session,
-    /// What clear passes have decided.
-    ledger: Arc<Memory>,
-    /// What was decided about whole histories, here or in records.
+    /// The memory of clear passes.
     memory: Arc<Memory>,
+    /// The memory of whole histories, with records in a store.
+    history: Arc<Memory>,
 }
 
 impl ToolReduction {
     pub(super) fn over(session: Session) -> Self {
         Self {
             session,
-            ledger: Arc::default(),
             memory: Arc::default(),
+            history: Arc::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl ToolReduction {
     ///
     /// The same as for [`clear`](Self::clear).
     pub async fn clear_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
-        let report = clear::clear(&self.session, &self.ledger, turn).await?;
+        let report = clear::clear(&self.session, &self.memory, turn).await?;
         Ok(self.after_pass(turn, report).await)
     }
 
@@ -170,7 +170,7 @@ impl ToolReduction {
     /// # Ok(()) }
     /// ```
     pub fn plan(&self, turn: &Turn<'_>) -> Plan {
-        clear::plan(&self.session, &self.ledger, turn)
+        clear::plan(&self.session, &self.memory, turn)
     }
 
     /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.

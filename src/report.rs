@@ -67,7 +67,7 @@ impl fmt::Display for Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TokenCount {
-    /// Tokens of all messages and tool schemas, after repeating the ledger's decisions and before
+    /// Tokens of all messages and tool schemas, after repeating earlier decisions and before
     /// anything else: the exact number or an upper bound, see [`count_kind`](Self::count_kind).
     pub counted: u64,
     /// The precision of `counted`.

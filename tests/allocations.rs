@@ -149,7 +149,7 @@ fn an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
     };
     assert_flat("estimated", estimated, None);
 
-    // A ledger with entries, in a loop that changes its messages in place.
+    // A memory with decisions, in a loop that changes its messages in place.
     let counts = [20, 2_000].map(|rounds| {
         let mut messages = history(rounds);
         let reduction = ToolReduction::builder()

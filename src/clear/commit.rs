@@ -163,6 +163,15 @@ impl Selection<'_> {
             let (planned, done) = stored?;
             choice.correct(planned, done);
         }
+        for at in taken {
+            let SlotEdit {
+                decision, print, ..
+            } = &self.edits[*at];
+            // Its name was taken, and will be again.
+            if decision.outcome == Outcome::Kept(Reason::NoGain) && decision.error.is_none() {
+                self.settled.push((*print, Reason::NoGain));
+            }
+        }
         Ok(())
     }
 
@@ -232,17 +241,12 @@ async fn store_lines(
                 target,
                 content,
                 draft,
-                hints,
+                ..
             } => {
                 let decision = &mut edit.decision;
                 let location = pass.store(&backend, &target, content, decision).await?;
-                let mut hints = hints.into_iter();
-                let known = hints.find(|(at, _)| Some(at) == location.as_ref());
-                let text = known.map_or_else(
-                    || pass.session.hint(*draft, location.clone()).render(),
-                    |(_, hint)| hint,
-                );
-                (text, location.into_iter().collect())
+                let hint = pass.session.hint(*draft, location.clone());
+                (hint.render(), location.into_iter().collect())
             }
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };
@@ -253,9 +257,9 @@ async fn store_lines(
         edit.decision.locations.extend(locations);
     }
     let put = edit.put(texts);
-    // The hint of a failed save ("not saved") was not part of the estimate.
-    let gain = edit.size_if_gain(pass.session.meter(), &put);
-    let (bytes, tokens) = gain.ok_or(NotDone::Kept(Reason::NoGain))?;
-    edit.decision.resize(bytes, tokens);
+    // The store has chosen the name, or has failed.
+    if !edit.try_resize(pass.session.meter(), &put) {
+        return Err(NotDone::Kept(Reason::NoGain));
+    }
     Ok(put)
 }

@@ -122,13 +122,20 @@ impl SlotEdit {
         }
     }
 
-    /// Returns the bytes and tokens of `put`, if it has fewer bytes and no more tokens than the
-    /// content that it replaces.
-    pub(super) fn size_if_gain(&self, meter: &Meter, put: &Substitute) -> Option<(u64, u64)> {
-        let before = self.decision.tokens.map_or(0, |change| change.before);
-        let bytes = Some(bytes_of(put)).filter(|bytes| *bytes < self.decision.bytes.before)?;
-        let tokens = Some(tokens_of(put, meter)).filter(|tokens| *tokens <= before)?;
-        Some((bytes, tokens))
+    /// Sets the size to that of `put`, if that is a gain.
+    pub(super) fn try_resize(&mut self, meter: &Meter, put: &Substitute) -> bool {
+        let mut bytes = self.decision.bytes;
+        let mut tokens = self.decision.tokens.unwrap_or_default();
+        bytes.after = bytes_of(put);
+        // Most texts that gain nothing are short in bytes already, so their hints need not be counted.
+        if bytes.after < bytes.before {
+            tokens.after = tokens_of(put, meter);
+        }
+        let is_gain = bytes.gains(tokens);
+        if is_gain {
+            self.decision.resize(bytes.after, tokens.after);
+        }
+        is_gain
     }
 
     /// The edit itself, then that of the arguments replaced with it.

@@ -1,12 +1,11 @@
 //! The clear pass: before a model call, over the token threshold, old results are stored and
 //! replaced by hints.
 //!
-//! 1. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if
+//! 1. **Repeat**: if the loop passed originals in again, the replacements of earlier passes are put over them
+//!    (`slots/repeat.rs`). The pass then goes over what is shown.
+//! 2. **Count** (`scan.rs`): one visit of the conversation gives its tokens. Nothing is counted if
 //!    its bytes alone prove that it is under the threshold. If the
 //!    loop knows the provider's last count, only the messages after it are counted.
-//! 2. **Repeat** (`planner.rs`), whatever the count: if the loop passed originals in again, the
-//!    replacements of earlier passes (`ledger.rs`) are put back. Their savings are subtracted from
-//!    the count.
 //! 3. **Compare with the threshold** (`plan.rs`). If the count is at or below
 //!    the threshold, nothing is cleared. If it is above, each old result is
 //!    proposed for clearing (`propose.rs`), along with its call's arguments if those are
@@ -18,16 +17,16 @@
 //!
 //! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all proposals, or the oldest until a target
 //!    is reached. Apparent hints of ours are compared with the store (`shorten.rs`); everything
-//!    else is stored, eight at a time. If a store fails, `on_offload_error` decides (`pass.rs`): by
+//!    else is stored, eight at a time. If a store fails, `on_offload_error` decides: by
 //!    default the result stays, and if there is a target the next result goes. After several
 //!    failures in a row, a store is not asked again (`outages.rs`). A pass that would
 //!    free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
 //! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. Slots
 //!    that have changed since the plan was made are left alone. The function `clear` borrows the conversation
 //!    from plan to end, so there nothing can have changed, and `put` does without that check. The
-//!    ledger learns the new replacements.
+//!    memory learns the new replacements.
 //!
-//! Throughout, each result and each call's arguments is one `Edit`, which alone holds the decision
+//! Throughout, each result and each call's arguments is one `SlotEdit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
 //! edits at the end.
 

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::outages::{NoAnswer, Outages};
 use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, Location};
-use crate::config::OnStoreFailure;
 use crate::error::OffloadError;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
@@ -48,8 +47,7 @@ impl Pass {
     }
 
     /// Stores `content` and returns its location; `None` if the store failed and the settings allow
-    /// the loss. This is the only place in a pass that follows `on_offload_error`. Content that the
-    /// store was not asked to save is never given up.
+    /// the loss. Content that the store was not asked to save is never given up.
     pub(super) async fn store(
         &self,
         store: &Arc<dyn Backend>,
@@ -62,18 +60,17 @@ impl Pass {
             Err(failure) => failure,
         };
         decision.fail(ErrorSource::Store.said(&failure));
-        match (failure, self.session.settings().on_offload_error) {
-            (NoAnswer::Failed(source), OnStoreFailure::Fail) => {
-                let (tool, call_id) = (decision.tool.clone(), decision.call_id.clone());
-                Err(NotDone::Failed(OffloadError::new(tool, call_id, source)))
-            }
-            (NoAnswer::Failed(_), OnStoreFailure::PreviewOnly) => {
-                decision.outcome = Outcome::Lost;
-                Ok(None)
-            }
-            (_, OnStoreFailure::KeepOriginal) | (NoAnswer::NotAsked, _) => {
-                Err(NotDone::Kept(Reason::StoreFailed))
-            }
+        let rule = self.session.settings().on_offload_error;
+        let keeps = match failure {
+            NoAnswer::NotAsked => true,
+            NoAnswer::Failed(error) => rule
+                .keeps(&decision.tool, &decision.call_id, error)
+                .map_err(NotDone::Failed)?,
+        };
+        if keeps {
+            return Err(NotDone::Kept(Reason::StoreFailed));
         }
+        decision.outcome = Outcome::Lost;
+        Ok(None)
     }
 }

@@ -16,7 +16,7 @@ use crate::slots::{Anchor, Place, Puts, Repeated, Slots};
 #[must_use = "a plan does nothing until it is committed and applied"]
 pub struct Plan {
     pub(super) pass: Pass,
-    /// What earlier passes decided about originals that were passed in again.
+    /// Decisions of earlier passes about originals that were passed in again, and their replacements.
     pub(super) repeated: (Repeated, Puts),
     pub(super) edits: Vec<SlotEdit>,
     /// Chooses how many of the edits are made.

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use crate::backend::layout::Phase;
 
 use super::edit::{Content, SlotEdit};
-use super::stub::{Case, Line, Source, Stubs};
+use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
 use crate::fingerprint::Fingerprint;
 use crate::report::{DecisionFailure, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
-use crate::slots::{Item, Known, Place, Slots, bytes_of, tokens_of};
+use crate::slots::{Item, Known, Place, Slots};
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
@@ -68,46 +68,22 @@ impl<'a> Planner<'a> {
         (source, failure)
     }
 
-    /// Proposes to replace an item by lines, if that is a gain wherever their contents end up.
+    /// Proposes to replace an item by lines, if that is expected to be a gain.
     pub(super) fn propose(&mut self, mut edit: SlotEdit, failure: Option<DecisionFailure>) {
-        let meter = self.session.meter();
         if let Some(failure) = failure {
             edit.decision.fail_first(failure);
         }
         let Content::Lines(lines) = &edit.content else {
             return;
         };
-        let [expected, otherwise] = Case::BOTH.map(|case| edit.put(Line::all(lines, case)));
-        let before = edit.decision.tokens.map_or(0, |change| change.before);
-        let [bytes, other] = [&expected, &otherwise].map(bytes_of);
-        let is_shorter = |bytes: u64| bytes < edit.decision.bytes.before;
-        // Most texts that gain nothing are already short in bytes, so their hints need not be
-        // counted. Neither need the second text be if tokens never exceed bytes and its bytes fit.
-        let otherwise_gains = || {
-            let is_sure = meter.counts_at_most_bytes() && other <= before;
-            is_shorter(other) && (is_sure || tokens_of(&otherwise, meter) <= before)
-        };
-        let after = is_shorter(bytes)
-            .then(|| tokens_of(&expected, meter))
-            .filter(|after| *after <= before);
-        // An edit to be compared becomes one text or the other, so one gain is enough. For any
-        // other edit the store decides which name is free, so both must gain.
-        let is_compared = edit.has_to_be_compared();
-        let is_gain = match after {
-            Some(_) => is_compared || otherwise_gains(),
-            None => is_compared && otherwise_gains(),
-        };
-        if !is_gain {
-            if !is_shorter(other) {
-                // The second text does not depend on which names are taken, so this is final.
-                self.settled.push((edit.print, Reason::NoGain));
-            }
-            edit.keep(Reason::NoGain);
-        } else if let Some(after) = after {
-            edit.decision.resize(bytes, after);
-        } else {
+        let expected = edit.put(Line::expected(lines));
+        let is_gain = edit.try_resize(self.session.meter(), &expected);
+        if !is_gain && edit.has_to_be_compared() {
             // It stays if it really is a hint of ours, which only the store can tell.
             edit.expected_reason = Some(Reason::AlreadyHint);
+        } else if !is_gain {
+            self.settled.push((edit.print, Reason::NoGain));
+            edit.keep(Reason::NoGain);
         }
         self.edits.push(edit);
     }

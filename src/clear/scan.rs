@@ -61,7 +61,7 @@ impl<'c> Scan<'c> {
         let tools = if anchor.is_some() { &[] } else { turn.tools };
         let threshold = settings.max_tokens_for_clear;
         let limit = match anchor {
-            // What may have been added since.
+            // Tokens that may have been added since.
             Some(anchor) => threshold
                 .saturating_add(pass.memory.known().saved_since(anchor))
                 .checked_sub(anchor.usage),

@@ -3,7 +3,7 @@
 use super::edit::{Content, SlotEdit};
 use super::outages::NoAnswer;
 use super::pass::Pass;
-use super::stub::{Case, Line, Shown, join};
+use super::stub::{Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
 use crate::ours::{HintVerdict, judge};
@@ -42,17 +42,14 @@ async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Re
             line => line,
         });
     }
-    let meter = pass.session.meter();
-    let [expected, other] =
-        Case::BOTH.map(|case| edit.size_if_gain(meter, &edit.put(Line::all(&compared, case))));
-    match (expected, other) {
-        (Some((bytes, tokens)), Some(_)) => {
-            edit.decision.resize(bytes, tokens);
-            edit.content = Content::Lines(compared);
-            Ok(())
-        }
-        (None, _) if is_ours_alone => Err(Reason::AlreadyHint),
-        _ => Err(Reason::NoGain),
+    let expected = edit.put(Line::expected(&compared));
+    if edit.try_resize(pass.session.meter(), &expected) {
+        edit.content = Content::Lines(compared);
+        Ok(())
+    } else if is_ours_alone {
+        Err(Reason::AlreadyHint)
+    } else {
+        Err(Reason::NoGain)
     }
 }
 

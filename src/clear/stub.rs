@@ -38,8 +38,8 @@ pub(super) enum Line {
         target: Target,
         content: Bytes,
         draft: Box<Draft>,
-        /// One hint for each of the two locations that the content may get.
-        hints: Box<[(Location, String); 2]>,
+        /// The hint, if the name is free.
+        expected: String,
     },
     /// Short hints that name where the originals already are, if the hints shown agree with what is
     /// stored there. Otherwise the other line, because the part is an ordinary text.
@@ -149,8 +149,12 @@ impl<'a> Stubs<'a> {
             None => name,
         };
         let line = self.store(of, &name, draft(of.tool, mime, &content, preview), content);
-        match part {
-            PartRef::Text(text) if line.is_at_least(text.len()) => Line::Kept(text.to_owned()),
+        match (part, &line) {
+            (PartRef::Text(text), Line::Ready(hint, _) | Line::Store { expected: hint, .. })
+                if hint.len() >= text.len() =>
+            {
+                Line::Kept(text.to_owned())
+            }
             _ => line,
         }
     }
@@ -243,19 +247,12 @@ impl<'a> Stubs<'a> {
             return Line::Ready(line, Vec::new());
         };
         let target = self.target(&of.id, name, &content);
-        let [first, second] = target.locations(backend);
-        let hint = self.hint_at(&draft, &first);
-        let other = if first == second {
-            hint.clone()
-        } else {
-            self.hint_at(&draft, &second)
-        };
         Line::Store {
+            expected: self.hint_at(&draft, &target.locations(backend)[0]),
             backend: Arc::clone(backend),
             target,
             content,
             draft: Box::new(draft),
-            hints: Box::new([(first, hint), (second, other)]),
         }
     }
 
@@ -311,48 +308,22 @@ fn link(tool: &str, url: &str, session: &Session) -> String {
     session.hint(draft, Some(Location::new(url))).render()
 }
 
-/// One of the two texts that a line may become. Only the store can tell which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Case {
-    /// No name is taken, and apparent hints of ours are ours.
-    Expected,
-    /// Every name is taken, and apparent hints of ours are ordinary texts.
-    Otherwise,
-}
-
-impl Case {
-    pub(super) const BOTH: [Self; 2] = [Self::Expected, Self::Otherwise];
-}
-
 impl Line {
-    /// The texts of `lines` in the given case.
-    pub(super) fn all(lines: &[Self], case: Case) -> impl Iterator<Item = LineText<'_>> {
-        lines.iter().flat_map(move |line| {
+    /// The texts of `lines`, if all names are free and apparent hints of ours are ours.
+    pub(super) fn expected(lines: &[Self]) -> impl Iterator<Item = LineText<'_>> {
+        lines.iter().flat_map(|line| {
             let is_kept = matches!(line, Self::Kept(_));
-            let texts = line.texts(case).into_iter();
-            texts.map(move |text| LineText {
+            let texts = match line {
+                Self::Ready(text, _) | Self::Kept(text) | Self::Store { expected: text, .. } => {
+                    vec![&**text]
+                }
+                Self::Shorten(shown, _) => shown.iter().map(|shown| &*shown.expected).collect(),
+            };
+            texts.into_iter().map(move |text| LineText {
                 text: text.into(),
                 is_kept,
             })
         })
-    }
-
-    fn texts(&self, case: Case) -> Vec<&str> {
-        match (self, case) {
-            (Self::Ready(text, _) | Self::Kept(text), _) => vec![text],
-            (Self::Store { hints, .. }, Case::Expected) => vec![&hints[0].1],
-            (Self::Store { hints, .. }, Case::Otherwise) => vec![&hints[1].1],
-            (Self::Shorten(shown, _), Case::Expected) => {
-                shown.iter().map(|shown| &*shown.expected).collect()
-            }
-            (Self::Shorten(_, otherwise), Case::Otherwise) => otherwise.texts(case),
-        }
-    }
-
-    /// Returns true if the hint of one text has at least `bytes` bytes in each case.
-    fn is_at_least(&self, bytes: usize) -> bool {
-        let mut texts = Case::BOTH.into_iter().flat_map(|case| self.texts(case));
-        texts.all(|text| text.len() >= bytes)
     }
 }
 

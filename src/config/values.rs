@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::BuildError;
 use super::size::{self, SizeVisitor};
+use crate::backend::BackendError;
+use crate::error::OffloadError;
 use crate::tokens::{CountTokens, Estimate};
 
 /// Maximum length of a preview, depending on its text.
@@ -282,4 +284,21 @@ pub enum OnStoreFailure {
     PreviewOnly,
     /// The truncation or the pass fails, and nothing is changed.
     Fail,
+}
+
+impl OnStoreFailure {
+    /// The one rule for a store that has failed on the result of a call: the error that ends the truncation or pass;
+    /// otherwise `true` if the original is kept, and `false` if what is not shown is lost.
+    pub(crate) fn keeps(
+        self,
+        tool: &str,
+        call_id: &str,
+        error: BackendError,
+    ) -> Result<bool, OffloadError> {
+        match self {
+            Self::KeepOriginal => Ok(true),
+            Self::PreviewOnly => Ok(false),
+            Self::Fail => Err(OffloadError::new(tool, call_id, error)),
+        }
+    }
 }

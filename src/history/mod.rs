@@ -24,7 +24,6 @@ use futures_util::future::join;
 
 use crate::backend::BackendError;
 use crate::clear::commit_over;
-use crate::config::OnStoreFailure;
 use crate::decisions::{Decided, Records};
 use crate::error::OffloadError;
 use crate::format::Conversation;
@@ -213,16 +212,14 @@ impl History<'_> {
     /// Applies `on_offload_error` to records that can't be read or written. Returns the problem if
     /// the call goes on without them.
     fn failed(&self, slots: &Slots<'_>, error: BackendError) -> Result<String, OffloadError> {
-        match self.session.settings().on_offload_error {
-            OnStoreFailure::Fail => {
-                let newest = slots.results.last();
-                let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
-                Err(OffloadError::new(tool, call_id, error))
-            }
-            OnStoreFailure::KeepOriginal | OnStoreFailure::PreviewOnly => Ok(format!(
-                "decisions could not be read or written down, so nothing new was done: {error}"
-            )),
-        }
+        let newest = slots.results.last();
+        let (tool, call_id) = newest.map_or(("", ""), |item| (item.tool, item.call_id));
+        let problem = format!(
+            "decisions could not be read or written down, so nothing new was done: {error}"
+        );
+        let rule = self.session.settings().on_offload_error;
+        rule.keeps(tool, call_id, error)?;
+        Ok(problem)
     }
 }
 

@@ -95,7 +95,7 @@ impl ToolReduction {
     ///
     /// The same as for [`reduce`](Self::reduce).
     pub async fn reduce_turn(&self, turn: &mut Turn<'_>) -> Result<Report, OffloadError> {
-        let report = history::reduce(&self.session, &self.memory, turn).await?;
+        let report = history::reduce(&self.session, &self.history, turn).await?;
         Ok(self.after_pass(turn, report).await)
     }
 

@@ -19,6 +19,17 @@ impl Change {
         }
     }
 
+    /// The rule of gain (L3) when a result arrives. These are bytes, and no tokens are counted: so many fewer bytes are
+    /// fewer tokens too.
+    pub(crate) fn gains_uncounted(self) -> bool {
+        self.after <= self.before - self.before / 4
+    }
+
+    /// The rule of gain (L3) in a pass. These are bytes.
+    pub(crate) fn gains(self, tokens: Self) -> bool {
+        self.after < self.before && tokens.after <= tokens.before
+    }
+
     /// Amount by which the size has shrunk; 0 if it has grown.
     #[must_use]
     pub fn saved(self) -> u64 {

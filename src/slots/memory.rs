@@ -19,7 +19,7 @@ pub(crate) struct Memory {
     records: OnceLock<Option<Records>>,
 }
 
-/// What is known about one conversation.
+/// The knowledge about one conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// Number of records that were read.

@@ -13,7 +13,7 @@ use crate::report::{Decision, Outcome};
 use crate::session::Session;
 use crate::tokens::Meter;
 
-/// What was repeated over a conversation.
+/// The decisions that were repeated over a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Repeated {
     pub(crate) decisions: Vec<Decision>,

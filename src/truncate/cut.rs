@@ -3,7 +3,6 @@
 use crate::hint::Draft;
 
 use crate::backend::Location;
-use crate::hint::Hint;
 use crate::session::Session;
 
 /// Texts that are stored as one and replaced by a hint.
@@ -17,31 +16,10 @@ pub(super) struct Cut {
     /// stored after each text.
     pub(super) manifest: Option<String>,
     pub(super) draft: Draft,
-    /// The hint for each location that it may get, the longest of each kind.
-    pub(super) forms: Vec<HintForm>,
+    /// Number of bytes of its hint with the longest location that it may get.
+    pub(super) bytes: u64,
     /// The error of a user's preview.
     pub(super) problem: Option<String>,
-}
-
-/// A hint that names one location.
-#[derive(Debug)]
-pub(super) struct HintForm {
-    hint: Hint,
-    text: String,
-}
-
-impl HintForm {
-    pub(super) fn new(
-        session: &Session,
-        mut draft: Draft,
-        location: Option<Location>,
-        local: bool,
-    ) -> Self {
-        draft.hint.flags.local = local;
-        let hint = session.hint(draft, location);
-        let text = hint.render();
-        Self { hint, text }
-    }
 }
 
 impl Cut {
@@ -49,17 +27,17 @@ impl Cut {
     /// `None` means that the original is stored nowhere.
     pub(super) fn hint(self, session: &Session, stored: Option<(Location, bool)>) -> String {
         let (location, local) = stored.map_or((None, false), |(at, local)| (Some(at), local));
-        let is_there =
-            |form: &HintForm| form.hint.location == location && form.hint.flags.local == local;
-        match self.forms.into_iter().find(is_there) {
-            Some(form) => form.text,
-            None => HintForm::new(session, self.draft, location, local).text,
-        }
+        hint_at(session, self.draft, location, local)
     }
+}
 
-    /// Number of bytes of its longest form.
-    pub(super) fn bytes(&self) -> u64 {
-        let longest = self.forms.iter().map(|form| form.text.len());
-        longest.max().unwrap_or_default() as u64
-    }
+/// The text of the hint of `draft` at a location, which is in the spool if it is `local`.
+pub(super) fn hint_at(
+    session: &Session,
+    mut draft: Draft,
+    location: Option<Location>,
+    local: bool,
+) -> String {
+    draft.hint.flags.local = local;
+    session.hint(draft, location).render()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::preview::Sketch;
 
 use crate::backend::{Backend, BackendError};
-use crate::config::{OnStoreFailure, Policy};
+use crate::config::Policy;
 use crate::content::{Part, ToolCall};
 use crate::error::OffloadError;
 use crate::report::{self, Decision, DecisionFailure, ErrorSource, Outcome, Report, Subject};
@@ -56,14 +56,9 @@ impl Job {
         &self,
         error: BackendError,
     ) -> Result<(DecisionFailure, bool), OffloadError> {
-        match self.session.settings().on_offload_error {
-            OnStoreFailure::Fail => {
-                let ToolCall { id, name, .. } = &self.call;
-                Err(OffloadError::new(name, id, error))
-            }
-            OnStoreFailure::KeepOriginal => Ok((ErrorSource::Store.said(&error), true)),
-            OnStoreFailure::PreviewOnly => Ok((ErrorSource::Store.said(&error), false)),
-        }
+        let said = ErrorSource::Store.said(&error);
+        let rule = self.session.settings().on_offload_error;
+        Ok((said, rule.keeps(&self.call.name, &self.call.id, error)?))
     }
 
     /// A decision about the result, without sizes.

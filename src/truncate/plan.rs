@@ -8,14 +8,15 @@ use std::ops::RangeInclusive;
 use crate::backend::layout::Phase;
 use crate::hint::Draft;
 
-use super::cut::{Cut, HintForm};
+use super::cut::{Cut, hint_at};
 use super::file_read::reads_a_file;
 use super::held::Held;
 use super::job::Job;
 use super::text::ArrivingText;
-use crate::backend::Location;
 use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
+use crate::backend::{Backend, Location};
 use crate::hint::Kind;
+use crate::report::Change;
 
 /// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
@@ -79,7 +80,7 @@ struct ResultPlanner<'a> {
     id: &'a Id,
     held: &'a Held,
     broken: Option<usize>,
-    /// The locations that a text may get; `true` for those in the spool.
+    /// The longest location that a text may get in the store, and in its spool, which `true` marks.
     locations: OnceCell<Vec<(Location, bool)>>,
 }
 
@@ -213,7 +214,7 @@ impl<'a> ResultPlanner<'a> {
         let others = others.map(|candidate| candidate.text.length());
         !self
             .job
-            .is_over_limit(cuts.map(Cut::bytes).chain(others).sum())
+            .is_over_limit(cuts.map(|cut| cut.bytes).chain(others).sum())
     }
 
     /// Cuts the text to a preview, if that gains anything. Text that can't be shown as it is must
@@ -282,24 +283,27 @@ impl<'a> ResultPlanner<'a> {
             draft.hint.flags.not_utf8 |= !text.is_utf8();
             draft.hint.flags.interrupted |= self.broken == Some(*slot);
         }
-        let forms = self.locations().iter().map(|(location, local)| {
-            HintForm::new(session, draft.clone(), Some(location.clone()), *local)
+        let hints = self.locations().iter().map(|(location, local)| {
+            let hint = hint_at(session, draft.clone(), Some(location.clone()), *local);
+            hint.len() as u64
         });
         Cut {
             slots: texts.iter().map(|candidate| candidate.slot).collect(),
             number: 1,
             manifest,
-            forms: forms.collect(),
+            bytes: hints.max().unwrap_or_default(),
             draft,
             problem: None,
         }
     }
 
-    /// Returns `true` if the hint, wherever it ends up, is at least a quarter shorter than the texts. So
-    /// much fewer bytes are fewer tokens too, which are not counted here.
+    /// Returns `true` if the hint is a gain, wherever it ends up.
     fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
-        let bytes: u64 = texts.iter().map(|candidate| candidate.text.length()).sum();
-        cut.bytes() <= bytes - bytes / 4
+        let bytes = Change {
+            before: texts.iter().map(|candidate| candidate.text.length()).sum(),
+            after: cut.bytes,
+        };
+        bytes.gains_uncounted()
     }
 
     fn locations(&self) -> &[(Location, bool)] {
@@ -307,25 +311,25 @@ impl<'a> ResultPlanner<'a> {
             let Job {
                 session, backend, ..
             } = self.job;
-            let spool = backend.spool();
-            let stores = || {
-                let spool = spool.iter().map(|spool| (spool, true));
-                std::iter::once((backend, false)).chain(spool)
-            };
             let name = self.id.name();
             let name = name.unwrap_or_else(|| Name::of_digest(DIGEST_EXAMPLE.to_owned()));
             // The number after the name is not known yet; six digits are as long as it can get.
-            let numbers =
-                std::iter::once(1).chain(self.held.has_several_slots().then_some(999_999));
-            let mut locations = Vec::new();
-            for name in numbers.map(|number| name.clone().part(number)) {
-                let roots = session.roots();
-                let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
-                for (store, local) in stores() {
-                    locations.extend(target.keys().map(|key| (store.locate(key), local)));
-                }
-            }
-            locations
+            let number = if self.held.has_several_slots() {
+                999_999
+            } else {
+                1
+            };
+            let (roots, name) = (session.roots(), name.part(number));
+            let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
+            let longest = |store: &dyn Backend| {
+                let [_, taken] = target.locations(store);
+                taken
+            };
+            let spool = backend.spool().map(|spool| (longest(&*spool), true));
+            [(longest(&**backend), false)]
+                .into_iter()
+                .chain(spool)
+                .collect()
         })
     }
 }

@@ -418,6 +418,105 @@ async fn what_the_client_asked_before_it_left_is_answered() {
     assert!(ends.server_ends().await.is_ok());
 }
 
+#[tokio::test]
+async fn m1_of_a_key_that_is_there_twice_the_last_counts() {
+    let mut ends = Ends::around(gateway(reduction()));
+    ends.send(&call(&json!(1), "log")).await;
+    let own = ends.seen().await["id"].to_string();
+    ends.seen().await;
+    // The gateway's own list, which is not for the client.
+    let dropped = r#"{"tools":[],"tools":[{"name":"log"}]}"#;
+    let page = format!(r#"{{"jsonrpc":"2.0","id":7,"id":{own},"result":{{}},"result":{dropped}}}"#);
+    ends.say_line(&page).await;
+    let [first, last] = ["first", &log()].map(|text| answer(&json!(1), text)["result"].clone());
+    let twice = format!(r#"{{"id":2,"id":1,"result":{first},"result":{last},"jsonrpc":"2.0"}}"#);
+    let shown = ends.reply_line(&twice).await;
+    assert!(
+        shown.starts_with(&format!(r#"{{"id":2,"id":1,"result":{first},"result":"#)),
+        "{shown}"
+    );
+    assert!(
+        hint_in(&serde_json::from_str(&shown).unwrap()).is_some(),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_list_that_is_not_plain_has_the_reader_too() {
+    let dropping = offcut_mcp::McpGateway::new(reduction()).drop_schemas(["rows"]);
+    let mut ends = Ends::around(dropping.into());
+    for (odd, shown) in [
+        // Half of a character, where a server has cut a text.
+        (r#""name":"log","description":"\ud83d""#, None),
+        (r#""name":"log","title":"a","title":"b""#, None),
+        (
+            r#""name":"rows","outputSchema":{},"outputSchema":{"a":1}"#,
+            Some(r#""name":"rows""#),
+        ),
+    ] {
+        let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        ends.ask(&asked).await;
+        let list = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{{odd}}}]}}}}"#);
+        let received = ends.reply_line(&list).await;
+        let expected = format!(r#"{{"tools":[{{{}}},{{"annotations""#, shown.unwrap_or(odd));
+        assert!(received.contains(&expected), "{received}");
+        assert!(received.contains(r#""name":"read_file""#), "{received}");
+    }
+}
+
+#[tokio::test]
+async fn m2_a_client_may_use_any_id_while_the_gateway_asks() {
+    let mut ends = Ends::around(gateway(reduction()));
+    ends.send(&call(&json!(1), "log")).await;
+    let own = ends.seen().await;
+    ends.seen().await;
+    for nth in 0..3 {
+        let id = json!(format!("offcut-{nth}"));
+        ends.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}))
+            .await;
+        let pong = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        ends.say(&pong).await;
+        ends.say(&json!({"jsonrpc": "2.0", "method": "x"})).await;
+        assert_eq!(ends.received().await, pong);
+        ends.received().await;
+    }
+    ends.say(&list(&own["id"], &["log"])).await;
+    let shown = ends.reply(&answer(&json!(1), &log())).await;
+    assert!(hint_in(&shown).is_some(), "{shown}");
+}
+
+#[tokio::test]
+async fn m2_ids_may_be_large_numbers() {
+    let mut ends = Ends::around(gateway(reduction()));
+    listed(&mut ends, &["log"]).await;
+    for (asked, answered) in [
+        ("1e15", "1000000000000000"),
+        ("1000000000000000.0", "1000000000000000"),
+        ("1000000000000000", "1e+15"),
+        ("9007199254740993.0", "9007199254740992"),
+        ("1e21", "1e+21"),
+        ("1e23", "1E23"),
+        ("-0.0", "0"),
+        ("1.50", "1.5"),
+    ] {
+        let message = call(&json!("ID"), "log")
+            .to_string()
+            .replace("\"ID\"", asked);
+        ends.ask_line(&message).await;
+        let message = answer(&json!("ID"), &log()).to_string();
+        let shown = ends.reply_line(&message.replace("\"ID\"", answered)).await;
+        assert!(
+            hint_in(&serde_json::from_str(&shown).unwrap()).is_some(),
+            "{asked}"
+        );
+        assert!(shown.contains(&format!("\"id\":{answered}")), "{shown}");
+        // The gateway's own answer has the id as the client wrote it.
+        let read = call(&json!("ID"), "read_file").to_string();
+        let page = ends.answered_here(&read.replace("\"ID\"", asked)).await;
+        assert!(page.contains(&format!("\"id\":{asked},")), "{page}");
+    }
+}
+
 /// Lines of a client or a server, of which none is about a tool.
 fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let method = prop_oneof![

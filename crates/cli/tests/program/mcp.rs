@@ -337,7 +337,9 @@ mod http {
                         let body_of = if body.contains("tools/call") {
                             result().to_string()
                         } else if body.contains("tools/list") {
-                            listed("log").to_string().replace(":1,", ":\"offcut-0\",")
+                            let asked: Value = serde_json::from_str(&body).unwrap();
+                            let id = format!(":{},", asked["id"]);
+                            listed("log").to_string().replace(":1,", &id)
                         } else {
                             r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#
                                 .to_owned()

@@ -123,7 +123,7 @@ impl Hosted {
             )
         })?;
         if matches!(Message::read(&json), Message::Other) {
-            let text = "the body must be one message, without duplicate keys";
+            let text = "the body must be one message";
             return Err(refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, text));
         }
         drop(json);

@@ -18,7 +18,7 @@ use super::clients::{Clients, Current};
 use super::events::{RawEvents, StreamChunk, message, with_message};
 use super::login::Login;
 use super::reply::{self, Body, BodyRoom, BoxError, Read};
-use crate::gateway::message::{kept, parse};
+use crate::gateway::message::{kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
@@ -347,7 +347,8 @@ fn ping_like(call: &[u8]) -> String {
     let params = meta.map_or_else(String::new, |meta| {
         format!(r#","params":{{"_meta":{meta}}}"#)
     });
-    format!(r#"{{"jsonrpc":"2.0","id":"offcut-ping","method":"ping"{params}}}"#)
+    let id = own_id();
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"{params}}}"#)
 }
 
 /// The first message of a body of events.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, Report, ToolCall};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::asked::{Asked, ReaderCall};
 use super::known::{KnownServer, reader};
-use super::message::{Message, REVISION, is_dense, kept, key, parse, task};
+use super::message::{MAX_ID, Message, REVISION, is_dense, kept, key, own_id, parse, task};
 use super::resources;
 use super::settings::McpGateway;
 use super::tools::Page;
@@ -26,17 +26,9 @@ use crate::result::reduce_and_report;
 pub struct Conversation {
     gateway: Arc<McpGateway>,
     server: Arc<Mutex<KnownServer>>,
-    requests: Mutex<Requests>,
+    requests: Mutex<WaitingRequests>,
     /// Makes the beginnings of names under which results are stored, if nobody is to guess them.
     random_name: Option<fn() -> Option<String>>,
-}
-
-/// The requests of one stream of messages.
-#[derive(Default)]
-struct Requests {
-    waiting: WaitingRequests,
-    /// Number of requests of the gateway itself.
-    own: u64,
 }
 
 /// The destination of a client's message.
@@ -118,7 +110,7 @@ impl Conversation {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn requests(&self) -> MutexGuard<'_, Requests> {
+    fn requests(&self) -> MutexGuard<'_, WaitingRequests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,6 +124,7 @@ impl Conversation {
             return pass;
         };
         match Message::read(&json) {
+            Message::Request { id, .. } if id.range().len() > MAX_ID => pass,
             Message::Request { id, method, params } => match method {
                 "tools/call" => self.called(id, params),
                 "tools/list" => {
@@ -158,7 +151,7 @@ impl Conversation {
                 params,
             } => {
                 let id = params.and_then(|params| params.get("requestId"));
-                match id.and_then(|id| self.requests().waiting.cancelled(&key(id))) {
+                match id.and_then(|id| self.requests().cancelled(&key(id))) {
                     Some(Waiting::Answered) => FromClient::Drop,
                     _ => pass,
                 }
@@ -169,13 +162,13 @@ impl Conversation {
 
     /// Passes a request of which `waiting` is to be known.
     fn passed(&self, id: Node<'_>, waiting: Waiting) -> FromClient {
-        self.requests().waiting.push(key(id), waiting);
+        self.requests().push(key(id), waiting);
         FromClient::Pass { first: None }
     }
 
     /// Returns true if the client waits for an answer of the server.
     pub(super) fn is_waiting(&self) -> bool {
-        self.requests().waiting.has_open()
+        self.requests().has_open()
     }
 
     fn called(&self, id: Node<'_>, params: Option<Node<'_>>) -> FromClient {
@@ -184,10 +177,11 @@ impl Conversation {
         let Some([Some(name), arguments, meta]) = fields else {
             return pass();
         };
-        let Some(name) = name.as_str() else {
+        let Some(name) = name.as_str().filter(|name| name.len() <= MAX_ID) else {
             return pass();
         };
         let given = meta.and_then(|meta| meta.get("claudecode/toolUseId")?.as_str());
+        let given = given.filter(|given| given.len() <= MAX_ID);
         let own = || {
             id.as_str()
                 .map_or_else(|| id.json().to_string(), str::to_owned)
@@ -217,17 +211,15 @@ impl Conversation {
         }
         let is_first = self.server().ask_for_list();
         let mut requests = self.requests();
-        requests.waiting.push(key(id), Waiting::Call(call));
+        requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
             first: is_first.then(|| {
                 let meta = kept(meta);
-                requests.ask_for_tools(
-                    OwnList {
-                        meta,
-                        ..OwnList::default()
-                    },
-                    None,
-                )
+                let list = OwnList {
+                    meta,
+                    ..OwnList::default()
+                };
+                ask_for_tools(&mut requests, list, None)
             }),
         }
     }
@@ -251,20 +243,20 @@ impl Conversation {
 
     fn answered_here(&self, asked: ReaderCall) -> FromClient {
         let key = asked.key().to_owned();
-        self.requests().waiting.push(key, Waiting::Answered);
+        self.requests().push(key, Waiting::Answered);
         FromClient::Answer(Box::new(asked))
     }
 
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let answer = asked.answer().await;
-        self.requests().waiting.own(asked.key())?;
+        self.requests().own(asked.key())?;
         Some(answer)
     }
 
     /// Decides about a message of the server.
     pub async fn from_server(&self, message: &[u8]) -> FromServer {
-        if self.requests().waiting.is_empty() {
+        if self.requests().is_empty() {
             return FromServer::Pass;
         }
         let Some(json) = parse(message) else {
@@ -272,7 +264,7 @@ impl Conversation {
         };
         let (waiting, range, result) = match Message::read(&json) {
             Message::Response { id, result } => {
-                let waiting = self.requests().waiting.answered(&key(id));
+                let waiting = self.requests().answered(&key(id));
                 let Some(waiting) = waiting else {
                     return FromServer::Pass;
                 };
@@ -354,7 +346,7 @@ impl Conversation {
     /// Expects no answer to the request with this key any more.
     #[cfg(feature = "http")]
     pub(crate) fn forget(&self, key: &str) {
-        self.requests().waiting.cancelled(key);
+        self.requests().cancelled(key);
     }
 
     /// Maximum length in bytes of a message that is read.
@@ -396,28 +388,21 @@ impl Conversation {
             (self.gateway.log)("the server's list of tools does not end: the rest is not read");
             return None;
         }
-        Some(self.requests().ask_for_tools(list, Some(&cursor)))
+        Some(ask_for_tools(&mut self.requests(), list, Some(&cursor)))
     }
 }
 
-impl Requests {
-    /// A request for a page of the tool list.
-    fn ask_for_tools(&mut self, list: OwnList, cursor: Option<&str>) -> String {
-        let mut id = json!(format!("offcut-{}", self.own));
-        while self.waiting.has(&own_key(&id)) {
-            self.own += 1;
-            id = json!(format!("offcut-{}", self.own));
-        }
-        self.own += 1;
-        let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));
-        let told = list.meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
-        let params: Vec<String> = cursor.into_iter().chain(told).collect();
-        self.waiting.push(own_key(&id), Waiting::OwnList(list));
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{}}}}}"#,
-            params.join(",")
-        )
-    }
+/// A request for a page of the tool list.
+fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&str>) -> String {
+    let id = own_id();
+    let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));
+    let told = list.meta.as_ref().map(|meta| format!(r#""_meta":{meta}"#));
+    let params: Vec<String> = cursor.into_iter().chain(told).collect();
+    requests.push(format!("\"{id}"), Waiting::OwnList(list));
+    format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/list","params":{{{}}}}}"#,
+        params.join(",")
+    )
 }
 
 /// Maximum number of pages, and of their bytes, of a list of tools that the gateway reads by itself.
@@ -427,10 +412,6 @@ const MAX_LIST: usize = 8 << 20;
 const MAX_ARGUMENTS: usize = 64 * 1024;
 /// Maximum length in characters of a tool's name in the log.
 const MAX_NAME: usize = 100;
-
-fn own_key(id: &Value) -> String {
-    format!("\"{}", id.as_str().unwrap_or_default())
-}
 
 fn problems(report: &Report) -> impl Iterator<Item = &str> {
     report

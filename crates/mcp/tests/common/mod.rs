@@ -96,7 +96,11 @@ impl Ends {
 
     /// The server sends a message.
     pub(crate) async fn say(&mut self, message: &Value) {
-        write(self.to_client.as_mut(), &message.to_string()).await;
+        self.say_line(&message.to_string()).await;
+    }
+
+    pub(crate) async fn say_line(&mut self, message: &str) {
+        write(self.to_client.as_mut(), message).await;
     }
 
     /// The next message that the server gets.
@@ -111,12 +115,21 @@ impl Ends {
 
     /// The client sends a message, and the server gets it as it is.
     pub(crate) async fn ask(&mut self, message: &Value) {
-        let text = message.to_string();
+        self.ask_line(&message.to_string()).await;
+    }
+
+    pub(crate) async fn ask_line(&mut self, text: &str) {
         let (_, seen) = tokio::join!(
-            write(self.to_server.as_mut(), &text),
+            write(self.to_server.as_mut(), text),
             line(&mut self.at_server)
         );
         assert_eq!(seen, text);
+    }
+
+    /// The client sends a message. Returns the gateway's own answer.
+    pub(crate) async fn answered_here(&mut self, message: &str) -> String {
+        write(self.to_server.as_mut(), message).await;
+        line(&mut self.at_client).await
     }
 
     /// The client sends a part of a message, and the server gets it as it is.

@@ -6,6 +6,7 @@ mod common;
 use common::{Ends, LIMIT, gateway, hint_in, log, reduction};
 use offcut::ToolReduction;
 use offcut::backend::Memory;
+use offcut_mcp::FromServer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -515,6 +516,31 @@ async fn m2_ids_may_be_large_numbers() {
         let page = ends.answered_here(&read.replace("\"ID\"", asked)).await;
         assert!(page.contains(&format!("\"id\":{asked},")), "{page}");
     }
+}
+
+#[tokio::test]
+async fn schemas_of_all_clients_take_bounded_memory() {
+    let gateway = gateway(reduction());
+    let document = json!({"log": log()});
+    let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [], "structuredContent": document}});
+    let asked = json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"});
+    let mut page = list(&json!("list"), &["rows"]);
+    page["result"]["tools"][0]["outputSchema"]["description"] = "x".repeat(12 << 20).into();
+    let (asked, page) = (asked.to_string(), page.to_string());
+    let is_short = async || {
+        let conversation = gateway.conversation();
+        conversation.from_client(asked.as_bytes());
+        conversation.from_server(page.as_bytes()).await;
+        conversation.from_client(call(&json!(1), "rows").to_string().as_bytes());
+        let decided = conversation
+            .from_server(result.to_string().as_bytes())
+            .await;
+        (conversation, matches!(decided, FromServer::Replace(_)))
+    };
+    let (first, second) = (is_short().await, is_short().await);
+    assert!(first.1 && !second.1, "there is room for one");
+    drop((first, second));
+    assert!(is_short().await.1, "there is room again");
 }
 
 /// Lines of a client or a server, of which none is about a tool.

@@ -704,3 +704,61 @@ async fn m6_a_client_with_other_credentials_does_not_read_the_resource() {
     assert_eq!(refused["error"]["code"], -32002, "{refused}");
     assert!(!server.names().contains(&"resources/read".to_owned()));
 }
+
+/// Far longer than anything takes.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+#[tokio::test]
+async fn answers_that_are_held_take_bounded_memory() {
+    for (kind, begin, end) in [
+        ("application/json", "", ""),
+        ("text/event-stream", "data: ", "\n\n"),
+    ] {
+        // Answers that begin, and do not end.
+        let open: Arc<std::sync::Mutex<Vec<_>>> = Arc::default();
+        let kept = open.clone();
+        let server = Server::start(move |seen| {
+            let long = seen.message()["params"]["name"] == "exact";
+            if !long && seen.name() != "tools/call" {
+                return usual(seen);
+            }
+            let text = log().repeat(if long { 100 } else { 10 });
+            let all = result(seen, &json!({"content": [{"type": "text", "text": text}]}));
+            let (to_client, mut answer) = http_server::open_events();
+            let all = format!("{begin}{all}{end}");
+            if long {
+                to_client
+                    .send(all[..all.floor_char_boundary(900_000)].to_owned())
+                    .unwrap();
+                kept.lock().unwrap().push(to_client);
+            } else {
+                to_client.send(all).unwrap();
+            }
+            answer
+                .headers_mut()
+                .insert("content-type", kind.parse().unwrap());
+            answer
+        })
+        .await;
+        let gateway = McpGateway::new(reduction()).max_message(1 << 20);
+        let client = listen(McpEndpoint::before(Arc::new(gateway), server.remote()).unwrap()).await;
+        // There is room for some 20 of them. The first for which there is none passes as it comes.
+        let asked = (0..40).map(|id| {
+            let client = client.like();
+            Box::pin(async move { client.post(&call(id, "exact")).await.chunk().await })
+        });
+        let first = tokio::time::timeout(PATIENCE, futures_util::future::select_all(asked));
+        let (first, _, others) = first.await.expect("room for all of them");
+        assert!(first.starts_with(&format!("{begin}{{")), "{first}");
+        // Once they are over, there is room again.
+        drop(others);
+        open.lock().unwrap().clear();
+        while !client
+            .post(&call(50, "log"))
+            .await
+            .body()
+            .await
+            .contains("offcut/1 truncated")
+        {}
+    }
+}

@@ -4,18 +4,23 @@ use std::io;
 
 use tokio::io::AsyncRead;
 
+use super::reply::TakenRoom;
 use crate::gateway::lines::{Lines, Piece};
 use crate::gateway::message::on_one_line;
 use crate::remote::events::{field, text};
 
 /// Room for the lines of an event besides its message.
 const OTHER_LINES: usize = 64 * 1024;
+/// Number of bytes of a line that are not put together from its parts.
+const LINE: usize = 64 * 1024;
 
 /// Reads a stream of events, byte for byte.
 #[derive(Debug)]
 pub(crate) struct RawEvents<R> {
     lines: Lines<R>,
     max: usize,
+    /// The room that the event takes; `None` if it is not bounded.
+    room: Option<TakenRoom>,
     /// The event so far.
     event: Vec<u8>,
     /// True within an event that is longer than the maximum.
@@ -43,16 +48,26 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
     pub(crate) fn new(reader: R, max: usize) -> Self {
         let max = max.saturating_add(OTHER_LINES);
         Self {
-            lines: Lines::of_events(reader, max),
+            lines: Lines::of_events(reader, max.min(LINE)),
             max,
+            room: None,
             event: Vec::new(),
             is_long: false,
             is_after_return: false,
         }
     }
 
-    /// The next piece; `None` at the end.
+    /// Reads only events for which there is `room`; others come in parts.
+    pub(super) fn within(mut self, room: TakenRoom) -> Self {
+        self.room = Some(room);
+        self
+    }
+
+    /// The next piece; `None` at the end. The room of the one before is given back.
     pub(crate) async fn next(&mut self) -> io::Result<Option<StreamChunk>> {
+        if let Some(room) = &mut self.room {
+            room.clear();
+        }
         while let Some(piece) = self.lines.next().await? {
             let (bytes, is_line) = match piece {
                 Piece::Line(line) => (line, true),
@@ -72,7 +87,9 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
                 let is_first = false;
                 return Ok(Some(StreamChunk::Part { bytes, is_first }));
             }
-            if self.is_long || self.event.len() > self.max || !is_line {
+            let length = self.event.len();
+            let has_room = |room: &mut TakenRoom| room.grow(length);
+            if self.is_long || length > self.max || !self.room.as_mut().is_none_or(has_room) {
                 let is_first = !std::mem::replace(&mut self.is_long, !is_end);
                 let bytes = std::mem::take(&mut self.event);
                 return Ok(Some(StreamChunk::Part { bytes, is_first }));

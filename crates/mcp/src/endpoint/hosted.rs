@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BodyRoom, BoxError, Read};
+use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read};
 use super::session::{NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
@@ -65,7 +65,7 @@ pub(super) struct Hosted {
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
-    room: BodyRoom,
+    room: MessageRoom,
 }
 
 /// An answer that the endpoint gives in place of a server's.
@@ -74,7 +74,7 @@ type Refusal = Box<Response<Body>>;
 impl Hosted {
     pub(super) fn new(gateway: Arc<McpGateway>, start: Box<Start>) -> Self {
         Self {
-            room: BodyRoom::new(gateway.max_message),
+            room: MessageRoom::new(gateway.max_message),
             gateway,
             start,
             sessions: Mutex::default(),
@@ -109,7 +109,13 @@ impl Hosted {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
-        let read = reply::read(body, self.gateway.max_message, Some(&self.room)).await;
+        let read = reply::read(
+            body,
+            self.gateway.max_message,
+            self.room.begin(),
+            BodySender::Client,
+        )
+        .await;
         let (text, room) = match read {
             Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => return self.unread(headers, body).await,

@@ -26,7 +26,7 @@ pub(super) use metadata::PATH;
 pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
-use super::reply::{self, Body, BodyRoom, Read};
+use super::reply::{self, Body, BodySender, MessageRoom, Read};
 use crate::remote::connection::Connection;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
@@ -44,7 +44,7 @@ pub(super) struct Login {
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
     /// Room for forms.
-    room: BodyRoom,
+    room: MessageRoom,
 }
 
 impl Login {
@@ -52,7 +52,7 @@ impl Login {
         Self {
             connection,
             named: Mutex::default(),
-            room: BodyRoom::new(MAX),
+            room: MessageRoom::new(MAX),
         }
     }
 
@@ -140,7 +140,7 @@ impl Login {
         let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
         let (Some(url), Ok(Read::Whole(form, _room))) = (
             self.trusted(&place),
-            reply::read(body, MAX, Some(&self.room)).await,
+            reply::read(body, MAX, self.room.begin(), BodySender::Client).await,
         ) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::clients::{Clients, Current};
 use super::events::{RawEvents, StreamChunk, message, with_message};
 use super::login::Login;
-use super::reply::{self, Body, BodyRoom, BoxError, Read};
+use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read, TakenRoom};
 use crate::gateway::message::{kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::remote::address;
@@ -40,8 +40,8 @@ pub(super) struct Proxy {
     connection: Arc<Connection>,
     clients: Arc<Clients>,
     login: Login,
-    /// Room for bodies of requests.
-    room: BodyRoom,
+    /// Room for messages that are held.
+    room: MessageRoom,
 }
 
 impl Proxy {
@@ -50,7 +50,7 @@ impl Proxy {
         Self {
             clients: Arc::new(Clients::new(gateway.clone(), is_shared)),
             login: Login::new(connection.clone()),
-            room: BodyRoom::new(gateway.max_message),
+            room: MessageRoom::new(gateway.max_message),
             connection,
             gateway,
         }
@@ -92,7 +92,13 @@ impl Proxy {
 
     async fn post(&self, parts: Parts, body: Incoming, host: &str) -> Response<Body> {
         let (headers, query) = (passed(&parts), parts.uri.query());
-        let read = reply::read(body, self.gateway.max_message, Some(&self.room)).await;
+        let read = reply::read(
+            body,
+            self.gateway.max_message,
+            self.room.begin(),
+            BodySender::Client,
+        )
+        .await;
         let (text, room) = match read {
             Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => {
@@ -176,8 +182,10 @@ impl Proxy {
                 answered(response, reply::passed)
             }
             Kind::Events => {
-                let gateway = self.gateway.clone();
-                answered(response, |body| rewritten(body, conversation, gateway, see))
+                let (gateway, room) = (self.gateway.clone(), self.room.begin());
+                answered(response, |body| {
+                    rewritten(body, conversation, gateway, room, see)
+                })
             }
             Kind::Json => self.whole(response, &conversation, see).await,
             Kind::Other => answered(response, reply::passed),
@@ -197,15 +205,16 @@ impl Proxy {
         see: impl FnOnce(&[u8]),
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let read = reply::read(body, self.gateway.max_message, None).await;
-        if let Ok(Read::Whole(text, _)) = &read {
-            see(text);
-        }
+        let room = self.room.begin();
+        let read = reply::read(body, self.gateway.max_message, room, BodySender::Server).await;
         let body = match read {
-            Ok(Read::Whole(text, _)) => match conversation.from_server(&text).await {
-                FromServer::Replace(new) => reply::full(new),
-                _ => reply::full(text),
-            },
+            Ok(Read::Whole(text, room)) => {
+                see(&text);
+                match conversation.from_server(&text).await {
+                    FromServer::Replace(new) => reply::full(new),
+                    _ => reply::held(text, room),
+                }
+            }
             Ok(Read::Long(body)) => {
                 self.gateway.note_long("the server");
                 body
@@ -433,9 +442,10 @@ fn rewritten(
     body: Incoming,
     conversation: Arc<Conversation>,
     gateway: Arc<McpGateway>,
+    room: TakenRoom,
     see: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> Body {
-    let events = RawEvents::new(BodyReader::new(body), gateway.max_message);
+    let events = RawEvents::new(BodyReader::new(body), gateway.max_message).within(room);
     let state = Some((events, conversation, gateway, see));
     let frames = stream::unfold(state, |state| async {
         let (mut events, conversation, gateway, see) = state?;

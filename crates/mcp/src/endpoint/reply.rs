@@ -1,5 +1,6 @@
 //! Bodies, and answers of the endpoint itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::message::is_dense;
@@ -19,6 +20,18 @@ pub(super) use crate::remote::connection::{Body, BoxError};
 pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
     let body = Full::new(bytes.into()).map_err(|never| match never {});
     body.boxed_unsync()
+}
+
+/// A message, and the room that it takes until it is on its way.
+pub(super) fn held(bytes: Bytes, room: TakenRoom) -> Body {
+    if room.pieces.is_empty() {
+        return full(bytes);
+    }
+    let both = futures_util::stream::unfold((Some(bytes), room), async |(bytes, room)| {
+        let frame = Frame::data(bytes?);
+        Some((Ok(frame), (None, room)))
+    });
+    BodyExt::boxed_unsync(StreamBody::new(both))
 }
 
 /// A body that passes as it comes.
@@ -66,33 +79,73 @@ pub(super) fn error_as_text(error: &Value, id: Option<&str>) -> String {
 }
 
 /// A body that was read as far as a limit allows.
-pub(super) enum Read<'r> {
+pub(super) enum Read {
     /// All of it, and the room that it takes.
-    Whole(Bytes, Vec<SemaphorePermit<'r>>),
+    Whole(Bytes, TakenRoom),
     /// It is longer than the limit, or takes too much memory: all of it, to be passed on as it comes.
     Long(Body),
 }
 
-/// Room for the bodies that are read at the same time, so that a few clients can't fill the memory.
-pub(super) struct BodyRoom(Semaphore);
+/// Room for the messages that are held at the same time, so that a few clients can't fill the memory.
+pub(super) struct MessageRoom(Arc<Semaphore>);
 
-/// Number of bytes of a body that take no room, and of a piece of those that do.
+/// The room that one message takes.
+#[derive(Debug)]
+pub(super) struct TakenRoom {
+    of: Arc<Semaphore>,
+    pieces: Vec<OwnedSemaphorePermit>,
+}
+
+/// Number of bytes of a message that take no room, and of a piece of those that do.
 const PIECE: usize = 64 * 1024;
 
-impl BodyRoom {
-    /// Room for two bodies of `max` bytes, and for many short ones.
+impl MessageRoom {
+    /// Room for two messages of `max` bytes, and for many short ones.
     pub(super) fn new(max: usize) -> Self {
         let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
-        Self(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS)))
+        Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
     }
+
+    /// The room for a message without a byte.
+    pub(super) fn begin(&self) -> TakenRoom {
+        TakenRoom {
+            of: self.0.clone(),
+            pieces: Vec::new(),
+        }
+    }
+}
+
+impl TakenRoom {
+    /// Takes room for a message that has grown to `length` bytes. Returns false if there is none.
+    pub(super) fn grow(&mut self, length: usize) -> bool {
+        while length / PIECE > self.pieces.len() {
+            let Ok(piece) = self.of.clone().try_acquire_owned() else {
+                return false;
+            };
+            self.pieces.push(piece);
+        }
+        true
+    }
+
+    /// Gives the room back.
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+    }
+}
+
+/// The side that sends a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodySender {
+    /// Its body may not trickle, and is not read where it would take much more memory than bytes.
+    Client,
+    Server,
 }
 
 /// Time for a body, and the least number of bytes a second above which it may take longer.
 const BODY: Duration = Duration::from_secs(60);
 const LEAST_RATE: f64 = 4096.0;
 
-/// Reads at most `max` bytes of a body. That of a client takes `room`, and is passed on where there is none or
-/// where it would take much more memory than bytes.
+/// Reads at most `max` bytes of a body, as far as there is `room`.
 ///
 /// # Errors
 ///
@@ -100,21 +153,22 @@ const LEAST_RATE: f64 = 4096.0;
 pub(super) async fn read(
     mut body: Incoming,
     max: usize,
-    room: Option<&BodyRoom>,
-) -> Result<Read<'_>, BoxError> {
-    let (mut frames, mut taken, mut has_room) = (Vec::new(), Vec::new(), true);
+    mut room: TakenRoom,
+    sender: BodySender,
+) -> Result<Read, BoxError> {
+    let (mut frames, mut has_room) = (Vec::new(), true);
     let (mut length, mut end) = (0, Instant::now() + BODY);
     while length <= max && has_room {
-        let next = match room {
-            Some(_) => timeout_at(end, body.frame()).await?,
-            None => body.frame().await,
+        let next = match sender {
+            BodySender::Client => timeout_at(end, body.frame()).await?,
+            BodySender::Server => body.frame().await,
         };
         let Some(frame) = next else {
             let whole = joined(frames, length);
-            return Ok(if room.is_some() && is_dense(&whole) {
+            return Ok(if sender == BodySender::Client && is_dense(&whole) {
                 Read::Long(full(whole))
             } else {
-                Read::Whole(whole, taken)
+                Read::Whole(whole, room)
             });
         };
         if let Ok(data) = frame?.into_data() {
@@ -124,14 +178,7 @@ pub(super) async fn read(
             end = (end + earned).min(Instant::now() + BODY);
             frames.push(data);
         }
-        while let Some(room) = room
-            && has_room
-            && length / PIECE > taken.len()
-        {
-            let piece = room.0.try_acquire();
-            has_room = piece.is_ok();
-            taken.extend(piece);
-        }
+        has_room = room.grow(length);
     }
     let read = futures_util::stream::iter(
         frames

@@ -11,6 +11,9 @@ use crate::gateway::message::{Message, is_message, key, parse};
 /// The beginning of the keys of requests that were not read. No id has such a key.
 pub(super) const UNREAD: &str = "unread ";
 
+/// Maximum number of requests that wait. Servers do not answer those that were cancelled.
+const MAX_WAITING: usize = 1024;
+
 /// The requests that clients wait for.
 #[derive(Debug, Default)]
 pub(super) struct Routes(Mutex<HashMap<String, WaitingRequest>>);
@@ -41,14 +44,20 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Expects an answer to the request with this key. Fails if one with the same id still waits.
-    pub(super) fn add(&self, key: String, waiting: WaitingRequest) -> Result<(), ()> {
+    /// Expects an answer to the request with this key. Returns the stream of the oldest request if that is
+    /// forgotten, since too many wait. Fails if one with the same id still waits.
+    pub(super) fn add(&self, key: String, waiting: WaitingRequest) -> Result<Option<u64>, ()> {
         let mut all = self.all();
         if all.contains_key(&key) {
             return Err(());
         }
         all.insert(key, waiting);
-        Ok(())
+        let oldest = all.iter().min_by_key(|(_, waiting)| waiting.stream);
+        let oldest = oldest.filter(|_| all.len() > MAX_WAITING);
+        let oldest = oldest.map(|(key, _)| key.clone());
+        Ok(oldest
+            .and_then(|key| all.remove(&key))
+            .map(|one| one.stream))
     }
 
     /// Takes all requests that wait.
@@ -186,6 +195,17 @@ mod tests {
         let answer = r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#;
         assert_eq!(way(&routes, answer, &[OWN]), (Some(1), true));
         assert_eq!(way(&routes, answer, &[OWN]), (None, true));
+    }
+
+    #[test]
+    fn requests_that_are_never_answered_are_forgotten() {
+        let routes = Routes::default();
+        let add = |stream: u64| routes.add(stream.to_string(), waiting(stream));
+        for stream in 1..=1024 {
+            assert_eq!(add(stream), Ok(None));
+        }
+        assert_eq!((add(1025), add(1026)), (Ok(Some(1)), Ok(Some(2))));
+        assert_eq!(routes.take_all().len(), 1024);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use offcut::json::View;
+use offcut::json::{Node, View};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -15,7 +15,7 @@ use super::routes::{Routes, UNREAD, WaitingRequest};
 use super::streams::{Part, Reader, Streams};
 use crate::gateway::McpGateway;
 use crate::gateway::lines::{Lines, Piece};
-use crate::gateway::message::{Message, key, on_one_line, parse};
+use crate::gateway::message::{MAX_ID, Message, key, on_one_line, parse};
 use crate::remote::failure::INTERNAL_ERROR;
 
 const ENDED: &str = "the server has ended";
@@ -63,7 +63,7 @@ impl Pipe {
 /// The reason for which the server did not get a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotAsked {
-    /// It is not a request, or one with the same id still waits.
+    /// It is not a request, its id is too long, or one with the same id still waits.
     Invalid,
     /// The server has ended.
     Ended,
@@ -72,7 +72,9 @@ pub(super) enum NotAsked {
 impl NotAsked {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Self::Invalid => "a request with the same id still waits for its answer",
+            Self::Invalid => {
+                "a request with the same id still waits for its answer, or the id has over 4 KiB"
+            }
             Self::Ended => ENDED,
         }
     }
@@ -232,14 +234,17 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// A request with the same id still waits, or the server has ended.
+    /// A request with the same id still waits, the id is too long, or the server has ended.
     pub(super) async fn ask(&self, message: &[u8], may_resume: bool) -> Result<Reader, NotAsked> {
         let json = parse(message).ok_or(NotAsked::Invalid)?;
+        let is_short = |node: &Node<'_>| node.range().len() <= MAX_ID;
         let Message::Request { id, params, .. } = Message::read(&json) else {
             return Err(NotAsked::Invalid);
         };
+        let id = Some(id).filter(is_short).ok_or(NotAsked::Invalid)?;
         let meta = params.and_then(|params| params.get("_meta"));
         let token = meta.and_then(|meta| meta.get("progressToken"));
+        let token = token.filter(is_short);
         let stream = self.streams.open(may_resume).ok_or(NotAsked::Ended)?;
         let waiting = WaitingRequest {
             stream,
@@ -247,10 +252,12 @@ impl Session {
             token: token.map(key),
         };
         let reader = self.streams.read(stream).ok_or(NotAsked::Ended)?;
-        if self.routes.add(key(id), waiting).is_err() {
-            self.streams.end(stream);
-            return Err(NotAsked::Invalid);
+        let added = self.routes.add(key(id), waiting);
+        let over = added.map_or(Some(stream), |forgotten| forgotten);
+        if let Some(over) = over {
+            self.streams.end(over);
         }
+        added.map_err(|()| NotAsked::Invalid)?;
         if self.tell(json.as_str().as_bytes()).await {
             Ok(reader)
         } else {
@@ -267,7 +274,10 @@ impl Session {
             id: "null".to_owned(),
             token: None,
         };
-        self.routes.add(format!("{UNREAD}{nth}"), waiting).ok()?;
+        let forgotten = self.routes.add(format!("{UNREAD}{nth}"), waiting).ok()?;
+        if let Some(forgotten) = forgotten {
+            self.streams.end(forgotten);
+        }
         self.streams.read(stream)
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use offcut::{ToolCall, ToolReduction};
 
+use super::message::MAX_ID;
 use super::settings::McpGateway;
 use super::tools::{ListedTools, Page};
 use crate::schema::OutputSchema;
@@ -37,7 +38,7 @@ impl KnownServer {
         Self {
             reduction: reduction.map(|reduction| below(reduction.clone(), session)),
             session: session.map(str::to_owned),
-            tools: ListedTools::default(),
+            tools: ListedTools::new(gateway.room_for_tools.clone()),
             is_list_asked_for: false,
             tasks: VecDeque::new(),
             knows_links: false,
@@ -62,6 +63,9 @@ impl KnownServer {
     }
 
     pub(super) fn keep_task(&mut self, id: String, call: &ToolCall) {
+        if id.len() > MAX_ID {
+            return;
+        }
         if self.tasks.len() >= MAX_TASKS {
             self.tasks.pop_front();
         }

@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use offcut::ToolReduction;
+use tokio::sync::Semaphore;
 
 /// Maximum length of a message that is read, in bytes, unless it is set.
 const MAX_MESSAGE: usize = 64 << 20;
+
+/// Maximum number of bytes of tools' names and output schemas that are kept for all clients together.
+const MAX_TOOLS: usize = 16 << 20;
 
 /// Makes a reduction like another, whose reader has this name. `None` if it can't be made.
 pub(super) type Renamed = dyn Fn(&str) -> Option<ToolReduction> + Send + Sync;
@@ -42,6 +47,7 @@ pub struct McpGateway {
     /// True if stored results are resources, to which results have links.
     pub(super) has_links: bool,
     pub(crate) max_message: usize,
+    pub(super) room_for_tools: Arc<Semaphore>,
     /// Makes names that nobody else can compute.
     #[cfg(feature = "http")]
     pub(crate) secret: Vec<u8>,
@@ -67,6 +73,7 @@ impl McpGateway {
             dropped: HashSet::new(),
             has_links: false,
             max_message: MAX_MESSAGE,
+            room_for_tools: Arc::new(Semaphore::new(MAX_TOOLS)),
             #[cfg(feature = "http")]
             secret: Vec::new(),
             log: Box::new(|_| {}),

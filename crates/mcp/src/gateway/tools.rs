@@ -1,25 +1,32 @@
 //! The list of tools: schemas are kept, and the reader is added.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use offcut::json::{Edit, JsonText, New, Node, Step, View, put_into_text};
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::schema::OutputSchema;
 
-/// Maximum number of bytes of names and schemas that are kept. Above that, results of further tools count as
-/// those of tools that are not known.
-const MAX_KEPT: usize = 16 << 20;
-
 /// Names and schemas of the tools that the server has listed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ListedTools {
-    /// Schemas, and the numbers of bytes that they are counted as.
-    by_name: HashMap<String, (usize, OutputSchema)>,
-    kept: usize,
+    /// Schemas, each with the room for its bytes and those of the name.
+    by_name: HashMap<String, (OwnedSemaphorePermit, OutputSchema)>,
+    /// Room for those of all clients. Where there is none, results of further tools count as those of tools that
+    /// are not known.
+    room: Arc<Semaphore>,
 }
 
 impl ListedTools {
+    pub(super) fn new(room: Arc<Semaphore>) -> Self {
+        Self {
+            by_name: HashMap::new(),
+            room,
+        }
+    }
+
     /// Returns true if the server has listed a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
@@ -39,13 +46,11 @@ impl ListedTools {
                 continue;
             };
             let length = name.len() + schema.map_or(0, |schema| schema.range().len());
-            if let Some((before, _)) = self.by_name.remove(name) {
-                self.kept -= before;
-            }
-            if self.kept + length > MAX_KEPT {
+            self.by_name.remove(name);
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let Ok(room) = self.room.clone().try_acquire_many_owned(length) else {
                 continue;
-            }
-            self.kept += length;
+            };
             let schema = match schema {
                 Some(schema) if !dropped.contains(name) => {
                     let schema = schema.json().to_value();
@@ -53,7 +58,7 @@ impl ListedTools {
                 }
                 _ => OutputSchema::None,
             };
-            self.by_name.insert(name.to_owned(), (length, schema));
+            self.by_name.insert(name.to_owned(), (room, schema));
         }
     }
 }

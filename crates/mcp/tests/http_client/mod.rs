@@ -125,6 +125,12 @@ impl Answer {
         String::from_utf8(self.text).unwrap()
     }
 
+    /// The first piece of the body.
+    pub(crate) async fn chunk(mut self) -> String {
+        self.more().await;
+        String::from_utf8_lossy(&self.text).into_owned()
+    }
+
     async fn more(&mut self) -> bool {
         let Some(frame) = self.body.frame().await else {
             return false;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::agents::install::{
     InstallError, Installation, installed_path, parse_settings, shell_prefix_path,
 };
-use crate::agents::{Agent, layout};
+use crate::agents::{Agent, layout, log};
 
 pub use coverage::{Coverage, coverage};
 pub use finding::{Finding, Level};
@@ -185,7 +185,8 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
         Ok(Some(answered)) => answered,
         Ok(None) => {
             probe.clean_up(None);
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let text = log::open(&log).and_then(std::io::read_to_string);
+            let text = text.unwrap_or_default();
             let why = match text.lines().last().filter(|_| size() != before) {
                 Some(line) => format!("the log says: {line}"),
                 None => format!("the log, {}, does not say why", log.display()),

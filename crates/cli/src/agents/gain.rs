@@ -4,7 +4,6 @@
 mod served;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use serde_json::Value;
 pub use served::{ServedGain, ServedGains};
 
 use crate::agents::journal::{Entry, Kind};
+use crate::agents::log;
 
 /// The sum of some entries of a journal. All lengths are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Gains {
 /// Empty if the log can't be read.
 fn calls_after(path: &Path) -> HashMap<String, u64> {
     let (mut results, mut answers) = (HashMap::new(), HashSet::new());
-    let lines = File::open(path).map(|file| BufReader::new(file).split(b'\n'));
+    let lines = log::open(path).map(|file| BufReader::new(file).split(b'\n'));
     for line in lines.into_iter().flatten().map_while(Result::ok) {
         let Ok(line) = serde_json::from_slice::<Value>(&line) else {
             continue;

@@ -4,7 +4,6 @@
 mod served;
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -195,7 +194,7 @@ pub fn read<R: Row>(path: &Path) -> io::Result<Vec<R>> {
 fn read_all<R: Row>(paths: &[&Path]) -> io::Result<Vec<R>> {
     let mut rows = Vec::new();
     for path in paths {
-        let file = match File::open(path) {
+        let file = match log::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),

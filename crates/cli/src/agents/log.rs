@@ -1,6 +1,6 @@
 //! A log of bounded size, which only its user can read.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,6 +26,7 @@ pub(crate) fn append_lines(path: &Path, lines: &str, max_length: u64) -> io::Res
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
+    refuse_others(path)?;
     if std::fs::symlink_metadata(path).is_ok_and(|log| log.len() > max_length) {
         std::fs::rename(path, old(path))?;
     }
@@ -38,6 +39,24 @@ pub(crate) fn append_lines(path: &Path, lines: &str, max_length: u64) -> io::Res
     }
     // One call, so that lines of hooks that run at once do not mix.
     options.open(path)?.write_all(lines.as_bytes())
+}
+
+/// Opens a regular file for reading.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    refuse_others(path)?;
+    File::open(path)
+}
+
+/// Fails for whatever is there in place of a regular file: opening a pipe waits for its other end, and a device may
+/// have no end.
+fn refuse_others(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The place of the entries before those at `path`.
@@ -78,6 +97,21 @@ mod tests {
             .map(|entry| entry.unwrap().metadata().unwrap().len())
             .sum();
         assert!(total < 3 * MAX_LENGTH, "{total}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_a_regular_file_is_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hook.log");
+        for line in ["ln -s /dev/null", "mkdir", "mkfifo"] {
+            let mut words = line.split(' ');
+            let mut made = std::process::Command::new(words.next().unwrap());
+            assert!(made.args(words).arg(&path).status().unwrap().success());
+            assert!(append(&path, "a").is_err(), "{line}");
+            assert!(open(&path).is_err(), "{line}");
+            _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir(&path));
+        }
     }
 
     #[cfg(unix)]

@@ -95,7 +95,7 @@ pub fn remember(home: &Home, entries: &[Entry]) -> io::Result<()> {
 
 /// The folders that were noted. OpenCode's database is noted by the agent's name.
 fn remembered(home: &Home) -> io::Result<BTreeSet<PathBuf>> {
-    let text = match fs::read_to_string(home.transcripts()) {
+    let text = match log::open(&home.transcripts()).and_then(io::read_to_string) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
         text => text?,
     };

@@ -281,3 +281,21 @@ fn a_log_that_nobody_reads_stops_no_request() {
     assert!(server.ends_by("HUP"));
     assert!(user.files().is_empty(), "no server is noted that has ended");
 }
+
+#[test]
+fn a_pipe_in_place_of_the_journal_stops_nothing() {
+    let user = User::new();
+    let provider = answering("200 OK", "{}".to_owned());
+    let mut server = Serving::on_loopback(&provider, &user);
+    let journal = user.path("served.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(journal).status();
+    assert!(made.unwrap().success());
+    (1..=3).for_each(|n| server.call(n));
+    let log = server.log();
+    assert!(server.ends_by("INT"));
+    let said = std::io::read_to_string(log).unwrap();
+    let times = said.matches("the journal for `offcut gain` can't be written");
+    assert_eq!(times.count(), 1, "{said}");
+    assert!(said.contains("it is not a regular file"), "{said}");
+    assert!(user.run(&["gain"]).err.contains("it is not a regular file"));
+}

@@ -136,6 +136,11 @@ impl Serving {
         self.errors = None;
     }
 
+    /// The server's log after its start.
+    pub fn log(&mut self) -> BufReader<ChildStderr> {
+        self.errors.take().unwrap()
+    }
+
     /// Posts `body` to a path of OpenAI's, and returns the status line.
     pub fn post(&self, body: &str) -> String {
         let address = self.url.strip_prefix("http://").unwrap();

@@ -231,7 +231,17 @@ impl ConversationReducer {
                 whole.conversation(tenant.name(), secret, &messages)
             };
             let session = self.session(&conversation, variant, (decides, bytes), |whole| {
-                new(whole, body)
+                let name = conversation.name().rsplit('/').nth(1);
+                let alone = whole
+                    .session(tenant.name())
+                    .session(name.unwrap_or_default());
+                // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
+                // for a text: its client may have no right to read there, and what it leads to may be swept.
+                if self.pages.is_some() && alone.prefix() == conversation.name() {
+                    alone
+                } else {
+                    new(whole, body)
+                }
             });
             let reduced = run(&session, exchange.format, &definitions, body).await;
             match reduced {

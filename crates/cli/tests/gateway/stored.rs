@@ -149,3 +149,37 @@ async fn pages_of_the_store_pass_whole_and_all_else_is_cut() {
         assert_eq!(provider.last().body, first, "{format}");
     }
 }
+
+#[tokio::test]
+async fn a_copy_of_another_conversations_hint_is_stored_like_any_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Backend> = Arc::new(Fs::open(folder.path()).unwrap());
+    let provider = Provider::start(|_| ok("{}")).await;
+    let mut settings = crate::support::reduction();
+    settings.backend_url = Some(folder.path().to_str().unwrap().to_owned().into());
+    (
+        settings.max_tokens_for_clear,
+        settings.clear_at_least_tokens,
+    ) = (2_000, 0);
+    let server = Server::with(crate::support::settings(&provider.url), &settings, &store).await;
+    let ran = |command: &str, result: &str| Ran {
+        tool: "Bash",
+        arguments: json!({"command": command}),
+        result: result.to_owned(),
+    };
+    let long: String = (0..1_000)
+        .map(|n| format!("error {n} at /src/file_{n}.rs\n"))
+        .collect();
+    let (path, body) = request(WireFormat::OpenAiChat, &[ran("make", &long)]);
+    server.post(path, &[], &body).await;
+    let hint = sent(&provider).remove(0);
+
+    let mut all = vec![ran("cat notes", &hint)];
+    all.extend((0..8).map(|nth| ran(&format!("step {nth}"), &"a line\n".repeat(400))));
+    let (path, body) = request(WireFormat::OpenAiChat, &all);
+    server.post(path, &[], &body).await;
+    let shown = sent(&provider).remove(0);
+    let location = Hint::parse(&shown).unwrap().location.unwrap();
+    let stored = std::fs::read_to_string(location.as_str()).unwrap();
+    assert!(shown.len() < hint.len() && stored == hint, "{shown}");
+}

@@ -406,6 +406,18 @@ async fn a_length_beside_chunks_is_not_passed_on() {
 }
 
 #[tokio::test]
+async fn trailers_are_dropped_and_not_announced() {
+    let head = "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = "5\r\nhello\r\n0\r\nX-Sum: 7\r\n\r\n";
+    let provider = Provider::start(move |_| vec![send(head), send(chunks)]).await;
+    let server = Server::start(&provider.url, |_| ()).await;
+    let asked = [("TE", "trailers"), ("Connection", "TE")];
+    let answer = server.post("/v1/messages", &asked, "{}").await;
+    assert_eq!((answer.text(), answer.header("trailer")), ("hello", None));
+    assert_eq!(provider.last().header("te"), None);
+}
+
+#[tokio::test]
 async fn more_connections_than_allowed_wait_for_their_turn() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| settings.max_connections = 1).await;

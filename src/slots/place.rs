@@ -132,7 +132,7 @@ pub(crate) fn any_print(
     let mut is_there = false;
     for message in 0..conversation.len() {
         visit_prints(conversation, message, &mut |_, print| {
-            is_there |= is_one(print)
+            is_there |= is_one(print);
         });
         if is_there {
             return true;

@@ -31,6 +31,7 @@ mod phase;
 pub mod range;
 mod url;
 
+pub use content::REUSED_FOR;
 pub use contract::{Backend, Entry, Location, PutOutcome, ReadRange, Writer};
 pub use error::{BackendError, ErrorKind};
 pub use error_chain::ErrorChain;

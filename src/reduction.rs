@@ -67,7 +67,7 @@ impl ToolReduction {
 
     /// Makes a reduction for one conversation. It stores under its own prefix, `<root>/<id>/`, its
     /// reader reads nothing else, and its decisions are its own. An id that is not a safe name, is
-    /// reserved (`trunc`, `clear`, `swept`) or looks like a digest is replaced by its digest.
+    /// reserved (`trunc`, `clear`, `meta`) or looks like a digest is replaced by its digest.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolCall, ToolReduction};
@@ -295,8 +295,8 @@ impl ToolReduction {
     /// Call it when a program starts. Later, results stay in the context if a store fails, and only
     /// the report and a `tracing` event say so.
     ///
-    /// The bytes are always the same and stay there, as `<prefix>swept/check-<digest>`. No hint
-    /// names them, and no sweep counts them. Without a backend, it does nothing.
+    /// The bytes are always the same and stay there, as `<prefix>meta/check-<digest>`. No hint
+    /// names them, and sweeps leave them. Without a backend, it does nothing.
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::backend::layout::Phase;
 use crate::hint::{Draft, Prose};
 
-use crate::backend::content::{Id, Roots, Stored, longest_key};
+use crate::backend::content::{Id, Marks, Roots, Stored, longest_key};
 use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
@@ -40,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) gen_ids: [Option<GenId>; 2],
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
+    pub(crate) marks: Arc<Marks>,
 }
 
 impl fmt::Debug for Session {
@@ -93,6 +94,7 @@ impl Session {
                 backend: backend.clone(),
                 key,
                 location,
+                marks: self.shared.marks.clone(),
             })
         };
         let mut backends = policies.filter_map(|policy| policy.backend());
@@ -110,6 +112,7 @@ impl Session {
             location: backend.locate(&key),
             key: key.clone(),
             backend,
+            marks: self.shared.marks.clone(),
         });
         stored.collect()
     }

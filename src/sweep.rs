@@ -1,5 +1,5 @@
-//! Removes what Offcut has stored and no conversation names any more, and never anything that a
-//! live conversation names.
+//! Removes conversations that Offcut has stored and nobody uses any more, and never one that a live
+//! transcript names.
 //!
 //! ```
 //! use offcut::ToolReduction;
@@ -13,9 +13,9 @@
 //! let reduction = ToolReduction::recommended(Memory::new()).build()?;
 //! let now = SystemTime::now(); // before anything live is looked at
 //! let live = Live::new().folder(transcripts.path())?;
-//! let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
+//! let policy = SweepPolicy::new().idle(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
 //! let report = sweep(&reduction, &live, &policy, now).await?; // a dry run
-//! println!("{} bytes would go", report.moved.bytes);
+//! println!("{} bytes would go", report.removed.bytes);
 //! sweep(&reduction, &live, &policy.apply(), now).await?;
 //! # Ok(()) }
 //! ```
@@ -25,35 +25,26 @@
 //!
 //! # Guarantees
 //!
-//! - **Nothing that is named is removed.** That includes what [`Live`] names, what live arguments,
-//!   rounds and other cleared content name in turn, and anything that was stored within the grace.
-//! - **Removal takes two steps.** Content is first moved below `swept/`, from where reading brings
-//!   it back. A later sweep removes it if the grace is over and nothing has named it since: an
-//!   agent may just have stored the same content again.
-//! - **Nothing is overwritten, or read as something else.** While swept content is there, no other
-//!   content can take its name.
-//! - **A crash is harmless,** at any step, and so is dropping the future. The next sweep continues;
-//!   until the grace is over, it reports that another sweep may be running.
-//! - **One at a time.** A second sweep of a store is refused. A sweep that has run for half the
-//!   grace ends itself. A sweep that can't write its lease, such as on a full disk, only removes
-//!   what has waited for the grace.
+//! - **Nothing that is named is removed.** A conversation stays as a whole if [`Live`] names any of
+//!   it, or if a live conversation does so in what it has cleared or decided.
+//! - **Nothing that is in use is removed.** A conversation stays if anything in it was stored or read
+//!   in the last 48 hours, or for as long as the policy says. Nobody makes a hint to content that was
+//!   stored more than 24 hours before, so every other hint has had 24 hours to get into a transcript.
+//! - **Nothing has to wait.** Agents, sweeps and crashes may come in any order. There is no lock,
+//!   content is removed at once, and a sweep that was interrupted is continued by the next one.
 //!
-//! `docs/sweeping.md` in the repository says what is not promised.
+//! `docs/sweeping.md` in the repository has the proof, and says what is not promised.
 
-mod act;
+mod conversations;
 mod file;
 mod folder;
-mod holdings;
 mod index;
-mod lease;
 mod live;
 mod live_error;
 mod names;
 mod paths;
-mod plan;
 mod policy;
 mod report;
-mod rows;
 mod run;
 mod spelling;
 

@@ -5,10 +5,11 @@
 
 mod blocks;
 mod names;
-mod swept;
+mod reuse;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -20,7 +21,8 @@ use crate::backend::{
 
 pub(crate) use blocks::{BLOCK, BlockReader, Ranges};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
-pub(crate) use swept::{NamedBy, name, put, read};
+pub use reuse::REUSED_FOR;
+pub(crate) use reuse::{Marks, NamedBy, day, is_outdated, name, put};
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -81,7 +83,7 @@ impl Roots {
             Phase::Truncate.folder(),
             longest.file()
         ))
-        .is_ok_and(|longest| longest.swept().is_some());
+        .is_ok();
         if has_room {
             prefix
         } else {
@@ -125,14 +127,14 @@ pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
     )
 }
 
-/// The key under which a trial of a store stores its content, which has this `digest`. It is next
-/// to the leases of sweeps, where no conversation stores anything.
+/// The key under which a trial of a store stores its content, which has this `digest`: among the
+/// notes, where no conversation stores anything.
 #[expect(
     clippy::expect_used,
     reason = "prefix and name are made of safe segments, shorter than those of content"
 )]
 pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
-    Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::SWEPT)).expect("safe segments")
+    Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::META)).expect("safe segments")
 }
 
 /// The key of the content with this name.
@@ -150,11 +152,16 @@ pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     .expect("safe segments")
 }
 
-/// The two names that content may get: its own, and one that is free even if the first is taken.
+/// The names that content may get: its own, one that is free even if the first is taken, and one for
+/// each day, for content that was stored under both long ago.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     first: Key,
     second: Key,
+    /// Folder of both.
+    folder: String,
+    digest: String,
+    ending: &'static str,
 }
 
 impl Target {
@@ -169,6 +176,9 @@ impl Target {
         Self {
             first: key(roots, phase, name),
             second,
+            folder: format!("{}{}/", roots.prefix, phase.folder()),
+            digest: digest.to_owned(),
+            ending: name.ending(),
         }
     }
 
@@ -181,18 +191,33 @@ impl Target {
     pub(crate) fn second_only(self) -> Self {
         Self {
             first: self.second.clone(),
-            second: self.second,
+            ..self
         }
     }
 
-    /// The locations that the content may get.
+    /// The locations that the content nearly always gets.
     pub(crate) fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
         [backend.locate(&self.first), backend.locate(&self.second)]
     }
 
-    /// The keys to try, in this order.
-    pub(crate) fn keys(&self) -> [&Key; 2] {
-        [&self.first, &self.second]
+    /// The keys to try, in this order, at the present of the store.
+    #[expect(
+        clippy::expect_used,
+        reason = "the name is shorter than the longest, of which `longest_key` is made"
+    )]
+    pub(crate) fn keys(&self, now: SystemTime) -> Vec<Key> {
+        let Self {
+            folder,
+            digest,
+            ending,
+            ..
+        } = self;
+        // Four digits until 2149.
+        let day = format!("{:04x}", day(now));
+        let third = Key::new(format!("{folder}{day}-{digest}{ending}")).expect("safe segments");
+        let mut keys = vec![self.first.clone(), self.second.clone(), third];
+        keys.dedup();
+        keys
     }
 
     /// Stores `content` and returns its location. Never overwrites stored content.
@@ -201,13 +226,15 @@ impl Target {
         backend: &dyn Backend,
         content: Bytes,
     ) -> Result<Location, BackendError> {
-        for key in self.keys() {
-            match put(backend, key, content.clone()).await? {
-                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(backend.locate(key)),
+        for key in self.keys(backend.now()) {
+            match put(backend, &key, content.clone()).await? {
+                PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => {
+                    return Ok(backend.locate(&key));
+                }
                 PutOutcome::Taken => {}
             }
         }
-        Err(self.both_taken())
+        Err(self.all_taken())
     }
 
     /// Names the bytes written to `writer` and returns their location. `store` is the writer's own
@@ -218,16 +245,18 @@ impl Target {
         writer: &mut dyn Writer,
         by: NamedBy,
     ) -> Result<Location, BackendError> {
-        for key in self.keys() {
-            match name(store, writer, key, by).await? {
-                PutOutcome::Stored | PutOutcome::AlreadyThere => return Ok(store.locate(key)),
+        for key in self.keys(store.now()) {
+            match name(store, writer, &key, by).await? {
+                PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => {
+                    return Ok(store.locate(&key));
+                }
                 PutOutcome::Taken => {}
             }
         }
-        Err(self.both_taken())
+        Err(self.all_taken())
     }
 
-    fn both_taken(&self) -> BackendError {
+    fn all_taken(&self) -> BackendError {
         let message = format!(
             "`{}` and `{}` already hold other content: nothing was stored",
             self.first, self.second
@@ -245,13 +274,18 @@ pub(crate) struct Stored {
     pub key: Key,
     /// Its location, as hints show it.
     pub location: Location,
+    /// The conversations that were read from today.
+    pub marks: Arc<Marks>,
 }
 
 impl Stored {
-    /// Reads `range`. Every block is looked up again, because the content may be swept between two
-    /// blocks.
+    /// Reads `range`. If the content is old, a note says that its conversation was read from today.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        read(&*self.backend, &self.key, range).await
+        let page = self.backend.read(&self.key, range).await?;
+        if is_outdated(&*self.backend, page.stored_at) {
+            self.marks.mark(&*self.backend, &self.key).await;
+        }
+        Ok(page)
     }
 
     /// Passes the content to `see` block by block until that returns `false`. Returns the content's
@@ -325,15 +359,15 @@ mod tests {
         for foreign in [
             "agent/s1/trunc/call_1",
             "trunc/call_1",
-            "agent/swept/trunc/call_1",
-            "agent/swept/call_1",
+            "agent/meta/trunc/call_1",
+            "agent/meta/read-1",
             "agent/trunc",
             "other/trunc/call_1",
         ] {
             assert!(!own(&root, foreign), "{foreign}");
         }
         assert!(!own(&session, "agent/trunc/call_1"));
-        assert!(!own(&root.session("swept"), "agent/swept/trunc/call_1"));
+        assert!(!own(&root.session("meta"), "agent/meta/trunc/call_1"));
         assert!(!own(&Roots::default(), "agent/trunc/call_1"));
     }
 
@@ -345,9 +379,9 @@ mod tests {
         assert!(own("tenant/one/trunc/a") && own("tenant/other/clear/a"));
         for foreign in [
             "tenant/trunc/a",
-            "tenant/swept/trunc/a",
+            "tenant/meta/trunc/a",
             "tenant/other/more/trunc/a",
-            "tenant/other/swept/trunc/a",
+            "tenant/other/meta/trunc/a",
             "tenants/one/trunc/a",
             "one/trunc/a",
         ] {
@@ -367,10 +401,6 @@ mod tests {
         assert!(
             longest_key(&roots, true).as_str().len() > 400 + 64 + 200,
             "a session and a given id"
-        );
-        assert!(
-            longest_key(&roots, true).swept().is_some(),
-            "it can be swept"
         );
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
-use crate::backend::error::{BackendError, ErrorKind, found};
+use crate::backend::error::{BackendError, ErrorKind};
 use crate::backend::key::Key;
 
 /// A store for content that leaves a conversation.
@@ -24,7 +24,7 @@ use crate::backend::key::Key;
 ///   store at the same time.
 /// - **Atomic.** At every moment a key reads as not found or as its whole content, even after a
 ///   crash or a dropped future.
-/// - **Truthful.** `Ok(PutOutcome::Stored)` and `Ok(PutOutcome::AlreadyThere)` mean that from now
+/// - **Truthful.** [`PutOutcome::Stored`] and [`PutOutcome::AlreadyThere`] mean that from now
 ///   on the key reads as exactly this content. An error means that the outcome is unknown; storing
 ///   the same content again is always safe.
 /// - **Inverse.** `resolve(locate(key)) == Some(key)`. A location that this store did not create
@@ -33,9 +33,9 @@ use crate::backend::key::Key;
 /// - **Unique.** If two stores that can be used together give the same location to different
 ///   content, their [`store_id`](Self::store_id)s differ.
 /// - **Bounded.** Every call ends: a store on a network has its own timeout.
-/// - **Removed whole.** After [`remove`](Self::remove) returns, the key reads as not found until
-///   something is stored there again. Every other key still reads as before, including copies of
-///   the removed key and keys it was copied from.
+/// - **Removed only when old.** [`remove`](Self::remove) never takes what was stored after the time
+///   that it is given. After it has removed a key's content, the key reads as not found until
+///   something is stored there again, and every other key reads as before.
 ///
 #[doc = include_str!("skeleton.md")]
 #[async_trait]
@@ -47,6 +47,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the key of a location, or `None` if this store did not create it. A model wrote
     /// `location`: treat it as hostile.
     fn resolve(&self, location: &str) -> Option<Key>;
+
+    /// The present by the clock that tells when content was stored. The default is this process's
+    /// clock, which may differ by some minutes. A store for tests may have one of its own.
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 
     /// Distinguishes stores that give the same locations to different content; clones of a store
     /// share the id. `None`, the default, means that a location always has the same content.
@@ -69,28 +75,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// The store failed. The content may or may not be there.
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError>;
 
-    /// Stores like [`put`](Self::put), and returns whether `other` has content after that. A store
-    /// that does both in one step saves the time of the second one. After [`PutOutcome::Taken`],
-    /// nobody looks at `other`, and the answer is `false`.
-    ///
-    /// # Errors
-    ///
-    /// The store failed. The content may or may not be there.
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        let put = self.put(key, content).await?;
-        if put == PutOutcome::Taken {
-            return Ok((put, false));
-        }
-        // An empty read finds out without reading content.
-        let other = found(self.read(other, 0..0).await)?;
-        Ok((put, other.is_some()))
-    }
-
     /// Opens a writer for content that arrives in chunks and gets its key at the end.
     ///
     /// # Errors
@@ -110,53 +94,23 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// appear.
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>>;
 
-    /// Returns true if anyone may ever sweep this store ([`sweep`](mod@crate::sweep)), by any path to it. The
-    /// default is `true`. `false` avoids a look-up on each save and read, but then nothing here can
-    /// be swept.
-    fn can_be_swept(&self) -> bool {
-        true
-    }
-
-    /// Removes the content of `key`. Does nothing if there is none. Only a sweep calls it.
+    /// Removes the content of `key` if it was stored before `before`. Does nothing if there is none,
+    /// or if it is newer. Only a sweep calls it.
+    ///
+    /// A store should look at the time and remove the content in one step. If it can't, it looks right
+    /// before it removes, and two sweeps at once may then remove what is stored in between.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if the store can't remove content, as in this default. Otherwise
-    /// the store failed, and the content may or may not be gone; removing it again is safe.
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+    /// [`ErrorKind::Unsupported`] if the store can't remove content, as in this default: it is then
+    /// never swept. Otherwise the store failed, and the content may or may not be gone; removing it
+    /// again is safe.
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        let _ = before;
         let why = format!(
             "`{key}` can't be removed: this store has no `Backend::remove`, so it can't be swept"
         );
         Err(BackendError::new(ErrorKind::Unsupported, why))
-    }
-
-    /// Stores the content of `from` also under `to`, as [`put`](Self::put) would.
-    /// [`Entry::stored_at`] of `to` is then the current time, and that of `from` may be too.
-    ///
-    /// The default reads the content and writes it with a [`writer`](Self::writer).
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotFound`] if nothing is stored under `from`, or the store failed.
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        let mut writer = self.writer().await?;
-        let mut at = 0;
-        loop {
-            let page = self.read(from, at..at + COPIED_AT_ONCE).await?;
-            at += page.bytes.len() as u64;
-            let is_broken = page.bytes.is_empty() && at < page.total;
-            if is_broken {
-                let why = format!(
-                    "`{from}` ends after {at} of {} bytes: check the store",
-                    page.total
-                );
-                return Err(BackendError::new(ErrorKind::Other, why));
-            }
-            writer.write(page.bytes).await?;
-            if at >= page.total {
-                return writer.finish(to).await;
-            }
-        }
     }
 
     /// Removes unreadable leftovers of interrupted processes, older than `before`, and returns
@@ -170,9 +124,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Ok(0)
     }
 }
-
-/// Number of bytes that the default of [`Backend::copy`] holds at once.
-const COPIED_AT_ONCE: u64 = 1 << 20;
 
 /// A sink for content that arrives in chunks. Nothing is visible until [`finish`](Self::finish)
 /// stores it under a key. A writer dropped before that leaves nothing behind.
@@ -199,9 +150,10 @@ pub trait Writer: fmt::Debug + Send {
     /// The store failed.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError>;
 
-    /// Stores the content under `key`, as [`Backend::put`] would. After [`PutOutcome::Taken`] it
-    /// may be called again with another key. After any other answer the writer is done:
-    /// [`write`](Self::write) and `finish` fail and store nothing.
+    /// Stores the content under `key`, as [`Backend::put`] would. After [`PutOutcome::AlreadyThere`]
+    /// or [`PutOutcome::Taken`] it may be called again with another key. After
+    /// [`PutOutcome::Stored`] the writer is done: [`write`](Self::write) and `finish` fail and store
+    /// nothing.
     ///
     /// A store that can't prevent overwriting, such as an object store with multipart uploads, may
     /// return [`PutOutcome::Taken`] for every key that is [not derived from its
@@ -213,8 +165,8 @@ pub trait Writer: fmt::Debug + Send {
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError>;
 
     /// Stores the content under `key` in the store's [spool](Backend::spool) after
-    /// [`finish`](Self::finish) has failed, so that it is not lost. After [`PutOutcome::Taken`] it
-    /// may be called again with another key.
+    /// [`finish`](Self::finish) has failed, so that it is not lost. It may be called again like
+    /// `finish`.
     ///
     /// # Errors
     ///
@@ -233,7 +185,10 @@ pub enum PutOutcome {
     /// The content is now stored.
     Stored,
     /// The same bytes were stored under this key before.
-    AlreadyThere,
+    AlreadyThere {
+        /// Time at which those bytes were stored, by the store's clock.
+        stored_at: SystemTime,
+    },
     /// The key has other bytes, or an object that is not this store's content. It was left
     /// unchanged.
     Taken,
@@ -246,6 +201,8 @@ pub struct ReadRange {
     pub bytes: Bytes,
     /// Length of the whole content in bytes.
     pub total: u64,
+    /// Time of storing, by the store's clock.
+    pub stored_at: SystemTime,
 }
 
 /// A list entry for stored content.
@@ -297,6 +254,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).resolve(location)
     }
 
+    fn now(&self) -> SystemTime {
+        (**self).now()
+    }
+
     fn store_id(&self) -> Option<usize> {
         (**self).store_id()
     }
@@ -307,15 +268,6 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         (**self).put(key, content).await
-    }
-
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        (**self).put_then_find(key, content, other).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -330,16 +282,8 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).list()
     }
 
-    fn can_be_swept(&self) -> bool {
-        (**self).can_be_swept()
-    }
-
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        (**self).remove(key).await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        (**self).copy(from, to).await
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        (**self).remove(key, before).await
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {

@@ -79,11 +79,3 @@ impl BackendError {
         matches!(self.kind, ErrorKind::Unavailable)
     }
 }
-
-/// Turns `NotFound` into `None`.
-pub(crate) fn found<T>(read: Result<T, BackendError>) -> Result<Option<T>, BackendError> {
-    match read {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    }
-}

@@ -22,7 +22,6 @@ use self::root::Found;
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
-use crate::backend::error::found;
 use crate::backend::range::within;
 use crate::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
@@ -53,24 +52,6 @@ impl Backend for Fs {
         blocking(move || store.put_now(&key, &content)).await
     }
 
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        let (store, key, other) = (self.clone(), key.clone(), other.clone());
-        blocking(move || {
-            let put = store.put_now(&key, &content)?;
-            if put == PutOutcome::Taken {
-                return Ok((put, false));
-            }
-            let other = found(store.read_now(&other, &(0..0)))?;
-            Ok((put, other.is_some()))
-        })
-        .await
-    }
-
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         let store = self.clone();
         Ok(Box::new(blocking(move || FsWriter::open(&store)).await?))
@@ -85,22 +66,12 @@ impl Backend for Fs {
         list::list(self.clone())
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
         let (store, key) = (self.clone(), key.clone());
         blocking(move || {
             store
-                .remove_now(&key)
+                .remove_now(&key, before)
                 .map_err(|source| failed(source, Doing::Remove, &store.locate(&key)))
-        })
-        .await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        let (store, from, to) = (self.clone(), from.clone(), to.clone());
-        blocking(move || {
-            let copied = stage::copy(&store, &from, &to);
-            let put = copied.map_err(|source| failed(source, Doing::Copy, &store.locate(&from)))?;
-            put.ok_or_else(|| not_found(&store.locate(&from)))
         })
         .await
     }
@@ -167,8 +138,8 @@ impl Fs {
         put().map_err(|source| failed(source, Doing::Store, &self.locate(key)))
     }
 
-    fn remove_now(&self, key: &Key) -> io::Result<()> {
-        if self.root.remove(key)? {
+    fn remove_now(&self, key: &Key, before: SystemTime) -> io::Result<()> {
+        if self.root.remove(key, before)? {
             if self.durable {
                 // Otherwise the file could reappear after a power loss, in place of newer content.
                 self.root.sync_parent(key)?;
@@ -189,6 +160,8 @@ impl Fs {
                 return Err(BackendError::new(ErrorKind::NotFound, why));
             }
         };
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let stored_at = modified.map_err(failed)?.into_std();
         let Range { start, end } = within(range, total);
         let length = end - start;
         let mut bytes = Vec::new();
@@ -204,6 +177,7 @@ impl Fs {
         Ok(ReadRange {
             bytes: bytes.into(),
             total,
+            stored_at,
         })
     }
 }

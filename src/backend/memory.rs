@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -47,6 +47,8 @@ use crate::backend::{
 pub struct Memory {
     name: Option<Arc<str>>,
     content: Arc<Mutex<BTreeMap<Key, StoredBytes>>>,
+    /// Time by which its clock is ahead of this process's.
+    ahead: Duration,
 }
 
 struct StoredBytes {
@@ -73,8 +75,33 @@ impl Memory {
         }
         Ok(Self {
             name: Some(name.into()),
-            content: Arc::default(),
+            ..Self::default()
         })
+    }
+
+    /// The same store and content, as they are after `time`, for tests: its clock is ahead by so much,
+    /// and everything stored before is older.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// use offcut::backend::{Backend, Key, Memory};
+    /// use std::time::Duration;
+    ///
+    /// let store = Memory::new();
+    /// store.put(&Key::new("trunc/call_1")?, "the whole result".into()).await?;
+    /// let tomorrow = store.later_by(Duration::from_secs(86_400));
+    /// assert_eq!(tomorrow.len(), 1);
+    /// assert!(tomorrow.now() > store.now());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn later_by(&self, time: Duration) -> Self {
+        Self {
+            ahead: self.ahead + time,
+            ..self.clone()
+        }
     }
 
     /// Number of keys with content.
@@ -111,12 +138,14 @@ impl Memory {
                     key.clone(),
                     StoredBytes {
                         bytes: bytes.clone(),
-                        at: SystemTime::now(),
+                        at: self.now(),
                     },
                 );
                 PutOutcome::Stored
             }
-            Some(stored) if stored.bytes == bytes => PutOutcome::AlreadyThere,
+            Some(stored) if stored.bytes == bytes => PutOutcome::AlreadyThere {
+                stored_at: stored.at,
+            },
             Some(_) => PutOutcome::Taken,
         }
     }
@@ -154,6 +183,10 @@ impl Backend for Memory {
         Key::new(path).ok()
     }
 
+    fn now(&self) -> SystemTime {
+        SystemTime::now() + self.ahead
+    }
+
     fn store_id(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.content).addr())
     }
@@ -170,8 +203,11 @@ impl Backend for Memory {
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let bytes = self.content().get(key).map(|stored| stored.bytes.clone());
-        let Some(bytes) = bytes else {
+        let stored = self
+            .content()
+            .get(key)
+            .map(|stored| (stored.bytes.clone(), stored.at));
+        let Some((bytes, stored_at)) = stored else {
             return Err(BackendError::new(
                 ErrorKind::NotFound,
                 format!("nothing is stored as {}", self.locate(key)),
@@ -180,6 +216,7 @@ impl Backend for Memory {
         Ok(ReadRange {
             bytes: bytes.slice(indexes_within(&range, bytes.len())),
             total: bytes.len() as u64,
+            stored_at,
         })
     }
 
@@ -195,14 +232,12 @@ impl Backend for Memory {
         stream::iter(entries).boxed()
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        self.content().remove(key);
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        let mut content = self.content();
+        if content.get(key).is_some_and(|stored| stored.at < before) {
+            content.remove(key);
+        }
         Ok(())
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        let content = self.read(from, 0..u64::MAX).await?.bytes;
-        self.put(to, content).await
     }
 }
 
@@ -244,7 +279,7 @@ impl Writer for MemoryWriter {
         buffer.shrink_to_fit();
         let content = Bytes::from(buffer);
         let put = self.store.insert(key, &content);
-        if put == PutOutcome::Taken {
+        if put != PutOutcome::Stored {
             self.buffer = Some(content.into());
         }
         Ok(put)

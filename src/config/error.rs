@@ -120,7 +120,7 @@ pub enum BuildError {
     },
     /// The prefix is not a safe path.
     #[error(
-        "`root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it \
+        "`root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it \
          empty, or use a name such as `agent-1`"
     )]
     RootDir {

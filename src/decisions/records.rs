@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
+use crate::backend::content::is_outdated;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -19,9 +21,8 @@ const VERSION: u32 = 1;
 
 /// The records of one session, made with the same settings.
 ///
-/// The n-th is `<prefix>swept/decided-<settings>-<n>`, counted from 0: beside the leases of sweeps,
-/// where no conversation stores anything and no hint leads. Records are created and never changed.
-/// The row ends where nothing is stored.
+/// The n-th is `<prefix>meta/decided-<settings>-<n>`, counted from 0, where no hint leads. Records
+/// are created and never changed. The row ends where nothing is stored.
 #[derive(Debug)]
 pub struct Records {
     store: Arc<dyn Backend>,
@@ -36,6 +37,8 @@ pub struct Records {
 pub(crate) enum Record {
     /// Its decisions.
     Decisions(Vec<Decided>),
+    /// Its decisions, made when those before were too old. They count no more.
+    Anew(Vec<Decided>),
     /// An object that can't be understood. It keeps its place in the row and decides nothing.
     Unusable,
 }
@@ -44,6 +47,8 @@ pub(crate) enum Record {
 #[serde(deny_unknown_fields)]
 struct Written {
     offcut_record: u32,
+    #[serde(default, skip_serializing_if = "is_false")]
+    anew: bool,
     decisions: Vec<WrittenDecision>,
 }
 
@@ -64,17 +69,20 @@ impl Records {
     pub fn new(store: Arc<dyn Backend>, prefix: &str, settings: &str) -> Self {
         Self {
             store,
-            stem: format!("{prefix}{}/decided-{settings}-", Key::SWEPT),
+            stem: format!("{prefix}{}/decided-{settings}-", Key::META),
             is_known: AtomicBool::new(false),
         }
     }
 
-    /// Reads the records from the `next`-th on.
+    /// Reads the records from the `next`-th on, each with the time at which it was stored.
     ///
     /// # Errors
     ///
     /// The store failed.
-    pub(crate) async fn read(&self, mut next: u64) -> Result<Vec<Record>, BackendError> {
+    pub(crate) async fn read(
+        &self,
+        mut next: u64,
+    ) -> Result<Vec<(Record, SystemTime)>, BackendError> {
         let mut records = Vec::new();
         // A process that meets a conversation for the first time expects several; one that knows it
         // expects none.
@@ -95,6 +103,17 @@ impl Records {
         }
     }
 
+    /// Returns `true` if a record of this time is so old that no decision may be repeated: a sweep may
+    /// be removing what it names.
+    pub(crate) fn is_outdated(&self, stored_at: SystemTime) -> bool {
+        is_outdated(&*self.store, stored_at)
+    }
+
+    /// The present by the store's clock.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.store.now()
+    }
+
     /// Returns `true` if there is a `number`-th record.
     ///
     /// # Errors
@@ -108,28 +127,33 @@ impl Records {
         }
     }
 
-    async fn read_one(&self, number: u64) -> Result<Option<Record>, BackendError> {
+    async fn read_one(&self, number: u64) -> Result<Option<(Record, SystemTime)>, BackendError> {
         match self.store.read(&self.key(number)?, 0..MAX_RECORD).await {
-            Ok(page) if page.total > MAX_RECORD => Ok(Some(Record::Unusable)),
             Ok(page) => {
-                let decisions = parse(&page.bytes).map(Record::Decisions);
-                Ok(Some(decisions.unwrap_or(Record::Unusable)))
+                let is_ours = page.total <= MAX_RECORD;
+                let record = is_ours.then(|| parse(&page.bytes)).flatten();
+                Ok(Some((record.unwrap_or(Record::Unusable), page.stored_at)))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes the `number`-th record; all records before it must have been read. Returns `false` if
-    /// another process was faster and decided otherwise.
+    /// Writes the `number`-th record; all records before it must have been read, and count no more if
+    /// it is `anew`. Returns `false` if another process was faster and decided otherwise.
     ///
     /// # Errors
     ///
     /// The store failed. The record may or may not be there.
-    pub async fn append(&self, number: u64, decisions: &[Decided]) -> Result<bool, BackendError> {
+    pub async fn append(
+        &self,
+        number: u64,
+        anew: bool,
+        decisions: &[Decided],
+    ) -> Result<bool, BackendError> {
         let put = self
             .store
-            .put(&self.key(number)?, write(decisions)?)
+            .put(&self.key(number)?, write(anew, decisions)?)
             .await?;
         Ok(put != PutOutcome::Taken)
     }
@@ -140,7 +164,12 @@ impl Records {
     }
 }
 
-fn write(decisions: &[Decided]) -> Result<Bytes, BackendError> {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
     let decisions = decisions.iter().map(|decided| WrittenDecision {
         slot: decided.slot.to_string(),
         moment: decided.moment,
@@ -149,6 +178,7 @@ fn write(decisions: &[Decided]) -> Result<Bytes, BackendError> {
     });
     let written = Written {
         offcut_record: VERSION,
+        anew,
         decisions: decisions.collect(),
     };
     serde_json::to_vec(&written)
@@ -156,7 +186,7 @@ fn write(decisions: &[Decided]) -> Result<Bytes, BackendError> {
         .map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Decided>> {
+fn parse(bytes: &[u8]) -> Option<Record> {
     let written: Written = serde_json::from_slice(bytes).ok()?;
     if written.offcut_record != VERSION {
         return None;
@@ -169,7 +199,12 @@ fn parse(bytes: &[u8]) -> Option<Vec<Decided>> {
             locations: decision.at,
         })
     };
-    written.decisions.into_iter().map(decided).collect()
+    let decisions: Option<_> = written.decisions.into_iter().map(decided).collect();
+    decisions.map(if written.anew {
+        Record::Anew
+    } else {
+        Record::Decisions
+    })
 }
 
 #[cfg(test)]
@@ -194,6 +229,11 @@ mod tests {
         Records::new(Arc::new(store.clone()), "s1/", "0123456789abcdef")
     }
 
+    async fn read(store: &Memory, from: u64) -> Vec<Record> {
+        let read = records(store).read(from).await.unwrap();
+        read.into_iter().map(|(record, _)| record).collect()
+    }
+
     #[tokio::test]
     async fn records_are_read_in_their_order_from_any_place_on() {
         let store = Memory::new();
@@ -201,13 +241,13 @@ mod tests {
         for (number, text) in (0..).zip(&texts) {
             assert!(
                 records(&store)
-                    .append(number, &decided(text))
+                    .append(number, false, &decided(text))
                     .await
                     .unwrap()
             );
         }
         for from in [0, 1, 8, 19, 20] {
-            let read = records(&store).read(from as u64).await.unwrap();
+            let read = read(&store, from as u64).await;
             let expected: Vec<_> = texts
                 .iter()
                 .skip(from)
@@ -221,21 +261,34 @@ mod tests {
     async fn a_place_is_taken_only_once() {
         let store = Memory::new();
         assert!(!records(&store).has(0).await.unwrap());
-        assert!(records(&store).append(0, &decided("one")).await.unwrap());
+        assert!(
+            records(&store)
+                .append(0, false, &decided("one"))
+                .await
+                .unwrap()
+        );
         assert!(records(&store).has(0).await.unwrap());
         assert!(
-            records(&store).append(0, &decided("one")).await.unwrap(),
+            records(&store)
+                .append(0, false, &decided("one"))
+                .await
+                .unwrap(),
             "the same again"
         );
-        assert!(!records(&store).append(0, &decided("two")).await.unwrap());
+        assert!(
+            !records(&store)
+                .append(0, false, &decided("two"))
+                .await
+                .unwrap()
+        );
     }
 
     #[tokio::test]
     async fn what_is_not_a_record_keeps_its_place_and_decides_nothing() {
         let store = Memory::new();
         let key =
-            |number: u64| Key::new(format!("s1/swept/decided-0123456789abcdef-{number}")).unwrap();
-        let whole = String::from_utf8(write(&decided("one")).unwrap().to_vec()).unwrap();
+            |number: u64| Key::new(format!("s1/meta/decided-0123456789abcdef-{number}")).unwrap();
+        let whole = String::from_utf8(write(false, &decided("one")).unwrap().to_vec()).unwrap();
         let broken = [
             "",
             "{}",
@@ -251,8 +304,13 @@ mod tests {
                 .unwrap();
         }
         let last = broken.len() as u64;
-        assert!(records(&store).append(last, &decided("one")).await.unwrap());
-        let read = records(&store).read(0).await.unwrap();
+        assert!(
+            records(&store)
+                .append(last, false, &decided("one"))
+                .await
+                .unwrap()
+        );
+        let read = read(&store, 0).await;
         assert_eq!(read.len(), broken.len() + 1);
         assert!(
             read[..broken.len()]

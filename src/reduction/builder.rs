@@ -371,6 +371,7 @@ impl Builder {
             gen_ids,
             post_process,
             on_report,
+            marks: Arc::default(),
         };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))
     }

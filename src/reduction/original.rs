@@ -4,8 +4,8 @@ use crate::backend::key::digest;
 use crate::backend::layout::Phase;
 use bytes::Bytes;
 
-use crate::backend::content::{Id, Name, key, put};
-use crate::backend::{BackendError, ErrorKind, Location, PutOutcome};
+use crate::backend::content::{Id, Name, Target};
+use crate::backend::{BackendError, ErrorKind, Location};
 use crate::ours::{Classified, classify};
 use crate::session::Session;
 
@@ -35,12 +35,6 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
         Some(name) => name.with_digest(&digest),
         None => Name::of_digest(digest),
     };
-    let key = key(session.roots(), Phase::Clear, &name);
-    match put(&**backend, &key, content).await? {
-        PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(backend.locate(&key)),
-        PutOutcome::Taken => {
-            let message = format!("`{key}` already holds other content: nothing was stored");
-            Err(BackendError::new(ErrorKind::Other, message))
-        }
-    }
+    let target = Target::new(session.roots(), Phase::Clear, &name, &content);
+    target.save(&**backend, content).await
 }

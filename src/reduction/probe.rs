@@ -3,7 +3,7 @@
 use crate::backend::key::digest;
 use bytes::Bytes;
 
-use crate::backend::content::{NamedBy, name, probe_key, put, read};
+use crate::backend::content::probe_key;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::session::Session;
 
@@ -30,11 +30,11 @@ pub(super) async fn check_stores(session: &Session) -> Result<(), BackendError> 
 /// content already may find that out without writing anything; a writer has to write.
 async fn check(store: &dyn Backend, key: &Key) -> Result<(), BackendError> {
     let content = Bytes::from_static(PROBE);
-    expect_stored(put(store, key, content.clone()).await?, key)?;
+    expect_stored(store.put(key, content.clone()).await?, key)?;
     let mut writer = store.writer().await?;
     writer.write(content.clone()).await?;
-    expect_stored(name(store, &mut *writer, key, NamedBy::Finish).await?, key)?;
-    let stored = read(store, key, 0..u64::MAX).await?;
+    expect_stored(writer.finish(key).await?, key)?;
+    let stored = store.read(key, 0..u64::MAX).await?;
     if stored.bytes != content {
         let why = format!("`{key}` reads back as other content than was stored; use another store");
         return Err(BackendError::new(ErrorKind::Other, why));
@@ -44,7 +44,7 @@ async fn check(store: &dyn Backend, key: &Key) -> Result<(), BackendError> {
 
 fn expect_stored(put: PutOutcome, key: &Key) -> Result<(), BackendError> {
     match put {
-        PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(()),
+        PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => Ok(()),
         PutOutcome::Taken => {
             let why = format!(
                 "`{key}` holds other content; remove it, for only a trial of the store has this name"

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use futures_util::future::join;
 
@@ -24,6 +25,10 @@ pub(crate) struct Memory {
 pub(crate) struct Known {
     /// Number of records that were read.
     pub(crate) records: u64,
+    /// Time at which the newest of them was stored.
+    newest: Option<SystemTime>,
+    /// True if decisions of these records count no more, since they are too old.
+    is_anew: bool,
     pub(crate) decisions: Decisions,
     /// The digest of the original that each replacement stands for, where loops change their messages: the
     /// occurrences of both are counted together.
@@ -49,6 +54,16 @@ pub(crate) struct Anchor {
 }
 
 impl Known {
+    /// Forgets all decisions, which are then made anew.
+    fn forget(&mut self) {
+        *self = Self {
+            records: self.records,
+            newest: self.newest,
+            is_anew: true,
+            ..Self::default()
+        };
+    }
+
     /// Adds decisions about originals in whose place `replaced` is passed in from now on.
     pub(crate) fn replace(&mut self, decided: Vec<(Decided, Fingerprint)>) {
         let decided = decided.into_iter().map(|(decided, replaced)| {
@@ -147,20 +162,23 @@ impl Memory {
     }
 
     /// Reads the records that others have written. Returns the number of those that decide nothing,
-    /// since they could not be understood. If the newest known record is gone, the content to which
-    /// its hints lead is gone too: swept, moved or deleted. Then all is forgotten, and decided again.
+    /// since they could not be understood.
+    ///
+    /// If the first record is gone, the content to which hints lead is gone too: swept, moved or
+    /// deleted. If the newest is too old, that may happen at any moment. Either way all is forgotten,
+    /// and decided again.
     pub(crate) async fn catch_up(&self, records: Option<&Records>) -> Result<usize, BackendError> {
         let Some(records) = records else {
             return Ok(0);
         };
         let mut from = self.known().records;
-        let newest = async {
-            match from.checked_sub(1) {
-                Some(newest) => records.has(newest).await,
-                None => Ok(true),
+        let first = async {
+            match from {
+                0 => Ok(true),
+                _ => records.has(0).await,
             }
         };
-        let (is_there, read) = join(newest, records.read(from)).await;
+        let (is_there, read) = join(first, records.read(from)).await;
         let read = if is_there? {
             read?
         } else {
@@ -170,16 +188,28 @@ impl Memory {
         };
         let mut known = self.known();
         let mut unusable = 0;
-        for (number, read) in (from..).zip(read) {
+        for (number, (read, stored_at)) in (from..).zip(read) {
             // Another task may have read some of them meanwhile.
             if number != known.records {
                 continue;
             }
             known.records += 1;
+            known.newest = Some(stored_at);
             match read {
                 Record::Decisions(decisions) => known.decisions.add(decisions),
+                Record::Anew(decisions) => {
+                    known.forget();
+                    known.is_anew = false;
+                    known.decisions.add(decisions);
+                }
                 Record::Unusable => unusable += 1,
             }
+        }
+        if known
+            .newest
+            .is_some_and(|newest| records.is_outdated(newest))
+        {
+            known.forget();
         }
         Ok(unusable)
     }
@@ -192,14 +222,17 @@ impl Memory {
         before: u64,
         decisions: Vec<Decided>,
     ) -> Result<bool, BackendError> {
+        let anew = self.known().is_anew;
         if let Some(records) = records
-            && !records.append(before, &decisions).await?
+            && !records.append(before, anew, &decisions).await?
         {
             return Ok(false);
         }
         let mut known = self.known();
         if known.records == before {
             known.records += 1;
+            known.newest = records.map(Records::now);
+            known.is_anew = false;
             known.decisions.add(decisions);
             return Ok(true);
         }

@@ -1,6 +1,6 @@
 //! Index of stored keys, searched by the names that texts hold.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
@@ -9,54 +9,39 @@ use crate::backend::Key;
 use super::names::Names;
 use super::paths::{each_name, stem};
 
-/// Keys of some stores, and which of them are live. A text is searched for all of them at once, and
-/// nothing of it is kept.
+/// Keys of all stores, and which of their conversations are live. A text is searched for all keys at
+/// once, and nothing of it is kept.
 ///
 /// A key is found by a hash of its segments, from last to first, so that one walk along a path
-/// looks up every key that the path may end in. If one of two keys with the same hash is live, both
-/// count as live: keeping too much is safe.
+/// looks up every key that the path may end in. If a name has the hash of two keys, both of their
+/// conversations count as live: keeping too much is safe.
 pub(super) struct Index<'k> {
     state: RandomState,
-    /// Sorted by hash.
-    keys: Vec<Indexed<'k>>,
-    /// Index of the first key with each hash.
-    begins: HashMap<u64, usize>,
-    /// Keys that became live and were not yet handed out by [`take_new`](Self::take_new).
-    new: Vec<usize>,
-}
-
-struct Indexed<'k> {
-    hash: u64,
-    store: usize,
-    key: &'k Key,
-    is_live: bool,
+    /// The hash of each key with its conversation, sorted.
+    keys: Vec<(u64, &'k str)>,
+    live: HashSet<&'k str>,
+    /// Conversations that became live and were not yet handed out by [`take_new`](Self::take_new).
+    new: Vec<&'k str>,
 }
 
 impl<'k> Index<'k> {
-    /// Builds the index from keys, each with the number of its store.
-    pub(super) fn new(keys: impl IntoIterator<Item = (usize, &'k Key)>) -> Self {
+    /// Builds the index from keys, each with its conversation.
+    pub(super) fn new(keys: impl IntoIterator<Item = (&'k str, &'k Key)>) -> Self {
         let state = RandomState::new();
-        let indexed = |(store, key)| Indexed {
-            hash: hash(&state, key),
-            store,
-            key,
-            is_live: false,
-        };
-        let mut keys: Vec<_> = keys.into_iter().map(indexed).collect();
-        keys.sort_unstable_by_key(|indexed| indexed.hash);
-        let mut begins = HashMap::with_capacity(keys.len());
-        for (at, indexed) in keys.iter().enumerate() {
-            begins.entry(indexed.hash).or_insert(at);
-        }
+        let keys = keys.into_iter();
+        let mut keys: Vec<_> = keys
+            .map(|(conversation, key)| (hash(&state, key), conversation))
+            .collect();
+        keys.sort_unstable();
         Self {
             state,
             keys,
-            begins,
+            live: HashSet::new(),
             new: Vec::new(),
         }
     }
 
-    /// Marks everything that `piece` may name as live.
+    /// Marks every conversation of which `piece` may name something as live.
     pub(super) fn name(&mut self, piece: &[u8]) {
         let state = self.state.clone();
         each_name(piece, |segments| {
@@ -64,47 +49,37 @@ impl<'k> Index<'k> {
             for (at, segment) in segments.enumerate() {
                 path.push(segment);
                 if at > 0 {
-                    self.set_live(path.hash());
+                    self.find(path.hash());
                 }
             }
         });
     }
 
-    /// Marks `key` as live.
-    pub(super) fn keep(&mut self, key: &Key) {
-        self.set_live(hash(&self.state, key));
-    }
-
-    fn set_live(&mut self, hash: u64) {
-        let Some(&begin) = self
-            .begins
-            .get(&hash)
-            .filter(|begin| !self.keys[**begin].is_live)
-        else {
-            return;
-        };
-        for (at, indexed) in self
-            .keys
-            .iter_mut()
-            .enumerate()
-            .skip(begin)
-            .take_while(|(_, key)| key.hash == hash)
-        {
-            indexed.is_live = true;
-            self.new.push(at);
+    fn find(&mut self, hash: u64) {
+        let first = self.keys.partition_point(|(other, _)| *other < hash);
+        for at in first..self.keys.len() {
+            let (other, conversation) = self.keys[at];
+            if other != hash {
+                break;
+            }
+            self.keep(conversation);
         }
     }
 
-    pub(super) fn is_live(&self, key: &Key) -> bool {
-        self.begins
-            .get(&hash(&self.state, key))
-            .is_some_and(|begin| self.keys[*begin].is_live)
+    /// Marks a conversation as live.
+    pub(super) fn keep(&mut self, conversation: &'k str) {
+        if self.live.insert(conversation) {
+            self.new.push(conversation);
+        }
     }
 
-    /// Returns a live key that was not handed out before.
-    pub(super) fn take_new(&mut self) -> Option<(usize, &'k Key)> {
-        let Indexed { store, key, .. } = &self.keys[self.new.pop()?];
-        Some((*store, *key))
+    pub(super) fn is_live(&self, conversation: &str) -> bool {
+        self.live.contains(conversation)
+    }
+
+    /// Returns a live conversation that was not handed out before.
+    pub(super) fn take_new(&mut self) -> Option<&'k str> {
+        self.new.pop()
     }
 }
 
@@ -140,9 +115,9 @@ fn hash(state: &RandomState, key: &Key) -> u64 {
 
 /// Returns true if `names` may refer to `key`.
 pub(super) fn are_named(names: &Names, key: &Key) -> bool {
-    let mut index = Index::new([(0, key)]);
+    let mut index = Index::new([("", key)]);
     names.iter().for_each(|piece| index.name(piece));
-    index.is_live(key)
+    index.is_live("")
 }
 
 /// Returns true if `text` may name `key`.
@@ -156,29 +131,29 @@ pub(super) fn names_it(text: &str, key: &Key) -> bool {
 mod tests {
     use super::*;
 
+    fn new<'k>(index: &mut Index<'k>) -> Vec<&'k str> {
+        let mut new: Vec<_> = std::iter::from_fn(|| index.take_new()).collect();
+        new.sort_unstable();
+        new
+    }
+
     #[test]
-    fn w1_live_names_are_given_out_once() {
-        let keys = ["s1/trunc/a", "s1/trunc/A", "s2/trunc/a", "trunc/b"]
+    fn w3_live_conversations_are_given_out_once() {
+        let keys = ["s1/trunc/a", "S1/trunc/A", "s2/trunc/a", "trunc/b"]
             .map(|path| Key::new(path).unwrap());
-        let mut index = Index::new(keys.iter().enumerate());
-        let new = |index: &mut Index<'_>| {
-            let mut new: Vec<_> = std::iter::from_fn(|| index.take_new())
-                .map(|(store, _)| store)
-                .collect();
-            new.sort_unstable();
-            new
-        };
+        let of = |key| Key::conversation(key).unwrap();
+        let mut index = Index::new(keys.iter().map(|key| (of(key), key)));
         index.name(b"x/s1/trunc/a");
         assert_eq!(
             new(&mut index),
-            [0, 1],
+            ["S1/", "s1/"],
             "on some file systems they are the same"
         );
         index.name(b"x/s1/trunc/a/trunc/b");
-        assert_eq!(new(&mut index), [3]);
-        index.keep(&keys[2]);
-        assert_eq!(new(&mut index), [2]);
-        assert!(keys.iter().all(|key| index.is_live(key)));
-        assert!(!index.is_live(&Key::new("trunc/c").unwrap()));
+        assert_eq!(new(&mut index), [""]);
+        index.keep("s2/");
+        assert_eq!(new(&mut index), ["s2/"]);
+        assert!(keys.iter().all(|key| index.is_live(of(key))));
+        assert!(!index.is_live("s3/"));
     }
 }

@@ -12,8 +12,8 @@ use super::index::Index;
 use super::live_error::LiveError;
 use super::names::Names;
 
-/// Everything that a [sweep](crate::sweep) must keep: all that these messages, texts, folders,
-/// locations and sessions name.
+/// Everything that a [sweep](crate::sweep) must keep: the conversations of all that these messages,
+/// texts, folders, locations and sessions name.
 ///
 /// It is gathered from texts of any kind: whatever could be the name of stored content is kept, so
 /// it keeps too much rather than too little. It takes memory once for each name, however often and
@@ -38,8 +38,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Names nothing yet. A sweep with this treats as garbage everything that its policy selects
-    /// and that is older than the grace.
+    /// Names nothing yet. A sweep with this removes all that its policy selects.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -102,23 +101,16 @@ impl Live {
         self
     }
 
-    /// Returns true if everything that is stored below `prefix`, that of a session, stays.
-    pub(super) fn keeps(&self, prefix: &str) -> bool {
-        let session = prefix.trim_end_matches('/').rsplit('/').next();
-        session.is_some_and(|session| self.sessions.contains(&session.to_ascii_lowercase()))
-    }
-
-    /// Marks what this names as live in `index`, whose keys are `keys`.
-    pub(super) fn name<'k>(&self, index: &mut Index<'k>, keys: impl Iterator<Item = &'k Key>) {
+    /// Marks the conversations that this names as live in `index`; `all` are all of them.
+    pub(super) fn name<'k>(&self, index: &mut Index<'k>, all: impl Iterator<Item = &'k str>) {
         self.names.iter().for_each(|piece| index.name(piece));
-        if self.sessions.is_empty() {
-            return;
+        for prefix in all {
+            let session = prefix.trim_end_matches('/').rsplit('/').next();
+            let session = session.unwrap_or_default().to_ascii_lowercase();
+            if self.sessions.contains(&session) {
+                index.keep(prefix);
+            }
         }
-        let is_in_session = |key: &&Key| {
-            let session = key.as_str().rsplit('/').nth(2);
-            session.is_some_and(|session| self.sessions.contains(&session.to_ascii_lowercase()))
-        };
-        keys.filter(is_in_session).for_each(|key| index.keep(key));
     }
 }
 
@@ -144,9 +136,12 @@ mod tests {
 
     fn keeps(live: &Live, key: &str) -> bool {
         let key = Key::new(key).unwrap();
-        let mut index = Index::new([(0, &key)]);
-        live.name(&mut index, [&key].into_iter());
-        index.is_live(&key)
+        let Some(conversation) = key.conversation() else {
+            return false;
+        };
+        let mut index = Index::new([(conversation, &key)]);
+        live.name(&mut index, [conversation].into_iter());
+        index.is_live(conversation)
     }
 
     #[test]
@@ -176,7 +171,7 @@ mod tests {
     fn sessions_are_kept_whole() {
         let live = Live::new()
             .session("chat-9")
-            .session("swept")
+            .session("meta")
             .location(&Location::new("/x/s1/trunc/a"));
         for key in [
             "chat-9/trunc/call_1",

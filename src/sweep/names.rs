@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_a_text_names_every_location_that_it_may_mean() {
+    fn w3_a_text_names_every_location_that_it_may_mean() {
         for text in [
             "s1/trunc/call_1",
             "[offcut/1 truncated 20000B/1000L 9+0 \"memory://t/s1/trunc/call_1\"]",
@@ -190,7 +190,6 @@ mod tests {
             "It is in s1/trunc/call_1.",
             "(s1/trunc/call_1...)",
             "s1/trunc/call_1_",
-            "/store/s1/swept/trunc/call_1",
             "/Store/S1/trunc/Call_1",
             "/store/s1/trunc/call_1/",
             "看s1/trunc/call_1。",
@@ -215,14 +214,11 @@ mod tests {
             "the first segment is a phase"
         );
         let deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/trunc/o";
-        assert!(names_it(
-            &format!("/x/y/{}", deep.replace("trunc", "swept/trunc")),
-            &key(deep)
-        ));
+        assert!(names_it(&format!("/x/y/{deep}"), &key(deep)));
     }
 
     #[test]
-    fn w1_a_text_names_no_other_location() {
+    fn w3_a_text_names_no_other_location() {
         for other in [
             "s2/trunc/call_1",
             "trunc/call_12",
@@ -244,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_punctuation_after_a_name_is_not_a_name() {
+    fn w3_punctuation_after_a_name_is_not_a_name() {
         let rule = "-".repeat(60_000);
         assert_eq!(
             names(&format!(
@@ -270,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_chunks_and_long_runs_hide_no_name() {
+    fn w3_chunks_and_long_runs_hide_no_name() {
         let text = format!(
             "{}/store/s1%2Ftrunc\\u002Fcall_1 {}",
             "a/".repeat(100_000),
@@ -292,7 +288,7 @@ mod tests {
 
     /// Counted in bytes, not in time: each byte is searched a bounded number of times.
     #[test]
-    fn w1_scanning_takes_linear_time() {
+    fn w3_scanning_takes_linear_time() {
         for part in [
             "-",
             r"\-",

@@ -5,8 +5,8 @@ use crate::backend::Key;
 /// A path with very many names is handed on in pieces of this many, so that a path which repeats
 /// itself is kept once.
 const NAMES_IN_PIECE: usize = 64;
-/// Maximum number of segments before a name, including one for the folder that content is swept to.
-const MAX_BEFORE: usize = Key::MAX_SEGMENTS;
+/// Maximum number of segments before a name.
+const MAX_BEFORE: usize = Key::MAX_SEGMENTS - 1;
 
 /// Hands to `found` the parts of a path that hold names, each with as many segments before it as a
 /// key can have.
@@ -71,11 +71,7 @@ pub(super) fn each_name<'p>(
         let begin = at.saturating_sub(MAX_BEFORE - 1);
         let usable = |segment: &&&'p [u8]| !segment.is_empty() && segment.len() <= Key::MAX_SEGMENT;
         let before = segments[begin..at].iter().rev().take_while(usable).copied();
-        name(&mut [last, phase].into_iter().chain(before.clone()));
-        // A person who looked into the store may have named the place that it was swept to.
-        if at > begin && segments[at - 1].eq_ignore_ascii_case(Key::SWEPT.as_bytes()) {
-            name(&mut [last, phase].into_iter().chain(before.skip(1)));
-        }
+        name(&mut [last, phase].into_iter().chain(before));
     }
 }
 

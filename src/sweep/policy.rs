@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::REUSED_FOR;
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// A shorter grace would be over before a slow store, or an agent, has finished one step.
-pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
+/// Half of it is for hints to content that is not young any more, and half for these hints to get into
+/// a transcript.
+pub(super) const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_secs());
 
 /// Rules for what a [sweep](crate::sweep) removes: plain data, which can come from a file.
 ///
@@ -14,7 +17,7 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 /// use offcut::sweep::SweepPolicy;
 /// use std::time::Duration;
 ///
-/// let policy = SweepPolicy::new().max_age(Duration::from_secs(30 * 86_400)).quota_bytes(10 << 30);
+/// let policy = SweepPolicy::new().idle(Duration::from_secs(7 * 86_400)).quota_bytes(10 << 30);
 /// assert!(policy.dry_run, "until `apply`");
 /// # let json = serde_json::to_string(&policy)?;
 /// # assert_eq!(serde_json::from_str::<SweepPolicy>(&json)?, policy);
@@ -23,26 +26,20 @@ pub(super) const LEAST_GRACE: Duration = Duration::from_secs(60 * 60);
 ///
 /// # Default
 ///
-/// - `max_age` and `quota_bytes`: none, `unreferenced`: false. With these three, nothing new is
-///   swept; what was swept before is removed when its grace is over.
-/// - `grace`: 24 hours
+/// - `idle`: 30 days
+/// - `quota_bytes`: none
 /// - `dry_run`: true
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SweepPolicy {
-    /// Content that was stored longer ago than this goes; `max_age_seconds` in files.
-    #[serde(rename = "max_age_seconds", with = "seconds")]
-    pub max_age: Option<Duration>,
-    /// The oldest content goes until what is not live takes at most this many bytes.
+    /// Conversations go in which nothing was stored or read for longer than this, at least
+    /// [`LEAST_IDLE`](Self::LEAST_IDLE); `idle_seconds` in files.
+    #[serde(rename = "idle_seconds", with = "whole_seconds")]
+    pub idle: Duration,
+    /// The conversations that have been idle longest go until those that nothing names take at most
+    /// this many bytes. None goes that has been idle for less than [`LEAST_IDLE`](Self::LEAST_IDLE).
     pub quota_bytes: Option<u64>,
-    /// All content that is not live goes.
-    pub unreferenced: bool,
-    /// Time for which new content always stays, and for which swept content can be brought back;
-    /// `grace_seconds` in files. It must be longer than an agent ever takes between storing a
-    /// result and writing its transcript to where `live` is gathered from.
-    #[serde(rename = "grace_seconds", with = "whole_seconds")]
-    pub grace: Duration,
     /// True if nothing is to be changed; the report then says what would be.
     pub dry_run: bool,
 }
@@ -50,26 +47,28 @@ pub struct SweepPolicy {
 impl Default for SweepPolicy {
     fn default() -> Self {
         Self {
-            max_age: None,
+            idle: 30 * DAY,
             quota_bytes: None,
-            unreferenced: false,
-            grace: DAY,
             dry_run: true,
         }
     }
 }
 
 impl SweepPolicy {
-    /// The defaults: a dry run that sweeps nothing new.
+    /// The shortest idle time: 48 hours. A hint to what a sweep removes was made in the first 24 of
+    /// them, and the transcript that names it has to be written in the other 24.
+    pub const LEAST_IDLE: Duration = LEAST_IDLE;
+
+    /// The defaults: a dry run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`max_age`](Self::max_age).
+    /// Sets [`idle`](Self::idle).
     #[must_use]
-    pub fn max_age(mut self, age: Duration) -> Self {
-        self.max_age = Some(age);
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = time;
         self
     }
 
@@ -77,20 +76,6 @@ impl SweepPolicy {
     #[must_use]
     pub fn quota_bytes(mut self, bytes: u64) -> Self {
         self.quota_bytes = Some(bytes);
-        self
-    }
-
-    /// Sets [`unreferenced`](Self::unreferenced).
-    #[must_use]
-    pub fn unreferenced(mut self) -> Self {
-        self.unreferenced = true;
-        self
-    }
-
-    /// Sets [`grace`](Self::grace), which must be at least an hour.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
         self
     }
 
@@ -113,24 +98,5 @@ mod whole_seconds {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         u64::deserialize(from).map(Duration::from_secs)
-    }
-}
-
-mod seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        duration: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        duration.map(|duration| duration.as_secs()).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_secs))
     }
 }

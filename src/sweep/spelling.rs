@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_every_spelling_is_read() {
+    fn w3_every_spelling_is_read() {
         for (spelled, means) in [
             (r"\u002f\u002F\\\\u002f\/\\\/", "/////"),
             (r"\u0063all\_1\-2\.3", "call_1-2.3"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_layers_of_several_kinds_are_read_one_after_the_other() {
+    fn w3_layers_of_several_kinds_are_read_one_after_the_other() {
         for (spelled, layers) in [
             (r"\u0026#47;", 2),
             ("%26%2347%3B", 2),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn w1_unescaping_never_lengthens_a_text() {
+    fn w3_unescaping_never_lengthens_a_text() {
         for part in [
             "%25", "%", "\\", "&amp;", "&#0", "\\u002f", "&sol;", "&#47;x",
         ] {

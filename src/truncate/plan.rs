@@ -321,12 +321,15 @@ impl<'a> ResultPlanner<'a> {
             };
             let (roots, name) = (session.roots(), name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
-            let longest = |store: &dyn Backend| {
-                let [_, taken] = target.locations(store);
-                taken
+            let longest = |store: &dyn Backend, is_local| {
+                let keys = target.keys(store.now()).into_iter();
+                let locations = keys.map(|key| store.locate(&key));
+                let longest = locations.max_by_key(|location| location.as_str().len())?;
+                Some((longest, is_local))
             };
-            let spool = backend.spool().map(|spool| (longest(&*spool), true));
-            [(longest(&**backend), false)]
+            let spool = backend.spool();
+            let spool = spool.and_then(|spool| longest(&*spool, true));
+            longest(&**backend, false)
                 .into_iter()
                 .chain(spool)
                 .collect()

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::backend::key::{digest, digest_from_sha256};
 use crate::backend::layout::Phase;
@@ -195,6 +196,7 @@ impl Ranges for Written<'_> {
                     return Ok(ReadRange {
                         bytes: answer?,
                         total: self.length,
+                        stored_at: SystemTime::now(),
                     });
                 }
             }

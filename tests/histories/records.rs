@@ -1,8 +1,10 @@
 //! Records that can't be written, can't be read, or are not ours.
 
+use std::time::{Duration, SystemTime};
+
 use offcut::OnStoreFailure;
-use offcut::backend::{Backend, ErrorKind, Fs, Key};
-use offcut::format::Plain;
+use offcut::backend::{Backend, ErrorKind, Fs, Key, Location};
+use offcut::format::{Message, Plain};
 use offcut::hint::Hint;
 use offcut::report::{Outcome, Reason};
 use offcut_testkit::{Fault, Faulty};
@@ -145,10 +147,56 @@ async fn what_was_swept_or_moved_is_not_repeated() {
     let messages = history(6);
     let (sent, _) = reduce(&reduction, &messages).await;
     for key in keys(&store, "") {
-        store.remove(&Key::new(key).unwrap()).await.unwrap();
+        let later = SystemTime::now() + Duration::from_secs(60);
+        store.remove(&Key::new(key).unwrap(), later).await.unwrap();
     }
     let (again, report) = reduce(&reduction, &messages).await;
     assert_eq!(again, sent);
     assert!(report.decisions.iter().any(|one| one.outcome.is_change()));
     assert_ne!(keys(&store, ""), Vec::<String>::new());
+}
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// A sweep may be removing what old decisions name, so processes make them anew, and agree about it.
+#[tokio::test]
+async fn b6_decisions_are_repeated_for_a_day_and_then_made_anew() {
+    let store = memory();
+    let messages = history(6);
+    let (sent, _) = reduce(&new_process(&store), &messages).await;
+    let records = |store| keys(store, "meta/decided-").len();
+    let soon = store.later_by(23 * HOUR);
+    assert_eq!(reduce(&new_process(&soon), &messages).await.0, sent);
+    assert_eq!(records(&soon), 1);
+
+    let later = store.later_by(25 * HOUR);
+    let process = new_process(&later);
+    let (anew, report) = reduce(&process, &messages).await;
+    assert_eq!(records(&later), 2);
+    let old: Vec<_> = locations(&sent);
+    for location in report.decisions.iter().flat_map(|one| &one.locations) {
+        assert!(
+            !old.contains(location),
+            "{location} was stored 25 hours ago"
+        );
+    }
+    assert_eq!(locations(&anew).len(), old.len());
+    // Whoever comes later repeats the new ones, and so does the process itself.
+    assert_eq!(reduce(&new_process(&later), &messages).await.0, anew);
+    assert_eq!(reduce(&process, &messages).await.0, anew);
+    let next = later.later_by(23 * HOUR);
+    assert_eq!(reduce(&new_process(&next), &messages).await.0, anew);
+    assert_eq!(records(&next), 2);
+    let last = later.later_by(25 * HOUR);
+    assert_ne!(reduce(&new_process(&last), &messages).await.0, anew);
+    assert_eq!(records(&last), 3);
+}
+
+/// The locations in the hints of a conversation.
+fn locations(messages: &[Message]) -> Vec<Location> {
+    let results = messages
+        .iter()
+        .filter(|message| matches!(message, Message::Tool { .. }));
+    let hints = results.filter_map(|message| Hint::parse(text(content(message))));
+    hints.filter_map(|hint| hint.location).collect()
 }

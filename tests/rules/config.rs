@@ -386,12 +386,12 @@ fn o2_wrong_configurations_do_not_build() {
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
     `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
-    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
-    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 401 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
-    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `swept`: leave it empty, or use a name such as `agent-1`
+    `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 2 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `read_file_tool_name` is empty: set the reader's name, or `None` (`false` in files) for hints that name no tool
     `templates.english.cleared` lacks the placeholder `{tool}`: add it where its value belongs

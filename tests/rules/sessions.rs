@@ -226,7 +226,7 @@ async fn l6_no_session_gets_the_prefix_of_another() {
         .preview_length(200)
         .build()
         .unwrap();
-    for id in ["../one", "", "user@example.org", "swept", &"x".repeat(65)] {
+    for id in ["../one", "", "user@example.org", "meta", &"x".repeat(65)] {
         let session = whole.session(id);
         let (_, location) = secret(&session).await;
         let prefix = location
@@ -250,7 +250,7 @@ async fn l6_no_session_gets_the_prefix_of_another() {
 }
 
 /// Names that the store itself uses, also as seen by file systems that ignore case.
-const RESERVED: [&str; 5] = ["trunc", "clear", "swept", "Trunc", "CLEAR"];
+const RESERVED: [&str; 5] = ["trunc", "clear", "meta", "Trunc", "CLEAR"];
 
 #[tokio::test]
 async fn l6_no_call_is_stored_at_the_prefix_of_a_session() {
@@ -325,14 +325,14 @@ async fn l6_an_id_from_a_callback_is_not_a_reserved_name() {
 
 #[test]
 fn o2_no_root_holds_a_reserved_name() {
-    for root in ["trunc", "agent/Clear", "swept/agent", "a/trunc/b"] {
+    for root in ["trunc", "agent/Clear", "meta/agent", "a/trunc/b"] {
         let error = eager(memory())
             .root_dir(root)
             .build()
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("`trunc`, `clear` or `swept`"),
+            error.contains("`trunc`, `clear` or `meta`"),
             "{root}: {error}"
         );
     }

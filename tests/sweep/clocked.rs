@@ -1,4 +1,5 @@
-//! A store with a clock that the test sets. Its calls can be interleaved with others and cut short.
+//! A store with a clock that the test sets. Its calls can be interleaved with others and cut short,
+//! and it can tell wrong times, as if the library followed other rules.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -9,21 +10,22 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, stream};
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-/// A clock that only moves when told to. It starts at a time that is not before the real one.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A clock that only moves when told to.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock(Arc<Mutex<SystemTime>>);
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        // A day ahead, because a test takes time.
         Self(Arc::new(Mutex::new(
-            SystemTime::now() + Duration::from_secs(86_400),
+            SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000),
         )))
     }
 
@@ -45,10 +47,25 @@ pub(crate) struct Calls {
     pub(crate) left: Option<usize>,
     /// Number of calls so far.
     pub(crate) made: usize,
-    /// True if there is no space left: every call that stores something fails.
-    pub(crate) full: bool,
-    /// True if only leases can't be written.
-    pub(crate) without_lease: bool,
+}
+
+/// A rule that is broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Broken {
+    #[default]
+    Nothing,
+    /// Equal content is reused however old it is.
+    ReuseEnds,
+    /// Decisions are repeated however old they are.
+    RepeatingEnds,
+    /// A sweep accepts the time for which content is reused as idle time.
+    IdleIsLonger,
+    /// A conversation is as old as the oldest thing in it.
+    AgeByNewest,
+    /// Reading old content is not noted.
+    ReadingCounts,
+    /// A sweep removes whatever is under a key that it has listed.
+    RemovesOnlyOld,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +73,7 @@ pub(crate) struct Clocked<B> {
     pub(crate) inner: B,
     pub(crate) clock: Clock,
     pub(crate) calls: Arc<Mutex<Calls>>,
+    pub(crate) broken: Broken,
     times: Arc<Mutex<BTreeMap<Key, SystemTime>>>,
 }
 
@@ -65,6 +83,7 @@ impl<B: Backend> Clocked<B> {
             inner,
             clock: clock.clone(),
             calls: Arc::default(),
+            broken: Broken::Nothing,
             times: Arc::default(),
         }
     }
@@ -113,34 +132,47 @@ impl<B: Backend> Clocked<B> {
         done
     }
 
-    /// Runs a call that stores something.
-    async fn store<T>(
-        &self,
-        key: Option<&Key>,
-        call: impl Future<Output = Result<T, BackendError>>,
-    ) -> Result<T, BackendError> {
-        let is_lease = key.is_some_and(|key| key.as_str().starts_with("swept/lease-"));
-        let is_full = {
-            let calls = self.calls.lock().unwrap();
-            calls.full || calls.without_lease && is_lease
-        };
-        self.call(async {
-            if is_full {
-                Err(BackendError::new(ErrorKind::Full, "no space is left"))
-            } else {
-                call.await
-            }
-        })
-        .await
-    }
-
     fn stamp(&self, key: &Key, put: &Result<PutOutcome, BackendError>) {
         if matches!(put, Ok(PutOutcome::Stored)) {
-            self.times
-                .lock()
-                .unwrap()
-                .insert(key.clone(), self.clock.now());
+            let mut times = self.times.lock().unwrap();
+            times.insert(key.clone(), self.clock.now());
         }
+    }
+
+    /// The outcome of a put, with the time by this clock.
+    fn told(&self, key: &Key, put: PutOutcome) -> PutOutcome {
+        match put {
+            PutOutcome::AlreadyThere { .. } => PutOutcome::AlreadyThere {
+                stored_at: match self.broken {
+                    Broken::ReuseEnds => self.clock.now(),
+                    _ => self.time_of(key),
+                },
+            },
+            put => put,
+        }
+    }
+
+    fn time_of(&self, key: &Key) -> SystemTime {
+        let times = self.times.lock().unwrap();
+        times.get(key).copied().unwrap_or_else(|| self.clock.now())
+    }
+
+    /// The entry as it is listed; `None` if it is left out.
+    fn listed(&self, mut entry: Entry) -> Option<Entry> {
+        entry.stored_at = self.time_of(&entry.key);
+        match self.broken {
+            Broken::IdleIsLonger => entry.stored_at -= DAY,
+            Broken::AgeByNewest => {
+                let times = self.times.lock().unwrap();
+                let same = |key: &Key| key.conversation() == entry.key.conversation();
+                let all = times.iter().filter(|(key, _)| same(key));
+                let oldest = all.map(|(_, time)| *time).min();
+                entry.stored_at = oldest.unwrap_or(entry.stored_at);
+            }
+            Broken::ReadingCounts if entry.key.as_str().contains("meta/read-") => return None,
+            _ => {}
+        }
+        Some(entry)
     }
 }
 
@@ -167,21 +199,25 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
         self.inner.resolve(location)
     }
 
+    fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
     fn store_id(&self) -> Option<usize> {
         self.inner.store_id()
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        self.store(Some(key), async {
+        self.call(async {
             let put = self.inner.put(key, content).await;
             self.stamp(key, &put);
-            put
+            Ok(self.told(key, put?))
         })
         .await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        let writer = self.store(None, self.inner.writer()).await?;
+        let writer = self.call(self.inner.writer()).await?;
         Ok(Box::new(ClockedWriter {
             store: self.clone(),
             inner: writer,
@@ -189,29 +225,44 @@ impl<B: Backend + Clone> Backend for Clocked<B> {
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        self.call(self.inner.read(key, range)).await
+        self.call(async {
+            let page = self.inner.read(key, range).await?;
+            let is_record = key.as_str().contains("meta/decided-");
+            let seems_new = is_record && self.broken == Broken::RepeatingEnds;
+            let stored_at = if seems_new {
+                self.clock.now()
+            } else {
+                self.time_of(key)
+            };
+            Ok(ReadRange { stored_at, ..page })
+        })
+        .await
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        let listed = self.inner.list().map(|entry| {
-            let mut entry = entry?;
-            if let Some(time) = self.times.lock().unwrap().get(&entry.key) {
-                entry.stored_at = *time;
-            }
-            Ok(entry)
+        let begun = self.call(async { Ok(()) });
+        let entries = stream::once(begun).flat_map(|begun| match begun {
+            Ok(()) => self.inner.list(),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        });
+        let listed = entries.filter_map(async |entry| match entry {
+            Ok(entry) => self.listed(entry).map(Ok),
+            Err(error) => Some(Err(error)),
         });
         listed.boxed()
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        self.call(self.inner.remove(key)).await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        self.store(Some(to), async {
-            let put = self.inner.copy(from, to).await;
-            self.stamp(to, &put);
-            put
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        self.call(async {
+            let is_old = self.time_of(key) < before || self.broken == Broken::RemovesOnlyOld;
+            // A variant that lists content as older takes it for old.
+            let seems_old = matches!(self.broken, Broken::IdleIsLonger | Broken::AgeByNewest);
+            if is_old || seems_old && before > SystemTime::UNIX_EPOCH {
+                let ever = SystemTime::now() + DAY;
+                self.inner.remove(key, ever).await?;
+                self.times.lock().unwrap().remove(key);
+            }
+            Ok(())
         })
         .await
     }
@@ -243,7 +294,7 @@ impl<B: Backend + Clone> Writer for ClockedWriter<B> {
             .call(async {
                 let put = inner.finish(key).await;
                 store.stamp(key, &put);
-                put
+                Ok(store.told(key, put?))
             })
             .await
     }

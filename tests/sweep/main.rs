@@ -10,18 +10,16 @@ mod common;
 
 mod clocked;
 mod crash;
-mod cued;
-mod full;
 mod model;
 mod month;
 mod rules;
 mod spelled;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use offcut::backend::{Backend, BackendError, Fs, Key, Location, Memory};
+use offcut::backend::{Backend, Fs, Key, Memory};
 use offcut::{TokenCounter, ToolReduction};
 
 use self::month::{Month, live_through};
@@ -46,37 +44,18 @@ fn quick(store: impl Backend) -> ToolReduction {
         .unwrap()
 }
 
-/// Reads a key the way a session's reader would.
-async fn read<B: Backend + Clone>(store: &B, path: &str) -> Result<String, BackendError> {
-    let mut reduction = quick(store.clone());
-    let segments: Vec<_> = path.split('/').collect();
-    for session in &segments[..segments.len() - 2] {
-        reduction = reduction.session(session);
-    }
-    let content = reduction
-        .read_original(&store.locate(&key(path)))
-        .await
-        .unwrap()?;
-    Ok(String::from_utf8(content.to_vec()).unwrap())
-}
-
-/// Lists everything that is stored, including the leases of dead sweeps.
-async fn contents(store: &impl Backend) -> BTreeMap<String, Location> {
+/// Lists everything that is stored.
+async fn keys(store: &impl Backend) -> BTreeSet<String> {
     let entries: Vec<_> = store.list().collect().await;
-    entries
-        .into_iter()
-        .map(|entry| entry.unwrap().key)
-        .map(|key| (key.to_string(), store.locate(&key)))
-        .collect()
+    let keys = entries.into_iter().map(|entry| entry.unwrap().key);
+    keys.map(|key| key.to_string()).collect()
 }
 
 fn is_a_month(month: &Month) {
     eprintln!("{month:?}");
     assert!(month.hints > 1_000 && month.checked > 5_000, "{month:?}");
-    assert!(
-        month.moved > 500 && month.removed > 500 && month.brought_back > 20,
-        "{month:?}"
-    );
+    assert!(month.removed > 500, "{month:?}");
+    assert!(month.most_bytes < month.stored_bytes / 2, "{month:?}");
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 //! swept every day.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use offcut::backend::{Backend, Location};
 use offcut::format::{Format, Message, Messages, PartRef, Piece, Plain};
 use offcut::report::Decision;
-use offcut::sweep::{Live, SweepPolicy, SweepReport};
+use offcut::sweep::{Live, SweepPolicy};
 use offcut::{Chunk, ToolOutput, ToolReduction};
 
 use super::clocked::{Clock, Clocked};
@@ -16,8 +17,7 @@ use super::{DAY, HOUR, quick};
 
 const DAYS: usize = 30;
 const QUOTA: u64 = 100_000;
-/// Every this many days, everything that nothing names goes.
-const THOROUGH: usize = 5;
+const IDLE: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 
 /// A conversation with its transcript, as its loop would write it, and the original behind each of
 /// its hints.
@@ -85,12 +85,6 @@ impl Session {
         (self.begins..self.begins + self.works + self.kept).contains(&day)
     }
 
-    /// Returns true if its transcript is elsewhere on this day, so that the sweep takes it for
-    /// gone.
-    fn is_mislaid(&self, day: usize) -> bool {
-        day.is_multiple_of(THOROUGH) && day > self.begins + self.works && self.is_kept(day + 1)
-    }
-
     fn works(&self, day: usize) -> bool {
         (self.begins..self.begins + self.works).contains(&day)
     }
@@ -101,9 +95,8 @@ impl Session {
 pub(crate) struct Month {
     pub(crate) hints: usize,
     pub(crate) checked: usize,
-    pub(crate) moved: u64,
     pub(crate) removed: u64,
-    pub(crate) brought_back: u64,
+    pub(crate) stored_bytes: u64,
     pub(crate) most_bytes: u64,
 }
 
@@ -111,6 +104,7 @@ pub(crate) struct Month {
 pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) -> Month {
     let store = Clocked::new(inner, &Clock::new());
     let policy = SweepPolicy::new()
+        .idle(IDLE)
         .quota_bytes(QUOTA * sessions as u64 / 200)
         .apply();
     let mut month = Month::default();
@@ -137,7 +131,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         let now = store.clock.now();
         let live = all
             .iter_mut()
-            .filter(|session| session.is_kept(day) && !session.is_mislaid(day))
+            .filter(|session| session.is_kept(day))
             .fold(Live::new(), |live, session| {
                 live.messages(&Messages::new(&Plain, &mut session.messages))
             });
@@ -149,53 +143,26 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
         {
             session.work(number, day).await;
         }
-        let policy = if day.is_multiple_of(THOROUGH) {
-            policy.clone().unreferenced()
-        } else {
-            policy.clone()
-        };
         let report = offcut::sweep::sweep(&quick(store.clone()), &live, &policy, now)
             .await
             .unwrap();
-        assert_eq!((report.failed.len(), report.stopped), (0, false));
-        holds(&store, &report, policy.quota_bytes.unwrap()).await;
-        month.moved += report.moved.count;
+        assert_eq!(report.failed, []);
+        assert_eq!(
+            store.bytes().await,
+            report.live.bytes + report.kept.bytes,
+            "{report:?}"
+        );
         month.removed += report.removed.count;
-        month.brought_back += report.brought_back.count;
+        month.stored_bytes += report.removed.bytes;
         month.most_bytes = month.most_bytes.max(store.bytes().await);
-        // Reading would bring mislaid content back; that is the next sweep's job.
-        for session in all
-            .iter()
-            .filter(|session| session.is_kept(day) && !session.is_mislaid(day))
-        {
+        for session in all.iter().filter(|session| session.is_kept(day)) {
             month.checked += dangling(session).await;
         }
         store.clock.turn(DAY - 9 * HOUR);
     }
+    month.stored_bytes += store.bytes().await;
     month.hints = all.iter().map(|session| session.originals.len()).sum();
     month
-}
-
-/// Checks what is stored after a sweep: live content, content that waits out its grace, and of the
-/// rest at most the quota, unless it is young.
-async fn holds<B: Backend + Clone>(store: &Clocked<B>, report: &SweepReport, quota: u64) {
-    let SweepReport {
-        live,
-        young,
-        kept,
-        moved,
-        waiting,
-        ..
-    } = report;
-    assert!(
-        young.bytes + kept.bytes <= quota.max(young.bytes),
-        "{report:?}"
-    );
-    assert_eq!(
-        store.bytes().await,
-        live.bytes + young.bytes + kept.bytes + moved.bytes + waiting.bytes,
-        "{report:?}"
-    );
 }
 
 /// Reads everything that the transcript of `session` names.

@@ -131,8 +131,11 @@ impl Backend for Objects {
         .boxed()
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        let removed = self.within_timeout(self.remove_with_retries(key)).await;
+    /// Looks at the time, then removes: object stores do not do both in one step.
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        let removed = self
+            .within_timeout(self.remove_with_retries(key, before))
+            .await;
         removed.map_err(|trouble| self.failed("removing", key, trouble))
     }
 }
@@ -161,10 +164,16 @@ impl Objects {
         }))
     }
 
-    async fn remove_with_retries(&self, key: &Key) -> Result<(), Trouble> {
+    async fn remove_with_retries(&self, key: &Key, before: SystemTime) -> Result<(), Trouble> {
         let path = self.path(key);
         let mut pauses = self.pauses();
         loop {
+            // Each time anew: the last attempt may have removed it, and something else may be there.
+            match self.page(&path, 0..0).await {
+                Ok(page) if page.stored_at < before => {}
+                Err(trouble) if trouble.kind != Kind::NotFound => return Err(trouble),
+                _ => return Ok(()),
+            }
             match self.attempt(self.inner().store.delete(&path)).await {
                 // Some stores answer this for a missing object, S3 does not.
                 Err(trouble) if trouble.kind == Kind::NotFound => return Ok(()),

@@ -60,6 +60,7 @@ impl Objects {
         Ok(ReadRange {
             bytes: Bytes::new(),
             total: found.meta.size,
+            stored_at: found.meta.last_modified.into(),
         })
     }
 
@@ -76,7 +77,7 @@ impl Objects {
         let found = self
             .attempt(self.inner().store.get_opts(path, options))
             .await?;
-        let total = found.meta.size;
+        let (total, stored_at) = (found.meta.size, found.meta.last_modified.into());
         let length = range.end.min(total).saturating_sub(range.start);
         if found.range != (range.start..range.start + length) {
             return Err(Trouble::new(
@@ -117,6 +118,7 @@ impl Objects {
         Ok(ReadRange {
             bytes: bytes.into(),
             total,
+            stored_at,
         })
     }
 
@@ -128,7 +130,7 @@ impl Objects {
         content: &mut Content<'_>,
     ) -> Result<Option<PutOutcome>, Trouble> {
         let length = content.length();
-        let mut at = 0;
+        let (mut at, mut oldest) = (0, None);
         loop {
             let block = at..length.min(at + MAX_SINGLE_PUT);
             let page = match self.page(path, block.clone()).await {
@@ -139,9 +141,12 @@ impl Objects {
             if page.total != length || page.bytes != content.read(block.clone()).await? {
                 return Ok(Some(PutOutcome::Taken));
             }
+            // It may have been removed and stored again between two blocks.
+            let stored_at = oldest.map_or(page.stored_at, |oldest| page.stored_at.min(oldest));
+            oldest = Some(stored_at);
             at = block.end;
             if at >= length {
-                return Ok(Some(PutOutcome::AlreadyThere));
+                return Ok(Some(PutOutcome::AlreadyThere { stored_at }));
             }
         }
     }

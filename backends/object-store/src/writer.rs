@@ -38,9 +38,9 @@ impl ObjectWriter {
         })
     }
 
-    /// Ends the writer unless the name was taken, and returns `put`.
+    /// Ends the writer if its content is stored, and returns `put`.
     fn named(&mut self, put: PutOutcome) -> PutOutcome {
-        if put != PutOutcome::Taken {
+        if put == PutOutcome::Stored {
             self.spool = None;
         }
         put

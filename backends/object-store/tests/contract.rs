@@ -109,7 +109,10 @@ async fn o2_opening_writes_nothing() {
             store.read(&call, 0..1).await.unwrap_err().kind(),
             ErrorKind::NotFound
         );
-        store.remove(&call).await.unwrap();
+        store
+            .remove(&call, std::time::SystemTime::now())
+            .await
+            .unwrap();
         assert_eq!(store.list().count().await, 0);
     }
     assert_eq!(home.path().read_dir().unwrap().count(), 0);

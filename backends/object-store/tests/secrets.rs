@@ -123,7 +123,7 @@ async fn ask(store: &Objects) -> Vec<BackendError> {
     errors.extend(store.put(&key, "content".into()).await.err());
     errors.extend(store.read(&key, 0..10).await.err());
     errors.extend(store.list().try_collect::<Vec<_>>().await.err());
-    errors.extend(store.remove(&key).await.err());
+    errors.extend(store.remove(&key, std::time::SystemTime::now()).await.err());
     let mut writer = store.writer().await.unwrap();
     writer.write("content".into()).await.unwrap();
     errors.extend(writer.finish(&key).await.err());

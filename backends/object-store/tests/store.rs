@@ -67,12 +67,9 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
             "{length}"
         );
         let mut writer = written(&store, &content).await;
-        let should = if is_long {
-            PutOutcome::Taken
-        } else {
-            PutOutcome::AlreadyThere
-        };
-        assert_eq!(writer.finish(&plain).await.unwrap(), should, "{length}");
+        let put = writer.finish(&plain).await.unwrap();
+        let is_there = matches!(put, PutOutcome::AlreadyThere { .. });
+        assert_eq!(is_there, !is_long, "{length}: {put:?}");
         if is_long {
             // No request has been sent to the store so far.
             assert!(store.read(&plain, 0..1).await.is_err());
@@ -80,10 +77,10 @@ async fn t2_a_stream_and_a_whole_result_get_the_same_name() {
             assert_eq!(writer.finish(&wrong).await.unwrap(), PutOutcome::Taken);
             assert_eq!(writer.read(5..10).await.unwrap(), content.slice(5..10));
             assert_eq!(writer.finish(&named).await.unwrap(), PutOutcome::Stored);
-            assert_eq!(
+            assert!(matches!(
                 store.put(&named, content.clone()).await.unwrap(),
-                PutOutcome::AlreadyThere
-            );
+                PutOutcome::AlreadyThere { .. }
+            ));
             assert_eq!(store.read(&named, ALL).await.unwrap().bytes, content);
             assert!(writer.finish(&named).await.is_err(), "it is done");
         }
@@ -471,12 +468,12 @@ fn l7_without_a_runtime_nothing_panics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn l1_a_result_stays_if_both_of_its_names_are_taken() {
+async fn l1_a_result_stays_if_all_of_its_names_are_taken() {
     let server = Server::start().await;
     let store = server.open("agents");
     store.check().await.unwrap();
     let reduction = ToolReduction::recommended(store).build().unwrap();
-    for nth in [1, 2] {
+    for nth in [1, 2, 3] {
         server.fault(&Method::PUT, nth, Fault::StoreOther);
     }
     let text = "a line\n".repeat(2_000);
@@ -485,6 +482,6 @@ async fn l1_a_result_stays_if_both_of_its_names_are_taken() {
         .await
         .unwrap();
     assert_eq!(shown.text(), text);
-    assert_eq!(server.take_met(), 2);
+    assert_eq!(server.take_met(), 3);
     assert_eq!(server.buckets().overwrites(), Vec::<String>::new());
 }

@@ -201,20 +201,18 @@ pub(crate) struct Conversation {
     pub(crate) report: Option<PathBuf>,
 }
 
-/// Remove stored content that no conversation names any more; a dry run unless --apply is given.
+/// Remove stored conversations that are idle and that no transcript names; a dry run unless --apply
+/// is given.
 ///
-/// Content is first moved aside. A later sweep removes it if the grace is over and nothing has
-/// named it since. Agents may keep running. Without --max-age, --quota or --unreferenced, a sweep
-/// only removes what was moved aside before.
+/// A conversation goes as one, or stays as one. Agents may keep running.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sweep {
-    /// All stores in the agents' settings, including those of single tools, because content that is
-    /// live in one store may be named in another: directories, or s3://bucket/prefix. A quota
-    /// applies to each.
+    /// All stores in the agents' settings, including those of single tools, because a conversation may
+    /// have content in several: directories, or s3://bucket/prefix.
     #[arg(value_name = "STORE", required = true)]
     pub(crate) stores: Vec<StoreUrl>,
-    /// A folder of transcripts, or one transcript: everything named in any of the files stays. May
-    /// be repeated; give every live one.
+    /// A folder of transcripts, or one transcript: each conversation that any of the files names
+    /// stays. May be repeated; give every live one.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) live: Vec<PathBuf>,
     /// Sweep as if no conversation were live, instead of --live.
@@ -224,19 +222,13 @@ pub(crate) struct Sweep {
     /// in originals every turn. May be repeated.
     #[arg(long, value_name = "ID")]
     pub(crate) keep_session: Vec<String>,
-    /// Remove content that is older than this: 30d, 12h.
-    #[arg(long, value_name = "AGE", value_parser = units::duration)]
-    pub(crate) max_age: Option<Duration>,
-    /// Remove the oldest content until what is not live takes at most this much: 10GiB, 500MB.
+    /// Remove conversations in which nothing was stored or read for longer than this, at least 48h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "30d")]
+    pub(crate) idle: Duration,
+    /// Then remove those that have been idle longest, but none younger than 48h, until what no
+    /// transcript names takes at most this much: 10GiB, 500MB.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub(crate) quota: Option<u64>,
-    /// Remove all content that is not live.
-    #[arg(long)]
-    pub(crate) unreferenced: bool,
-    /// Time for which new content always stays, and for which content that was moved aside can be
-    /// brought back.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "24h")]
-    pub(crate) grace: Duration,
     /// Sweep only content below this prefix: the agents' root_dir.
     #[arg(
         long,

@@ -62,18 +62,6 @@ pub(crate) fn span(seconds: u64) -> String {
     format!("{}{unit}", seconds / worth)
 }
 
-/// Formats the time until `time`, rounded up, in the largest unit with a count of at least two.
-pub(crate) fn until(time: SystemTime) -> String {
-    let left = time.duration_since(SystemTime::now()).unwrap_or_default();
-    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-    let (unit, worth) = TIMES
-        .iter()
-        .rev()
-        .find(|(_, worth)| seconds >= 2 * worth)
-        .unwrap_or(&TIMES[0]);
-    format!("{}{unit}", seconds.div_ceil(*worth))
-}
-
 /// Formats bytes in a suitable unit.
 pub(crate) fn size(bytes: u64) -> String {
     match SIZES[..4].iter().rev().find(|(_, worth)| bytes >= *worth) {
@@ -139,14 +127,5 @@ mod tests {
             "3d"
         );
         assert_eq!(age(SystemTime::now() + Duration::from_secs(60)), "0s");
-        let until = |seconds| until(SystemTime::now() + Duration::from_secs(seconds));
-        assert_eq!(
-            [60, 3_600, 3 * 3_600, 30 * 3_600].map(until),
-            ["60s", "60m", "3h", "30h"]
-        );
-        assert_eq!(
-            super::until(SystemTime::now() - Duration::from_secs(9)),
-            "0s"
-        );
     }
 }

@@ -26,8 +26,7 @@ use offcut::backend::Backend;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Clauses about removing are skipped for a store that reports that it is never swept, or that has
-/// no [`remove`](Backend::remove).
+/// Clauses about removing are skipped for a store that has no [`remove`](Backend::remove).
 ///
 /// Needs a tokio runtime, writes about 50 MiB in all, and calls the store some thousand times.
 /// Crashes, two processes and calls that never return can't be tested; give the test a timeout.
@@ -43,7 +42,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     content::ranges_are_cut_at_the_end(&make().await).await;
     content::nothing_is_not_found(&make().await).await;
     content::stored_content_never_changes(&make().await).await;
-    content::a_put_finds_what_is_beside_it(&make().await).await;
+    content::the_time_of_storing_is_told(&make().await).await;
     content::keys_that_differ_in_case_lose_nothing(&make().await).await;
     content::keys_within_keys_lose_nothing(&make().await).await;
     races::one_of_many_puts_is_stored(&Arc::new(make().await)).await;
@@ -59,11 +58,9 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     content::the_list_is_what_is_stored(&make().await).await;
     if removal::can_remove(&make().await).await {
         removal::what_is_removed_is_gone(&make().await).await;
-        removal::a_copy_outlives_its_original(&make().await).await;
-        removal::a_copy_overwrites_nothing(&make().await).await;
-        removal::a_copy_is_new(&make().await).await;
+        removal::what_is_newer_stays(&make().await).await;
         removal::tidying_keeps_what_is_stored(&make().await).await;
-        removal::a_dropped_move_loses_nothing(&make().await).await;
+        removal::a_dropped_removal_is_all_or_nothing(&make().await).await;
         removal::storing_where_something_is_removed_is_safe(&Arc::new(make().await)).await;
     }
 }

@@ -36,7 +36,7 @@ use offcut::backend::{
 ///
 /// # What counts
 ///
-/// - a *write* is a call of [`Backend::put`], [`Backend::copy`], [`Backend::remove`] or
+/// - a *write* is a call of [`Backend::put`], [`Backend::remove`] or
 ///   [`Writer::finish`], which can change visible content;
 /// - a *chunk* is a call of [`Writer::write`];
 /// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
@@ -228,6 +228,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.resolve(location)
     }
 
+    fn now(&self) -> SystemTime {
+        self.inner.now()
+    }
+
     fn store_id(&self) -> Option<usize> {
         self.inner.store_id()
     }
@@ -239,21 +243,6 @@ impl<B: Backend> Backend for Faulty<B> {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         on_cue(&self.cues.writes, self.inner.put(key, content)).await
-    }
-
-    /// Fails like a write and like a read.
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        let both = self.inner.put_then_find(key, content, other);
-        let (put, is_there) = on_cue(&self.cues.writes, both).await?;
-        if put == PutOutcome::Taken {
-            return Ok((put, is_there));
-        }
-        on_cue(&self.cues.reads, async { Ok((put, is_there)) }).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -273,16 +262,8 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.list()
     }
 
-    fn can_be_swept(&self) -> bool {
-        self.inner.can_be_swept()
-    }
-
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        on_cue(&self.cues.writes, self.inner.remove(key)).await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        on_cue(&self.cues.writes, self.inner.copy(from, to)).await
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        on_cue(&self.cues.writes, self.inner.remove(key, before)).await
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {

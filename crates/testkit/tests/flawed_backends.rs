@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -43,8 +43,8 @@ enum Flaw {
     RefusesTheEnd,
     /// Treats content that differs only in case as the same.
     FoldsCase,
-    /// Finds nothing beside what it stores.
-    FindsNothing,
+    /// Does not know when anything was stored.
+    TellsNoTime,
     /// Lists content that is still being written.
     ListsWriters,
     /// A writer loses its content if the name is taken.
@@ -67,14 +67,10 @@ enum Flaw {
     RemovesTooMuch,
     /// Fails if there is nothing to remove.
     MissesWhatIsGone,
-    /// A copy is another name for the original, and is removed with it.
-    CopiesByName,
-    /// A copy overwrites existing content.
-    CopiesOver,
-    /// A copy of nothing is empty content.
-    CopiesNothing,
-    /// A copy is as old as its original.
-    CopiesTheTime,
+    /// Removes also what is newer than it was told.
+    RemovesTheNew,
+    /// A writer loses its content if it is there already.
+    EndsOnAlreadyThere,
     /// Treats stored content as a leftover.
     TidiesContent,
     /// Has no way to remove.
@@ -86,10 +82,7 @@ enum Flaw {
 struct Flawed {
     flaw: Flaw,
     content: Arc<Mutex<BTreeMap<Key, Bytes>>>,
-    /// The time at which each was stored, by a clock that ticks on every query.
-    times: Arc<Mutex<BTreeMap<Key, u64>>>,
-    /// Names created by copying, with their originals.
-    names: Arc<Mutex<BTreeMap<Key, Key>>>,
+    times: Arc<Mutex<BTreeMap<Key, SystemTime>>>,
 }
 
 impl Flawed {
@@ -98,14 +91,22 @@ impl Flawed {
             flaw,
             content: Arc::default(),
             times: Arc::default(),
-            names: Arc::default(),
         }
     }
 
-    fn time_of(&self, key: &Key) -> u64 {
+    /// The time at which it was stored, or first looked at.
+    fn time_of(&self, key: &Key) -> SystemTime {
+        if self.flaw == Flaw::TellsNoTime {
+            return SystemTime::UNIX_EPOCH;
+        }
         let mut times = self.times.lock().unwrap();
-        let tick = times.len() as u64 + 1;
-        *times.entry(key.clone()).or_insert(tick)
+        *times.entry(key.clone()).or_insert_with(SystemTime::now)
+    }
+
+    fn there(&self, key: &Key) -> PutOutcome {
+        PutOutcome::AlreadyThere {
+            stored_at: self.time_of(key),
+        }
     }
 
     async fn store(&self, key: &Key, content: Bytes) -> PutOutcome {
@@ -120,11 +121,14 @@ impl Flawed {
             if self.flaw == Flaw::Blinks {
                 self.content.lock().unwrap().remove(&key);
                 tokio::task::yield_now().await;
-                self.content.lock().unwrap().insert(key, stored.clone());
+                self.content
+                    .lock()
+                    .unwrap()
+                    .insert(key.clone(), stored.clone());
             }
             let same = stored == content || self.flaw == Flaw::NeverCompares;
             return if same {
-                PutOutcome::AlreadyThere
+                self.there(&key)
             } else {
                 PutOutcome::Taken
             };
@@ -151,7 +155,7 @@ impl Flawed {
                 ) =>
             {
                 if *stored == content {
-                    PutOutcome::AlreadyThere
+                    self.there(&key)
                 } else {
                     PutOutcome::Taken
                 }
@@ -180,18 +184,6 @@ impl Backend for Flawed {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         Ok(self.store(key, content).await)
-    }
-
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        let put = self.store(key, content).await;
-        let is_there = self.content.lock().unwrap().contains_key(other);
-        let is_found = put != PutOutcome::Taken && self.flaw != Flaw::FindsNothing;
-        Ok((put, is_there && is_found))
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -233,6 +225,7 @@ impl Backend for Flawed {
         Ok(ReadRange {
             bytes: content.slice(start as usize..end as usize),
             total,
+            stored_at: self.time_of(key),
         })
     }
 
@@ -243,11 +236,10 @@ impl Backend for Flawed {
             usize::MAX
         };
         let entry = |(key, content): (&Key, &Bytes)| {
-            let stored_at = SystemTime::UNIX_EPOCH + Duration::from_secs(self.time_of(key));
             Ok(Entry {
                 key: key.clone(),
                 bytes: content.len() as u64,
-                stored_at,
+                stored_at: self.time_of(key),
             })
         };
         let entries: Vec<_> = self
@@ -261,7 +253,8 @@ impl Backend for Flawed {
         stream::iter(entries).boxed()
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        let is_new = self.flaw != Flaw::RemovesTheNew && before <= self.time_of(key);
         let mut content = self.content.lock().unwrap();
         match self.flaw {
             Flaw::RemovesNever => {
@@ -274,39 +267,14 @@ impl Backend for Flawed {
                 return Err(BackendError::new(ErrorKind::NotFound, "nothing is there"));
             }
             Flaw::KeepsWhatIsRemoved => {}
+            _ if is_new => {}
             Flaw::RemovesTooMuch => {
                 let folder = key.as_str().rsplit_once('/').unwrap().0;
                 content.retain(|other, _| !other.as_str().starts_with(folder));
             }
             _ => drop(content.remove(key)),
         }
-        self.names.lock().unwrap().retain(|name, named| {
-            if named == key {
-                content.remove(name);
-            }
-            named != key
-        });
         Ok(())
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        let content = self.content.lock().unwrap().get(from).cloned();
-        let content = match content {
-            None if self.flaw == Flaw::CopiesNothing => Bytes::new(),
-            content => {
-                content.ok_or_else(|| BackendError::new(ErrorKind::NotFound, "nothing is there"))?
-            }
-        };
-        match self.flaw {
-            Flaw::CopiesOver => drop(self.content.lock().unwrap().remove(to)),
-            Flaw::CopiesByName => drop(self.names.lock().unwrap().insert(to.clone(), from.clone())),
-            Flaw::CopiesTheTime => {
-                let time = self.time_of(from);
-                self.times.lock().unwrap().insert(to.clone(), time);
-            }
-            _ => {}
-        }
-        self.put(to, content).await
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
@@ -359,7 +327,12 @@ impl Writer for FlawedWriter {
             .take()
             .ok_or_else(|| BackendError::new(ErrorKind::Other, "it is stored already"))?;
         let put = self.store.store(key, buffer.clone().into()).await;
-        if put == PutOutcome::Taken || self.store.flaw == Flaw::FinishesTwice {
+        let is_done = match put {
+            PutOutcome::Stored => self.store.flaw != Flaw::FinishesTwice,
+            PutOutcome::AlreadyThere { .. } => self.store.flaw == Flaw::EndsOnAlreadyThere,
+            PutOutcome::Taken => false,
+        };
+        if !is_done {
             self.buffer = Some(if self.store.flaw == Flaw::LosesOnTaken {
                 Vec::new()
             } else {
@@ -416,9 +389,9 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::ResolvesLoosely, "`inverse: foreign locations"),
         (Flaw::IgnoresTheRange, "`read: the range"),
         (Flaw::RefusesTheEnd, "`read: the range"),
-        (Flaw::FindsNothing, "`put_then_find: the other key"),
+        (Flaw::TellsNoTime, "`stored_at: the time"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
-        (Flaw::LosesOnTaken, "`writer: after taken"),
+        (Flaw::LosesOnTaken, "`writer: unless it has stored"),
         (Flaw::LosesOnRead, "`writer: reads what was written"),
         (Flaw::StoresOnDrop, "`writer: dropped"),
         (Flaw::TakesWritesWhenDone, "with a `write` after it`"),
@@ -428,10 +401,8 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::KeepsWhatIsRemoved, "`removed whole"),
         (Flaw::RemovesTooMuch, "`removed whole"),
         (Flaw::MissesWhatIsGone, "`remove: a missing key"),
-        (Flaw::CopiesByName, "`copy: removing one"),
-        (Flaw::CopiesOver, "`copy: create-only"),
-        (Flaw::CopiesNothing, "`copy: create-only"),
-        (Flaw::CopiesTheTime, "`copy: it counts as stored now"),
+        (Flaw::RemovesTheNew, "`removed only when old"),
+        (Flaw::EndsOnAlreadyThere, "`writer: unless it has stored"),
         (Flaw::TidiesContent, "`tidy"),
     ];
     for (flaw, clause) in flaws {

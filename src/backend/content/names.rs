@@ -69,7 +69,7 @@ impl Id {
         }
         let problem = format!(
             "{:?} can't be used as an id: use 1 to {MAX_GIVEN} ASCII letters, digits, '.', '_' or '-', but not `trunc`, \
-             `clear` or `swept`; the call's id was used instead",
+             `clear` or `meta`; the call's id was used instead",
             given
                 .get(..given.floor_char_boundary(MAX_ID))
                 .unwrap_or_default()
@@ -158,6 +158,11 @@ impl Name {
         self
     }
 
+    /// Its file ending, or nothing.
+    pub(crate) fn ending(&self) -> &'static str {
+        self.ending
+    }
+
     /// Returns true if no other content can have the same name.
     pub(crate) fn is_digest(&self) -> bool {
         self.is_digest
@@ -217,7 +222,7 @@ mod tests {
     #[test]
     fn l6_hostile_ids_become_digests() {
         let long = "x".repeat(2_000);
-        let ids = "|../../../etc/cron.d/x|a\0b|.|..|呼叫|a/b|C:\\x|con|trunc|Swept";
+        let ids = "|../../../etc/cron.d/x|a\0b|.|..|呼叫|a/b|C:\\x|con|trunc|Meta";
         for id in ids.split('|').chain([long.as_str()]) {
             assert_eq!(
                 Id::of_call(id).name_of(b"content").file(),

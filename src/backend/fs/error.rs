@@ -16,7 +16,6 @@ pub(super) enum Doing {
     Read,
     List,
     Remove,
-    Copy,
     Tidy,
 }
 
@@ -30,7 +29,6 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
         Doing::Read => "reading",
         Doing::List => "listing",
         Doing::Remove => "removing",
-        Doing::Copy => "copying",
         Doing::Tidy => "tidying up in",
     };
     let (kind, advice) = advice(&source, doing);

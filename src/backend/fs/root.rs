@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File};
@@ -217,31 +218,9 @@ impl Root {
         #[cfg(unix)]
         cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
         match self.dir()?.create_dir_with(path, &builder) {
-            Ok(()) => {
-                #[cfg(unix)]
-                self.give_to_owner(path);
-                Ok(Made::New)
-            }
+            Ok(()) => Ok(Made::New),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Made::Before),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Gives a new directory to the store's owner, who must be able to use what a sweep by root
-    /// creates.
-    #[cfg(unix)]
-    fn give_to_owner(&self, path: &str) {
-        use cap_std::fs::MetadataExt;
-        let given = (|| {
-            let dir = self.dir()?;
-            let (owner, made) = (dir.dir_metadata()?, dir.open(path)?);
-            if made.metadata()?.uid() == owner.uid() {
-                return Ok(());
-            }
-            std::os::unix::fs::fchown(&made, Some(owner.uid()), Some(owner.gid()))
-        })();
-        if let Err(error) = given {
-            tracing::warn!(%error, path, "could not give a directory to the owner of the store");
         }
     }
 
@@ -252,19 +231,25 @@ impl Root {
             .try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
     }
 
-    /// Removes the file under `key`, and returns whether there was one.
-    pub(super) fn remove(&self, key: &Key) -> io::Result<bool> {
-        match self
-            .dir()
-            .and_then(|dir| dir.symlink_metadata(key.as_str()))
-        {
-            Ok(metadata) if metadata.is_file() => {}
+    /// Removes the file under `key` if it was written before `before`. Returns whether it did.
+    pub(super) fn remove(&self, key: &Key, before: SystemTime) -> io::Result<bool> {
+        let dir = match self.dir() {
+            Err(error) if is_absent(&error) => return Ok(false),
+            dir => dir?,
+        };
+        let _turn = turn(dir)?;
+        match dir.symlink_metadata(key.as_str()) {
+            Ok(metadata) if metadata.is_file() => {
+                if metadata.modified()?.into_std() >= before {
+                    return Ok(false);
+                }
+            }
             // Not an object that a store creates.
             Ok(_) => return Ok(false),
             Err(error) if is_absent(&error) => return Ok(false),
             Err(error) => return Err(error),
         }
-        match self.dir()?.remove_file(key.as_str()) {
+        match dir.remove_file(key.as_str()) {
             Err(error) if is_absent(&error) => Ok(false),
             removed => removed.map(|()| true),
         }
@@ -336,6 +321,22 @@ impl Drop for Root {
             }
         }
     }
+}
+
+/// Waits until nobody else removes anything. So the file that is removed is the one that was looked
+/// at. The lock ends with the process. File systems without locks go without.
+#[cfg(unix)]
+fn turn(dir: &Dir) -> io::Result<std::fs::File> {
+    let file = dir.open(".")?.into_std();
+    _ = file.lock();
+    Ok(file)
+}
+
+/// A directory can't be opened as a file.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "on Unix it can fail")]
+fn turn(_: &Dir) -> io::Result<()> {
+    Ok(())
 }
 
 /// Tells a new directory from an existing one.

@@ -92,7 +92,7 @@ impl Stage {
         Ok(bytes)
     }
 
-    /// Stores the content under `key`. After [`PutOutcome::Taken`] another key can be tried.
+    /// Stores the content under `key`. Unless it is stored, another key can be tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
         let mut put = self.link(key);
         if put
@@ -109,13 +109,19 @@ impl Stage {
         }
         let back = self.file.seek(SeekFrom::End(0));
         // Only a retry with another key needs the file at its end; other outcomes stand.
-        if let Ok(PutOutcome::Taken) = put {
+        if matches!(put, Ok(PutOutcome::AlreadyThere { .. } | PutOutcome::Taken)) {
             back?;
         }
         put
     }
 
     fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
+        // The last bytes of a stream may be old, but it is stored now.
+        _ = self
+            .file
+            .try_clone()?
+            .into_std()
+            .set_modified(SystemTime::now());
         if self.store.durable {
             // Sync first: a name without its content would be taken forever.
             self.file.sync_all()?;
@@ -173,44 +179,6 @@ fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOut
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Stores the content of `from` also under `to`; `None` if `from` has none.
-///
-/// Links the same file if its modification time can be set to now, which only its owner can do;
-/// otherwise copies it to a new file.
-pub(super) fn copy(store: &Fs, from: &Key, to: &Key) -> io::Result<Option<PutOutcome>> {
-    let Found::File(mut file, length) = store.root.find(from)? else {
-        return Ok(None);
-    };
-    // Compare before changing the time: content already at `to` is not stored now.
-    if let Some(put) = compare(store, to, &file, length)? {
-        return Ok(Some(put));
-    }
-    match touch(store, from) {
-        Ok(()) => match link(store, from.as_str(), &mut file, to) {
-            // The file to link was removed during the call.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            linked => linked.map(Some),
-        },
-        Err(_) => {
-            let mut stage = Stage::create(store)?;
-            file.rewind()?;
-            io::copy(&mut file, &mut stage.file)?;
-            stage.name(to).map(Some)
-        }
-    }
-}
-
-/// Sets the modification time of the content of `key` to now.
-fn touch(store: &Fs, key: &Key) -> io::Result<()> {
-    // On Windows the file must be open for writing to set its time.
-    let file = store
-        .root
-        .dir()?
-        .open_with(key.as_str(), OpenOptions::new().write(true))?
-        .into_std();
-    file.set_modified(SystemTime::now())
-}
-
 /// Removes staging files last written before `before`, and returns their number.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     let entries = match store.root.dir().and_then(|dir| dir.read_dir(STAGING)) {
@@ -250,6 +218,7 @@ pub(super) fn compare(
         Found::File(file, other) if other == length => file,
         Found::File(..) | Found::Foreign => return Ok(Some(PutOutcome::Taken)),
     };
+    let stored_at = stored.metadata()?.modified()?.into_std();
     if !same_bytes(&mut stored, content)? {
         return Ok(Some(PutOutcome::Taken));
     }
@@ -265,7 +234,7 @@ pub(super) fn compare(
             synced => synced?,
         }
     }
-    Ok(Some(PutOutcome::AlreadyThere))
+    Ok(Some(PutOutcome::AlreadyThere { stored_at }))
 }
 
 fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {

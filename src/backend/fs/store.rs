@@ -44,9 +44,8 @@ use crate::backend::home::refuse_home;
 ///   keep their mode.
 /// - **Bounded.** Reading needs memory for the requested range, streaming to a file for 2 MiB and
 ///   one chunk, listing for 256 entries.
-/// - **Swept in place.** If the file's owner runs the sweep, moved content becomes another name of
-///   the same file. Directories left empty are then removed if they have the mode with which this
-///   store creates them.
+/// - **Swept in place.** Directories that a sweep leaves empty are removed if they have the mode with
+///   which this store creates them.
 /// - **Non-blocking.** I/O runs on tokio's blocking threads, so a tokio runtime is required.
 ///   Exceptions are [`open`](Self::open), and removing the files of a dropped writer or disposable
 ///   store.

@@ -250,7 +250,7 @@ impl Writer for FsWriter {
                 .map_err(|source| failed(source, Doing::Store, &stage.store().locate(&key)));
             // Keep the stage for reading or another name, or drop it here, on a thread that may
             // block.
-            let is_stored = matches!(put, Ok(PutOutcome::Stored | PutOutcome::AlreadyThere));
+            let is_stored = matches!(put, Ok(PutOutcome::Stored));
             Ok((put, (!is_stored).then_some(stage), true))
         });
         let (put, stage, is_written) = named.await?;

@@ -44,15 +44,10 @@ async fn o2_opening_writes_nothing() {
         store.read(&call, 0..1).await.unwrap_err().kind(),
         ErrorKind::NotFound
     );
-    assert_eq!(
-        store
-            .copy(&call, &key("trunc/call_2"))
-            .await
-            .unwrap_err()
-            .kind(),
-        ErrorKind::NotFound
-    );
-    store.remove(&call).await.unwrap();
+    store
+        .remove(&call, std::time::SystemTime::now())
+        .await
+        .unwrap();
     assert_eq!(store.tidy(std::time::SystemTime::now()).await.unwrap(), 0);
     assert!(names_in(home.path()).is_empty());
 
@@ -115,10 +110,10 @@ fn o2_a_store_opens_on_a_full_disk() {
 
         let (store, other) = (Fs::open(&path).unwrap(), Fs::open(&new).unwrap());
         assert_eq!(content(&store, "trunc/call_1").await, "before");
-        assert_eq!(
+        assert!(matches!(
             put(&store, "trunc/call_1", "before").await.unwrap(),
-            PutOutcome::AlreadyThere
-        );
+            PutOutcome::AlreadyThere { .. }
+        ));
         for store in [&store, &other] {
             for error in [
                 put(store, "trunc/call_2", "more").await.unwrap_err(),
@@ -172,10 +167,10 @@ fn o2_a_store_opens_on_a_read_only_file_system() {
             Fs::open(at.join("new")).unwrap(),
         );
         assert_eq!(content(&store, "trunc/call_1").await, "before");
-        assert_eq!(
+        assert!(matches!(
             put(&store, "trunc/call_1", "before").await.unwrap(),
-            PutOutcome::AlreadyThere
-        );
+            PutOutcome::AlreadyThere { .. }
+        ));
         assert!(listed(&new).await.is_empty());
         for store in [&store, &new] {
             for error in [
@@ -266,18 +261,12 @@ async fn l1_a_moved_directory_stores_nothing() {
                 "{error}"
             );
         }
-        let (one, three) = (key("trunc/call_1"), key("trunc/call_3"));
-        let reads = [
-            store.read(&one, 0..9).await.unwrap_err(),
-            store.copy(&one, &three).await.unwrap_err(),
-        ];
-        for error in reads {
-            assert_eq!(
-                error.kind(),
-                ErrorKind::NotFound,
-                "no hint leads there: {error}"
-            );
-        }
+        let error = store.read(&key("trunc/call_1"), 0..9).await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            ErrorKind::NotFound,
+            "no hint leads there: {error}"
+        );
         assert_eq!(writer.read(0..100).await.unwrap(), "written before");
     }
     assert_eq!(names_in(&away.join("trunc")), ["call_1"]);

@@ -9,7 +9,7 @@ use super::{content, listed};
 use crate::mount::in_a_mount;
 
 /// The name of what a trial stores, for a session `chat` within the root `agents`.
-const PROBE: &str = "agents/chat/swept/check-6db44dcd67b620b7";
+const PROBE: &str = "agents/chat/meta/check-6db44dcd67b620b7";
 
 fn reduction(store: impl Backend) -> ToolReduction {
     let builder = ToolReduction::recommended(store).root_dir("agents");

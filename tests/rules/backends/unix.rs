@@ -33,29 +33,6 @@ async fn files_and_directories_are_private() {
 }
 
 #[tokio::test]
-async fn files_made_by_root_belong_to_the_owner_of_the_store() {
-    use std::os::unix::fs::{MetadataExt, chown};
-    let home = tempfile::tempdir().unwrap();
-    if chown(home.path(), Some(65_534), Some(65_534)).is_err() {
-        return eprintln!(
-            "SKIPPED files_made_by_root_belong_to_the_owner_of_the_store: this is not root"
-        );
-    }
-    let store = Fs::open(home.path()).unwrap();
-    store
-        .put(&key("s-1/swept/trunc/call_1"), "content".into())
-        .await
-        .unwrap();
-    for directory in ["s-1", "s-1/swept", "s-1/swept/trunc", ".staging"] {
-        assert_eq!(
-            home.path().join(directory).metadata().unwrap().uid(),
-            65_534,
-            "{directory}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn a_root_that_is_a_link_is_resolved_once() {
     let home = tempfile::tempdir().unwrap();
     let (real, other, link) = (
@@ -309,10 +286,10 @@ fn l1_a_full_disk_loses_nothing() {
                 .kind(),
             ErrorKind::Full
         );
-        assert_eq!(
+        assert!(matches!(
             store.put(&key("trunc/small"), small.clone()).await.unwrap(),
-            PutOutcome::AlreadyThere
-        );
+            PutOutcome::AlreadyThere { .. }
+        ));
         assert_eq!(
             store.put(&key("trunc/small"), large).await.unwrap(),
             PutOutcome::Taken

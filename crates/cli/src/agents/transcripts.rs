@@ -13,8 +13,9 @@ use crate::agents::{Agent, journal, log};
 const ROOTS: [&str; 3] = ["projects", "sessions", "archived_sessions"];
 
 /// All folders with transcripts that may name what is in the store of `home`: those of agents as far
-/// as they hold any, and those that have held any before, which are remembered for good. Another
-/// profile of an agent keeps its transcripts in a folder that nothing else names.
+/// as they hold any, and those that have held any before, which are remembered for good: a disk that
+/// is not mounted looks like an agent that was never used. Another profile of an agent keeps its
+/// transcripts in a folder that nothing else names.
 ///
 /// # Errors
 ///
@@ -48,13 +49,24 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
         of_agent(Agent::Codex, "archived_sessions"),
         layout::pi_settings().map(|settings| settings.join("sessions")),
     ];
-    let gemini = of_agent(Agent::GeminiCli, "tmp");
-    let projects = gemini.and_then(|folder| fs::read_dir(folder).ok());
-    let chats = projects.into_iter().flatten().flatten();
-    let chats = chats.map(|project| project.path().join("chats"));
-    let current = known.into_iter().flatten().chain(chats);
-    let current = current.filter(|folder| holds_files(folder));
-    all.extend(current);
+    let known = known.into_iter().flatten();
+    let known: BTreeSet<_> = known.filter(|folder| holds_files(folder)).collect();
+    note(home, &known)
+        .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
+    all.extend(known);
+    let Some(gemini) = of_agent(Agent::GeminiCli, "tmp") else {
+        return Ok(all);
+    };
+    let projects = match fs::read_dir(&gemini) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(all),
+        projects => projects.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let projects = projects.map_err(|error| {
+        let folder = gemini.display();
+        format!("{folder} may hold transcripts and can't be read: check its permissions: {error}")
+    })?;
+    let chats = projects.iter().map(|project| project.path().join("chats"));
+    all.extend(chats.filter(|folder| holds_files(folder)));
     Ok(all)
 }
 
@@ -77,7 +89,11 @@ pub fn remember(home: &Home, entries: &[Entry]) -> io::Result<()> {
         let folder = root.or(transcript.parent())?;
         holds_files(folder).then(|| folder.to_owned())
     });
-    let named: BTreeSet<PathBuf> = named.collect();
+    note(home, &named.collect())
+}
+
+/// Notes folders that hold transcripts.
+fn note(home: &Home, named: &BTreeSet<PathBuf>) -> io::Result<()> {
     if named.is_empty() {
         return Ok(());
     }
@@ -107,7 +123,8 @@ fn remembered(home: &Home) -> io::Result<BTreeSet<PathBuf>> {
 /// Returns true if there is a file below `folder`, or something that can't be looked at.
 fn holds_files(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
-        return folder.exists();
+        // Below a folder that can't be entered, nobody knows.
+        return folder.try_exists().unwrap_or(true);
     };
     entries.into_iter().any(|entry| {
         let path = entry.map(|entry| entry.path());
@@ -174,7 +191,9 @@ mod tests {
             assert!(folders(&home).unwrap().contains(&root), "{path}");
         }
         let text = fs::read_to_string(home.transcripts()).unwrap();
-        assert_eq!(text.lines().count(), 3, "{text}");
+        let own = folder.path().to_str().unwrap();
+        let noted = text.lines().filter(|line| line.contains(own)).count();
+        assert_eq!(noted, 3, "{text}");
         // A project's folder may go, but not all.
         fs::remove_dir_all(folder.path().join("work/projects/-src/s1")).unwrap();
         folders(&home).unwrap();

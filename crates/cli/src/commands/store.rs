@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
-use offcut::backend::{BackendError, Entry, Key, StoreUrl};
+use offcut::backend::{BackendError, Entry, ErrorKind, Key, StoreUrl};
 use serde::Serialize;
 
 use crate::failure::{Failure, chain};
@@ -16,29 +16,20 @@ struct Listed {
     bytes: u64,
     /// In seconds since 1970.
     stored_at: u64,
-    /// True if a sweep has moved it aside.
-    swept: bool,
 }
 
 #[derive(Serialize)]
 struct Listing {
     entries: Vec<Listed>,
     bytes: u64,
-    swept_bytes: u64,
 }
 
 impl Listing {
     /// Adds up lengths, saturating: a store may report any length.
     fn of(entries: Vec<Listed>) -> Self {
-        let sum = |swept: bool| {
-            let counted = entries.iter().filter(|entry| entry.swept || !swept);
-            counted
-                .map(|entry| entry.bytes)
-                .fold(0, u64::saturating_add)
-        };
+        let lengths = entries.iter().map(|entry| entry.bytes);
         Self {
-            bytes: sum(false),
-            swept_bytes: sum(true),
+            bytes: lengths.fold(0, u64::saturating_add),
             entries,
         }
     }
@@ -72,7 +63,6 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
                 location: store.locate(key).to_string(),
                 bytes: *bytes,
                 stored_at: seconds(*stored_at),
-                swept: key.unswept().is_some(),
             },
         )
         .collect();
@@ -86,19 +76,13 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
         location,
         bytes,
         stored_at,
-        swept,
     } in &listing.entries
     {
         let age = units::age(UNIX_EPOCH + Duration::from_secs(*stored_at));
-        let swept = if *swept { "  swept" } else { "" };
-        text += &format!("{bytes:>12}  {age:>5}  {location}{swept}\n");
+        text += &format!("{bytes:>12}  {age:>5}  {location}\n");
     }
-    let (count, bytes, swept) = (
-        listing.entries.len(),
-        units::size(listing.bytes),
-        units::size(listing.swept_bytes),
-    );
-    text += &format!("{count} in all, {bytes}; {swept} of it swept\n");
+    let (count, bytes) = (listing.entries.len(), units::size(listing.bytes));
+    text += &format!("{count} in all, {bytes}\n");
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -110,10 +94,6 @@ struct Stat {
     bytes: u64,
     /// In seconds since 1970.
     stored_at: u64,
-    /// Location that a sweep has moved it to; reading brings it back.
-    swept_to: Option<String>,
-    /// True if reading has brought it back: a later sweep removes the copy in `swept_to`.
-    brought_back: bool,
 }
 
 pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitCode, Failure> {
@@ -122,44 +102,24 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
     let store = stores::existing(store)?;
     let meant = stores::meanings(std::slice::from_ref(&store), location);
     let meant = meant.iter().find_map(|meant| store.resolve(meant.as_str()));
-    let named = meant.ok_or_else(|| {
+    let key = meant.ok_or_else(|| {
         Failure::usage(
             format!("{location} is not a location in this store"),
             "copy it from a hint or from `offcut store ls`, or pass its key alone, such as trunc/call_1",
         )
     })?;
-    let key = named.unswept().unwrap_or(named);
-    let place = key.swept();
-    let (mut there, mut swept) = (None, None);
-    let mut entries = store.list();
-    while let Some(entry) = runtime
-        .block_on(entries.try_next())
-        .map_err(|error| failed(&error))?
-    {
-        if Some(&entry.key) == place.as_ref() {
-            swept = Some(entry);
-        } else if entry.key == key {
-            there = Some(entry);
-        }
-    }
-    // While swept content is there, the location stands for it.
-    let Some(entry) = swept.as_ref().or(there.as_ref()) else {
-        return Err(Failure::new(format!("nothing is stored at {location}"))
-            .hint("it was never stored here, or a sweep has removed it"));
-    };
+    let page = runtime
+        .block_on(store.read(&key, 0..0))
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::new(format!("nothing is stored at {location}"))
+                .hint("it was never stored here, or a sweep has removed it"),
+            _ => failed(&error),
+        })?;
     let stat = Stat {
         location: store.locate(&key).to_string(),
         what: what(&key),
-        bytes: entry.bytes,
-        stored_at: seconds(entry.stored_at),
-        swept_to: swept
-            .as_ref()
-            .map(|entry| store.locate(&entry.key).to_string()),
-        // Content of another length was stored there in the meantime, and nothing names it.
-        brought_back: swept
-            .as_ref()
-            .zip(there.as_ref())
-            .is_some_and(|(swept, there)| swept.bytes == there.bytes),
+        bytes: page.total,
+        stored_at: seconds(page.stored_at),
     };
     if json {
         output::write_json(&stat)?;
@@ -169,22 +129,12 @@ pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitC
         location,
         what,
         bytes,
-        swept_to,
-        brought_back,
         stored_at: _,
     } = &stat;
-    let mut text = format!(
+    output::write(&format!(
         "{location}\n{what}\n{bytes} bytes, stored {} ago\n",
-        units::age(entry.stored_at)
-    );
-    if let Some(place) = swept_to {
-        text += &if *brought_back {
-            format!("swept to {place}, and brought back: a later sweep removes the copy there\n")
-        } else {
-            format!("swept to {place}: reading brings it back\n")
-        };
-    }
-    output::write(&text)?;
+        units::age(page.stored_at)
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -215,13 +165,11 @@ mod tests {
 
     #[test]
     fn l7_sums_of_sizes_saturate() {
-        let entry = |swept| Listed {
+        let entry = || Listed {
             location: String::new(),
             bytes: u64::MAX,
             stored_at: 0,
-            swept,
         };
-        let listing = Listing::of(vec![entry(false), entry(true), entry(true)]);
-        assert_eq!((listing.bytes, listing.swept_bytes), (u64::MAX, u64::MAX));
+        assert_eq!(Listing::of(vec![entry(), entry()]).bytes, u64::MAX);
     }
 }

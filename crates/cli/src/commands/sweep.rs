@@ -67,11 +67,10 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         })?;
     let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy(args), now));
     let report = swept.map_err(|error| match error {
-        SweepError::Grace { .. } => {
-            Failure::usage(chain(&error), "omit --grace for the default, 24h")
+        SweepError::Idle { .. } => {
+            Failure::usage(chain(&error), "omit --idle for the default, 30d")
         }
-        _ => Failure::new(chain(&error))
-            .hint("nothing was swept: fix the cause, or wait, and sweep again"),
+        _ => Failure::new(chain(&error)).hint("nothing was swept: fix the cause, and sweep again"),
     })?;
 
     for failure in &report.failed {
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     } else {
         output::write(&table(&report))?;
     }
-    if tallies(&report).iter().all(|tally| tally.count == 0) {
+    if tallies(&report).iter().all(|(_, tally)| tally.count == 0) {
         output::note(&match part(args) {
             Some(part) => {
                 format!("nothing is stored below {part}: use the names that the agents use")
@@ -94,16 +93,10 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
             None => "nothing is stored there: use the stores of the agents' settings".to_owned(),
         });
     }
-    for note in about_space(&report) {
-        output::note(&note);
-    }
     if report.dry_run {
         output::note("nothing was changed: this was a dry run; pass --apply to sweep");
     }
-    if report.stopped {
-        output::warn("the sweep stopped after half of its grace: sweep again to continue");
-    }
-    Ok(if report.failed.is_empty() && !report.stopped {
+    Ok(if report.failed.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(PARTLY)
@@ -128,26 +121,6 @@ fn refuse_other_directories(url: &StoreUrl) -> Result<(), Failure> {
     ))
 }
 
-/// Notes that moving frees no space, and when space will be free.
-fn about_space(report: &SweepReport) -> Vec<String> {
-    let note = |tally: Tally, what: &str, at: Option<SystemTime>| {
-        at.filter(|_| tally.count > 0).map(|at| {
-            let (size, time) = (units::size(tally.bytes), units::until(at));
-            format!("{size} {what}; it takes up space until a sweep removes it, in {time} at the earliest")
-        })
-    };
-    let moved = if report.dry_run {
-        "would be moved aside"
-    } else {
-        "was moved aside"
-    };
-    let notes = [
-        note(report.moved, moved, report.moved_free_at),
-        note(report.waiting, "waits aside", report.waiting_free_at),
-    ];
-    notes.into_iter().flatten().collect()
-}
-
 /// Describes the part of the store that is swept, unless it is all of it.
 fn part(args: &args::Sweep) -> Option<String> {
     let root = (!args.root.is_empty()).then(|| format!("--root {}", args.root));
@@ -157,46 +130,41 @@ fn part(args: &args::Sweep) -> Option<String> {
 }
 
 fn policy(args: &args::Sweep) -> SweepPolicy {
-    let mut policy = SweepPolicy::new().grace(args.grace);
-    policy.max_age = args.max_age;
+    let mut policy = SweepPolicy::new().idle(args.idle);
     policy.quota_bytes = args.quota;
-    policy.unreferenced = args.unreferenced;
     policy.dry_run = !args.apply;
     policy
 }
 
-fn tallies(report: &SweepReport) -> [Tally; 7] {
-    let SweepReport {
-        live,
-        young,
-        kept,
-        moved,
-        brought_back,
-        waiting,
-        removed,
-        ..
-    } = *report;
-    [live, young, kept, moved, brought_back, waiting, removed]
+fn tallies(report: &SweepReport) -> [(&'static str, Tally); 3] {
+    let removed = if report.dry_run {
+        "to be removed"
+    } else {
+        "removed"
+    };
+    [
+        ("live", report.live),
+        ("kept", report.kept),
+        (removed, report.removed),
+    ]
 }
 
 fn table(report: &SweepReport) -> String {
-    let done = |done: &'static str, would: &'static str| if report.dry_run { would } else { done };
-    let names = [
-        "live",
-        "young",
-        "kept",
-        done("moved aside", "to be moved aside"),
-        done("brought back", "to be brought back"),
-        "waiting aside",
-        done("removed", "to be removed"),
-    ];
-    let lines = names.into_iter().zip(tallies(report));
-    let line = |(what, Tally { count, bytes })| {
-        format!("{what:<20}{count:>9}  {:>10}\n", units::size(bytes))
-    };
-    let mut table: String = lines.map(line).collect();
+    let mut table = format!(
+        "{:<20}{:>14}{:>9}{:>12}\n",
+        "", "conversations", "items", "size"
+    );
+    for (what, tally) in tallies(report) {
+        let Tally {
+            conversations,
+            count,
+            bytes,
+        } = tally;
+        let size = units::size(bytes);
+        table += &format!("{what:<20}{conversations:>14}{count:>9}{size:>12}\n");
+    }
     if report.tidied > 0 {
-        table += &format!("{:<20}{:>9}\n", "leftovers removed", report.tidied);
+        table += &format!("{:<20}{:>14}\n", "leftovers removed", report.tidied);
     }
     table
 }

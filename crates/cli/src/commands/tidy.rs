@@ -18,9 +18,9 @@ use crate::settings;
 
 /// Least time between two sweeps.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Age in days at which results go that no transcript names, and entries of the journal.
-const MAX_AGE_DAYS: u32 = 30;
-/// Bytes that results may take up that no transcript names.
+/// Days after which conversations go that no transcript names, and entries of the journal.
+const IDLE_DAYS: u32 = 30;
+/// Bytes that conversations may take up that no transcript names.
 const QUOTA: u64 = 10 << 30;
 /// Variable that switches these sweeps off.
 const OFF: &str = "OFFCUT_NO_SWEEP";
@@ -108,7 +108,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn sweep(home: &Home) -> Result<(), Failure> {
-    let max_age = DAY * MAX_AGE_DAYS;
+    let idle = DAY * IDLE_DAYS;
     // Before anything live is looked at.
     let now = SystemTime::now();
     let store = home.store();
@@ -123,12 +123,12 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             .map_err(|error| Failure::new(chain(&error)))?;
         let folders = transcripts::folders(home)
             .map_err(|problem| Failure::new(format!("nothing was swept: {problem}")))?;
-        let live = served(home, now - max_age)?;
+        let live = served(home, now - idle)?;
         let live = folders
             .iter()
             .try_fold(live, Live::folder)
             .map_err(|error| Failure::new(chain(&error)))?;
-        let policy = SweepPolicy::new().max_age(max_age).quota_bytes(QUOTA);
+        let policy = SweepPolicy::new().idle(idle).quota_bytes(QUOTA);
         let report = runtime
             .block_on(offcut::sweep::sweep(
                 &reduction,
@@ -139,13 +139,13 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             .map_err(|error| Failure::new(chain(&error)))?;
         if let Some(failed) = report.failed.first() {
             return Err(Failure::new(format!(
-                "{} results could not be swept, the first because of: {}",
+                "{} conversations could not be removed, the first because of: {}",
                 report.failed.len(),
                 failed.error
             )));
         }
     }
-    let oldest = seconds(now - max_age);
+    let oldest = seconds(now - idle);
     journal::sweep::<Served>(&home.served(), oldest)
         .and_then(|()| journal::sweep::<Entry>(&home.journal(), oldest))
         .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))

@@ -8,9 +8,8 @@ use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use rustls::crypto::ring;
 use tokio::sync::OnceCell;
 
-/// The key of the secret: beside the leases of sweeps, where no conversation stores anything and no
-/// hint leads.
-const KEY: &str = "swept/naming-secret";
+/// The key of the secret: among the notes of the store, where no hint leads and no sweep removes it.
+const KEY: &str = "meta/naming-secret";
 const LENGTH: usize = 32;
 
 /// The secret, read once, and created by whoever needs it first.
@@ -57,7 +56,7 @@ async fn shared(store: &Arc<dyn Backend>) -> Result<Bytes, BackendError> {
     }
     let secret = random()?;
     match store.put(&key, secret.clone()).await? {
-        PutOutcome::Stored | PutOutcome::AlreadyThere => Ok(secret),
+        PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => Ok(secret),
         // Another server was faster.
         PutOutcome::Taken => read()
             .await?

@@ -2,8 +2,8 @@
 //! calls them. A gateway that already stands between agents and providers has long results shortened
 //! here, and gives the model a tool that reads them back.
 //!
-//! The text shown is a function of a result's text, its tenant and the settings: no conversation is
-//! remembered, so any process gives the same bytes.
+//! The text shown is a function of a result's text, its tenant, the settings and the day: no
+//! conversation is remembered, so any process gives the same bytes.
 
 mod compress;
 mod query;

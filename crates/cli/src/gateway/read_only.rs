@@ -11,8 +11,7 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-/// Another store, in which nothing new can be stored. What a sweep has moved aside comes back when it is
-/// read, as ever.
+/// Another store, in which nothing new can be stored.
 #[derive(Debug)]
 pub(crate) struct ReadOnly(pub(crate) Arc<dyn Backend>);
 
@@ -34,6 +33,10 @@ impl Backend for ReadOnly {
         self.0.resolve(location)
     }
 
+    fn now(&self) -> SystemTime {
+        self.0.now()
+    }
+
     fn store_id(&self) -> Option<usize> {
         self.0.store_id()
     }
@@ -43,15 +46,6 @@ impl Backend for ReadOnly {
     }
 
     async fn put(&self, _: &Key, _: Bytes) -> Result<PutOutcome, BackendError> {
-        Err(refused())
-    }
-
-    async fn put_then_find(
-        &self,
-        _: &Key,
-        _: Bytes,
-        _: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
         Err(refused())
     }
 
@@ -67,16 +61,8 @@ impl Backend for ReadOnly {
         self.0.list()
     }
 
-    fn can_be_swept(&self) -> bool {
-        self.0.can_be_swept()
-    }
-
-    async fn remove(&self, _: &Key) -> Result<(), BackendError> {
+    async fn remove(&self, _: &Key, _: SystemTime) -> Result<(), BackendError> {
         Err(refused())
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        self.0.copy(from, to).await
     }
 
     async fn tidy(&self, _: SystemTime) -> Result<u64, BackendError> {
@@ -121,15 +107,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_stored_is_read_wherever_it_is_and_nothing_is_added() {
-        let (key, swept) = (
-            Key::new("trunc/a").unwrap(),
-            Key::new("swept/trunc/a").unwrap(),
-        );
+        let key = Key::new("trunc/a").unwrap();
         let (store, spool) = (Memory::new(), Memory::new());
-        store.put(&swept, "moved aside".into()).await.unwrap();
+        store.put(&key, "in the store".into()).await.unwrap();
         spool.put(&key, "on this machine".into()).await.unwrap();
         let read_only = ReadOnly(Arc::new(WithSpool(store.clone(), spool)));
-        assert!(read_only.can_be_swept());
         let spool = read_only.spool().unwrap();
         assert_eq!(
             spool.read(&key, 0..99).await.unwrap().bytes,
@@ -138,16 +120,13 @@ mod tests {
         for store in [&read_only as &dyn Backend, &*spool] {
             assert!(store.put(&key, "new".into()).await.is_err());
             assert!(
-                store
-                    .put_then_find(&key, "new".into(), &swept)
-                    .await
-                    .is_err()
+                store.writer().await.is_err()
+                    && store.remove(&key, SystemTime::now()).await.is_err()
             );
-            assert!(store.writer().await.is_err() && store.remove(&key).await.is_err());
         }
         assert_eq!(store.len(), 1);
-        read_only.copy(&swept, &key).await.unwrap();
-        assert_eq!(store.read(&key, 0..99).await.unwrap().bytes, "moved aside");
+        let read = read_only.read(&key, 0..99).await;
+        assert_eq!(read.unwrap().bytes, "in the store");
         let known = ReadOnly(Arc::new(store.clone()));
         assert_eq!(known.store_id(), store.store_id());
     }

@@ -62,7 +62,7 @@ impl Untouched {
     /// Adds the conversation with this prefix.
     pub(crate) async fn add(&self, prefix: &str) {
         insert(&mut self.known().untouched, prefix);
-        let added = self.timed(prefix, async |row| row.append(0, &[]).await);
+        let added = self.timed(prefix, async |row| row.append(0, false, &[]).await);
         added.await;
     }
 

@@ -73,7 +73,11 @@ impl Backend for Planted {
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let whole = self.inner.read(key, 0..u64::MAX).await?.bytes;
+        let ReadRange {
+            bytes: whole,
+            stored_at,
+            ..
+        } = self.inner.read(key, 0..u64::MAX).await?;
         if self.loss == Loss::Gone {
             return Err(BackendError::new(ErrorKind::NotFound, "it was lost"));
         }
@@ -85,6 +89,7 @@ impl Backend for Planted {
         Ok(ReadRange {
             bytes: bytes.slice(range),
             total,
+            stored_at,
         })
     }
 

@@ -44,11 +44,6 @@ impl Backend for Scratch {
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         self.0.list()
     }
-
-    /// The content is gone when the replay ends.
-    fn can_be_swept(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

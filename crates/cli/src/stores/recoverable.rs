@@ -30,6 +30,10 @@ impl Backend for RecoverableStore {
         self.store.resolve(location)
     }
 
+    fn now(&self) -> SystemTime {
+        self.store.now()
+    }
+
     fn store_id(&self) -> Option<usize> {
         self.store.store_id()
     }
@@ -40,15 +44,6 @@ impl Backend for RecoverableStore {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
-    }
-
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        self.store.put_then_find(key, content, other).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -69,16 +64,8 @@ impl Backend for RecoverableStore {
         self.store.list()
     }
 
-    fn can_be_swept(&self) -> bool {
-        self.store.can_be_swept()
-    }
-
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        self.store.remove(key).await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        self.store.copy(from, to).await
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        self.store.remove(key, before).await
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {

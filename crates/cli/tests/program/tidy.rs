@@ -1,5 +1,5 @@
-//! The sweep that hooks and servers start: what no transcript of an agent names goes after a month, unless it is of a
-//! conversation that has passed through a server since.
+//! The sweep that hooks and servers start: conversations go that no transcript of an agent names and nobody has used
+//! for a month, unless they have passed through a server since.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -31,16 +31,14 @@ impl User {
         ran.out
     }
 
-    /// Stores a result as a hook does, `days` ago. Returns its path.
+    /// Stores a result of a conversation named like its call, as a hook does, `days` ago. Returns its path.
     fn store(&self, call: &str, days: u32) -> PathBuf {
         let long: String = (0..3_000)
             .map(|n| format!("line {n} of {call}\n"))
             .collect();
-        assert_ne!(
-            self.run(&["hook", "claude-code"], &shell_event(call, &long)),
-            ""
-        );
-        let path = self.path(&format!("offcut/store/s1/trunc/{call}"));
+        let event = shell_event(call, &long).replace("\"s1\"", &format!("{call:?}"));
+        assert_ne!(self.run(&["hook", "claude-code"], &event), "");
+        let path = self.path(&format!("offcut/store/{call}/trunc/{call}"));
         make_older(&path, days);
         path
     }
@@ -87,6 +85,37 @@ fn only_old_results_that_no_transcript_names_go() {
     assert_eq!(user.log(), "");
     assert!(!old.exists() && recent.exists());
     assert!(named.iter().all(|path| path.exists()), "{named:?}");
+}
+
+/// A disk that is not mounted, or is empty, looks as if its agent had never been used.
+#[test]
+fn w8_nothing_goes_if_a_folder_that_held_transcripts_is_gone() {
+    let user = User::new();
+    let (named, old) = (user.store("named", 90), user.store("old", 90));
+    user.transcript(".codex/sessions/2026/11/23/rollout-s1.jsonl", &named);
+    let away = |from: &str, to: &str| fs::rename(user.path(from), user.path(to)).unwrap();
+    user.run(&["tidy"], "");
+    assert!(named.exists() && !old.exists());
+    let old = user.store("old", 90);
+    away(".codex/sessions", "away");
+    for is_empty in [false, true] {
+        if is_empty {
+            fs::create_dir(user.path(".codex/sessions")).unwrap();
+        }
+        user.run(&["tidy"], "");
+        assert!(named.exists() && old.exists());
+    }
+    let log = user.log();
+    assert_eq!(
+        log.matches(".codex/sessions has held transcripts").count(),
+        2,
+        "{log}"
+    );
+    assert!(log.contains("remove its line from"), "{log}");
+    fs::remove_dir(user.path(".codex/sessions")).unwrap();
+    away("away", ".codex/sessions");
+    user.run(&["tidy"], "");
+    assert!(named.exists() && !old.exists());
 }
 
 #[test]
@@ -220,11 +249,8 @@ fn a_server_starts_sweeps_that_keep_what_its_conversations_name() {
     while old.iter().any(|path| path.exists()) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Once it is over, the lease has been returned. The secret for names stays.
-    let secret = user.path("store/swept/naming-secret");
-    while files(&user.path("store/swept")) != [secret.clone()] {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let secret = user.path("store/meta/naming-secret");
+    assert!(secret.exists(), "the secret for names stays");
     assert!(recent.iter().all(|path| path.exists()), "{recent:?}");
     server.call_of("recent", 3);
     assert_eq!(

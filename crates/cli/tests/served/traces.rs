@@ -76,11 +76,11 @@ fn send(
     home: &Path,
 ) -> Vec<String> {
     // Its path is in the hints, and so are names that are made with its secret: both stay the same.
-    let secret = home.join("store/swept/naming-secret");
+    let secret = home.join("store/meta/naming-secret");
     let bytes = std::fs::read(&secret);
     _ = std::fs::remove_dir_all(home.join("store"));
     if let Ok(bytes) = bytes {
-        std::fs::create_dir_all(home.join("store/swept")).unwrap();
+        std::fs::create_dir_all(home.join("store/meta")).unwrap();
         std::fs::write(&secret, bytes).unwrap();
     }
     let settings = format!(

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use offcut::backend::{Backend, PutOutcome};
 
 use super::check::{
-    assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put, succeed,
-    written,
+    THERE, assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put, succeed,
+    timeless, written,
 };
+
+/// Maximum difference between the clocks of a store and of this process.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(15 * 60);
 
 pub(super) async fn stored_content_is_read(store: &impl Backend) {
     const CLAUSE: &str = "truthful: stored content can be read";
@@ -144,7 +148,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
         put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
         for other in &contents {
             let should = if other == content {
-                PutOutcome::AlreadyThere
+                THERE
             } else {
                 PutOutcome::Taken
             };
@@ -152,7 +156,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
             assert_holds(store, &key, content, CLAUSE).await;
             let mut writer = written(store, std::slice::from_ref(other), CLAUSE).await;
             equal(
-                succeed(writer.finish(&key).await, CLAUSE, "a writer"),
+                timeless(succeed(writer.finish(&key).await, CLAUSE, "a writer")),
                 should,
                 CLAUSE,
                 "a writer",
@@ -187,7 +191,7 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
             PutOutcome::Stored => assert_holds(store, &upper, &second, CLAUSE).await,
             PutOutcome::Taken => {}
-            PutOutcome::AlreadyThere => {
+            PutOutcome::AlreadyThere { .. } => {
                 fail_clause(CLAUSE, "other content is reported as already there")
             }
         }
@@ -206,7 +210,7 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
         match store.put(&second, "second".into()).await {
             Ok(PutOutcome::Stored) => assert_holds(store, &second, &"second".into(), CLAUSE).await,
             Ok(PutOutcome::Taken) | Err(_) => {}
-            Ok(PutOutcome::AlreadyThere) => {
+            Ok(PutOutcome::AlreadyThere { .. }) => {
                 fail_clause(CLAUSE, "other content is reported as already there")
             }
         }
@@ -250,31 +254,30 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     );
 }
 
-pub(super) async fn a_put_finds_what_is_beside_it(store: &impl Backend) {
-    const CLAUSE: &str = "put_then_find: the other key";
-    let (first, second, nothing) = (
-        key("trunc/call_1"),
-        key("trunc/call_2"),
-        key("trunc/call_3"),
-    );
-    let steps = [
-        (&first, "one", &nothing, PutOutcome::Stored, false),
-        (&second, "two", &first, PutOutcome::Stored, true),
-        (&second, "two", &first, PutOutcome::AlreadyThere, true),
-        (&second, "two", &second, PutOutcome::AlreadyThere, true),
-        (&second, "two", &nothing, PutOutcome::AlreadyThere, false),
-        (&second, "other", &first, PutOutcome::Taken, false),
-    ];
-    for (key, content, other, outcome, is_there) in steps {
-        let of = format!("a put of {content:?} under `{key}` and a look at `{other}`");
-        let found = store.put_then_find(key, content.into(), other).await;
-        equal(
-            succeed(found, CLAUSE, &of),
-            (outcome, is_there),
-            CLAUSE,
-            &of,
-        );
+pub(super) async fn the_time_of_storing_is_told(store: &impl Backend) {
+    const CLAUSE: &str = "stored_at: the time of storing, by the store's clock";
+    let key = key("trunc/call_1");
+    put(store, &key, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
+    let now = store.now();
+    let page = succeed(store.read(&key, 0..0).await, CLAUSE, "reading nothing");
+    let again = succeed(store.put(&key, noise(5_000, 47)).await, CLAUSE, "a put");
+    let PutOutcome::AlreadyThere { stored_at: again } = again else {
+        fail_clause(CLAUSE, format!("storing it again returned {again:?}"));
+    };
+    let entries: Vec<_> = store.list().collect().await;
+    for entry in entries {
+        let listed = succeed(entry, CLAUSE, "listing").stored_at;
+        let told = [
+            (page.stored_at, "a read"),
+            (listed, "the list"),
+            (again, "a second put"),
+        ];
+        for (stored_at, by) in told {
+            let off = now.duration_since(stored_at);
+            let off = off.unwrap_or_else(|error| error.duration());
+            check(off < CLOCKS_DIFFER, CLAUSE, || {
+                format!("{by} tells a time that is {} s off", off.as_secs())
+            });
+        }
     }
-    assert_holds(store, &first, &"one".into(), CLAUSE).await;
-    assert_holds(store, &second, &"two".into(), CLAUSE).await;
 }

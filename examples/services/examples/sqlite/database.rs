@@ -110,9 +110,12 @@ fn name_in(all: &Transaction<'_>, object: i64, bytes: u64, key: &Key) -> Result<
             Err(rusqlite::Error::QueryReturnedNoRows)
         };
     };
-    let is_equal = stored == bytes && all.query_row(IS_EQUAL, [object, other], |row| row.get(0))?;
+    let is_equal =
+        stored.bytes == bytes && all.query_row(IS_EQUAL, [object, other], |row| row.get(0))?;
     Ok(if is_equal {
-        PutOutcome::AlreadyThere
+        PutOutcome::AlreadyThere {
+            stored_at: stored.since,
+        }
     } else {
         PutOutcome::Taken
     })
@@ -127,27 +130,36 @@ pub(crate) fn abandon(database: &mut Connection, object: i64) -> Result<()> {
     Ok(())
 }
 
-/// Reads the bytes of `range` under `key`, and the total length.
+/// Reads the bytes of `range` under `key`, the total length, and the time of storing.
 pub(crate) fn read(
     database: &mut Connection,
     key: &Key,
     range: &Range<u64>,
-) -> Result<Option<(Vec<u8>, u64)>> {
+) -> Result<Option<(Vec<u8>, Stored)>> {
     // This transaction keeps seeing content that another process removes in the meantime.
     let all = database.transaction()?;
-    let Some((object, bytes)) = find(&all, key)? else {
+    let Some((object, stored)) = find(&all, key)? else {
         return Ok(None);
     };
-    let content = content(&all, object, within(range, bytes))?;
-    Ok(Some((content, bytes)))
+    let content = content(&all, object, within(range, stored.bytes))?;
+    Ok(Some((content, stored)))
 }
 
-fn find(database: &Connection, key: &Key) -> Result<Option<(i64, u64)>> {
-    const SQL: &str = "SELECT id, bytes FROM objects WHERE key = ?1";
+fn find(database: &Connection, key: &Key) -> Result<Option<(i64, Stored)>> {
+    const SQL: &str = "SELECT id, key, bytes, since FROM objects WHERE key = ?1";
     let row = database.query_row(SQL, [key.as_str()], |row| {
-        Ok((row.get(0)?, row.get::<_, i64>(1)?))
+        Ok((row.get(0)?, stored(row, 1)?))
     });
-    Ok(row.optional()?.map(|(id, bytes)| (id, unsigned(bytes))))
+    row.optional()
+}
+
+/// The object in the columns of a row from `first` on.
+fn stored(row: &rusqlite::Row<'_>, first: usize) -> Result<Stored> {
+    Ok(Stored {
+        key: row.get(first)?,
+        bytes: unsigned(row.get(first + 1)?),
+        since: SystemTime::UNIX_EPOCH + Duration::from_millis(unsigned(row.get(first + 2)?)),
+    })
 }
 
 /// Reads the bytes of `range`, which must lie within the object.
@@ -170,18 +182,14 @@ pub(crate) fn content(database: &Connection, object: i64, range: Range<u64>) -> 
 pub(crate) fn list(database: &mut Connection) -> Result<Vec<Stored>> {
     let mut statement =
         database.prepare("SELECT key, bytes, since FROM objects WHERE key IS NOT NULL")?;
-    let rows = statement.query_map([], |row| {
-        Ok(Stored {
-            key: row.get(0)?,
-            bytes: unsigned(row.get(1)?),
-            since: SystemTime::UNIX_EPOCH + Duration::from_millis(unsigned(row.get(2)?)),
-        })
-    })?;
+    let rows = statement.query_map([], |row| stored(row, 0))?;
     rows.collect()
 }
 
-pub(crate) fn remove(database: &mut Connection, key: &Key) -> Result<()> {
-    database.execute("DELETE FROM objects WHERE key = ?1", [key.as_str()])?;
+/// Removes what is stored under `key`, if it was stored before `before`.
+pub(crate) fn remove(database: &mut Connection, key: &Key, before: SystemTime) -> Result<()> {
+    const SQL: &str = "DELETE FROM objects WHERE key = ?1 AND since < ?2";
+    database.execute(SQL, params![key.as_str(), milliseconds(before)])?;
     Ok(())
 }
 

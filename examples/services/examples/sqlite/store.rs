@@ -120,9 +120,10 @@ impl Backend for Sqlite {
             .database
             .run(move |database| database::read(database, &wanted, &range));
         match read.await? {
-            Some((bytes, total)) => Ok(ReadRange {
+            Some((bytes, stored)) => Ok(ReadRange {
                 bytes: bytes.into(),
-                total,
+                total: stored.bytes,
+                stored_at: stored.since,
             }),
             None => {
                 let why = format!("nothing is stored as {}", self.locate(key));
@@ -149,10 +150,10 @@ impl Backend for Sqlite {
             .boxed()
     }
 
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
         let key = key.clone();
         self.database
-            .run(move |database| database::remove(database, &key))
+            .run(move |database| database::remove(database, &key, before))
             .await
     }
 

@@ -108,10 +108,10 @@ impl Writer for SqliteWriter {
         self.state = State::Broken;
         let name = move |database: &mut _| database::name(database, object, bytes, &key);
         let put = self.database.run(name).await?;
-        self.state = if put == PutOutcome::Taken {
-            State::Open
-        } else {
+        self.state = if put == PutOutcome::Stored {
             State::Done
+        } else {
+            State::Open
         };
         Ok(put)
     }

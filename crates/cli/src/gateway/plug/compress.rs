@@ -1,5 +1,7 @@
 //! `/v1/compress`: shortens the results in a list of messages.
 
+use std::time::SystemTime;
+
 use futures_util::{StreamExt, stream};
 use offcut::format::{
     Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
@@ -61,8 +63,9 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
     let format = body.format().unwrap_or(WireFormat::OpenAiChat);
     let format = Spelled(format);
     let found = results(&Messages::new(&format, body.messages_mut()));
+    let now = SystemTime::now();
     let shortened: Vec<_> = stream::iter(found)
-        .map(|found| shorten(tenant, found))
+        .map(|found| shorten(tenant, found, now))
         .buffered(AT_ONCE)
         .collect()
         .await;
@@ -100,13 +103,14 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
 }
 
 /// Shortens a result; `None` if it stays, and an error if the store failed.
-async fn shorten(tenant: &PlugTenant, found: Found) -> Result<Option<Short>, ()> {
-    let Some(hash) = tenant.hash(&found.texts) else {
+async fn shorten(tenant: &PlugTenant, found: Found, now: SystemTime) -> Result<Option<Short>, ()> {
+    let Some(hash) = tenant.hash(&found.texts, now) else {
         return Ok(None);
     };
     let call = ToolCall::new(&*hash, &*found.tool, "");
     let parts = found.texts.iter().cloned().map(Part::Text).collect();
-    let truncated = tenant.session.truncate(&call, ToolOutput::parts(parts));
+    let session = tenant.session_of(&hash);
+    let truncated = session.truncate(&call, ToolOutput::parts(parts));
     let Ok(truncated) = truncated.await else {
         return Err(());
     };

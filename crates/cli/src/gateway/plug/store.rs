@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,6 +20,21 @@ pub(super) fn location(hash: &str) -> Location {
     Location::new(format!("{MARK}{hash}"))
 }
 
+/// Number of digits at the beginning of a hash that are those of its day.
+const DAY_DIGITS: usize = 4;
+
+/// The first digits of the hashes that are made at `now`: those of the day since 1970. What is stored
+/// on one day is a conversation of its own for a sweep, and is never named anew on another day.
+pub(super) fn day(now: SystemTime) -> String {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:04x}", since.as_secs() / (24 * 60 * 60) % 0x1_0000)
+}
+
+/// The day of a hash, which names the session that it is stored in.
+pub(super) fn day_of(hash: &str) -> &str {
+    hash.get(..DAY_DIGITS).unwrap_or_default()
+}
+
 /// Another store, whose results of one tenant are located by their hashes. Everything else is
 /// located as the other store does it, and nothing but those hashes is found by a location.
 #[derive(Debug)]
@@ -30,10 +45,10 @@ pub(super) struct ByHash {
 }
 
 impl ByHash {
-    /// The folder of results.
-    fn folder(&self) -> Option<String> {
+    /// The folder of the results of a day.
+    fn folder(&self, day: &str) -> Option<String> {
         let [results, _] = Key::FOLDERS;
-        Some(format!("{}{results}/", self.prefix.get()?))
+        Some(format!("{}{day}/{results}/", self.prefix.get()?))
     }
 }
 
@@ -48,17 +63,22 @@ fn is_hash(text: &str) -> bool {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for ByHash {
     fn locate(&self, key: &Key) -> Location {
-        let folder = self.folder();
-        let name = folder.and_then(|folder| key.as_str().strip_prefix(&*folder));
-        match name {
-            Some(hash) if is_hash(hash) => location(hash),
+        let hash = key.as_str().rsplit('/').next().unwrap_or_default();
+        match self.folder(day_of(hash)) {
+            Some(folder) if is_hash(hash) && key.as_str() == format!("{folder}{hash}") => {
+                location(hash)
+            }
             _ => self.store.locate(key),
         }
     }
 
     fn resolve(&self, location: &str) -> Option<Key> {
         let hash = location.strip_prefix(MARK).filter(|hash| is_hash(hash))?;
-        Key::new(format!("{}{hash}", self.folder()?)).ok()
+        Key::new(format!("{}{hash}", self.folder(day_of(hash))?)).ok()
+    }
+
+    fn now(&self) -> SystemTime {
+        self.store.now()
     }
 
     fn store_id(&self) -> Option<usize> {
@@ -74,15 +94,6 @@ impl Backend for ByHash {
         self.store.put(key, content).await
     }
 
-    async fn put_then_find(
-        &self,
-        key: &Key,
-        content: Bytes,
-        other: &Key,
-    ) -> Result<(PutOutcome, bool), BackendError> {
-        self.store.put_then_find(key, content, other).await
-    }
-
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
         self.store.writer().await
     }
@@ -95,16 +106,8 @@ impl Backend for ByHash {
         self.store.list()
     }
 
-    fn can_be_swept(&self) -> bool {
-        self.store.can_be_swept()
-    }
-
-    async fn remove(&self, key: &Key) -> Result<(), BackendError> {
-        self.store.remove(key).await
-    }
-
-    async fn copy(&self, from: &Key, to: &Key) -> Result<PutOutcome, BackendError> {
-        self.store.copy(from, to).await
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        self.store.remove(key, before).await
     }
 
     async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
@@ -126,12 +129,12 @@ mod tests {
         };
         let (own, other) = (store("plug-a/"), store("plug-b/"));
         let hash = "0123456789abcdef01234567";
-        let key = Key::new(format!("plug-a/trunc/{hash}")).unwrap();
+        let key = Key::new(format!("plug-a/0123/trunc/{hash}")).unwrap();
         assert_eq!(own.locate(&key), location(hash));
         assert_eq!(own.resolve(location(hash).as_str()), Some(key.clone()));
         assert_ne!(other.locate(&key), location(hash));
         assert_ne!(other.resolve(location(hash).as_str()), Some(key));
-        let path = own.store.locate(&Key::new("plug-b/trunc/x").unwrap());
+        let path = own.store.locate(&Key::new("plug-b/0123/trunc/x").unwrap());
         for text in [
             path.as_str(),
             "hash=",

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
@@ -9,7 +10,7 @@ use offcut::backend::ErrorKind;
 use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
 use sha2::Sha256;
 
-use super::store::{ByHash, DIGITS, location};
+use super::store::{ByHash, DIGITS, day, day_of, location};
 use crate::gateway::error::GatewayError;
 use crate::gateway::opened::Opened;
 use crate::gateway::secret::{Secret, hex};
@@ -24,7 +25,7 @@ const HELD: usize = 16_384;
 pub(super) struct PlugTenant {
     pub(super) name: String,
     pub(super) credential: Secret,
-    /// Stores and reads this tenant's results, and no other's.
+    /// Has a session for each day, which stores and reads this tenant's results, and no other's.
     pub(super) session: ToolReduction,
     /// Tokens that were saved by a result, by its hash.
     saved: Mutex<HashMap<String, u64>>,
@@ -96,9 +97,14 @@ impl PlugTenant {
         })
     }
 
-    /// The hash of a result's texts: the same in every process, and not to be guessed without the
-    /// credential.
-    pub(super) fn hash(&self, texts: &[String]) -> Option<String> {
+    /// The session that the result of a hash is stored in.
+    pub(super) fn session_of(&self, hash: &str) -> ToolReduction {
+        self.session.session(day_of(hash))
+    }
+
+    /// The hash of a result's texts: the same in every process on the same day, and not to be guessed
+    /// without the credential.
+    pub(super) fn hash(&self, texts: &[String], now: SystemTime) -> Option<String> {
         let key = self.credential.text().as_bytes();
         let mut hash = Hmac::<Sha256>::new_from_slice(key).ok()?;
         for text in texts {
@@ -107,13 +113,16 @@ impl PlugTenant {
             hash.update(text.as_bytes());
         }
         let digest = hash.finalize().into_bytes();
-        Some(hex(&digest[..DIGITS / 2]))
+        let mut hash = day(now);
+        hash += &hex(&digest);
+        hash.truncate(DIGITS);
+        Some(hash)
     }
 
     /// The text that a hash stands for; `None` if this tenant has stored none, and an error if the
     /// store failed.
     pub(super) async fn read(&self, hash: &str) -> Option<Result<String, ()>> {
-        let read = self.session.read_original(&location(hash)).await?;
+        let read = self.session_of(hash).read_original(&location(hash)).await?;
         match read {
             Ok(bytes) => String::from_utf8(bytes.into()).ok().map(Ok),
             Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -459,7 +459,7 @@ async fn a_list_that_is_not_plain_has_the_reader_too() {
         ends.ask(&asked).await;
         let list = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{{odd}}}]}}}}"#);
         let received = ends.reply_line(&list).await;
-        let expected = format!(r#"{{"tools":[{{{}}},{{"annotations""#, shown.unwrap_or(odd));
+        let expected = format!(r#"{{"tools":[{{{}}},{{"#, shown.unwrap_or(odd));
         assert!(received.contains(&expected), "{received}");
         assert!(received.contains(r#""name":"read_file""#), "{received}");
     }

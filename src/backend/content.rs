@@ -195,9 +195,9 @@ impl Target {
         }
     }
 
-    /// The locations that the content nearly always gets.
-    pub(crate) fn locations(&self, backend: &dyn Backend) -> [Location; 2] {
-        [backend.locate(&self.first), backend.locate(&self.second)]
+    /// The location that the content gets if its own name is free.
+    pub(crate) fn expected(&self, backend: &dyn Backend) -> Location {
+        backend.locate(&self.first)
     }
 
     /// The keys to try, in this order, at the present of the store.

@@ -60,7 +60,7 @@ pub(super) fn decide_given(
     }
     let location = store
         .as_ref()
-        .map(|(backend, target)| target.locations(backend)[0].clone());
+        .map(|(backend, target)| target.expected(backend));
     let shown = replacement.show(location.as_ref()).map_err(Some)?;
     let outcome = match store {
         Some(_) => Outcome::Replaced,

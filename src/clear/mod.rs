@@ -66,9 +66,13 @@ pub(crate) async fn clear(
     memory: &Arc<Memory>,
     turn: &mut Turn<'_>,
 ) -> Result<Report, OffloadError> {
-    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
-    let over = turn_over(&mut overlay, turn.tools, turn.last_usage);
-    let committed = commit_over(session, memory, &over, repeated.passed.clone()).await?;
+    let (mut repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
+    let over = Turn {
+        conversation: &mut overlay,
+        ..*turn
+    };
+    let taken = std::mem::take(&mut repeated.passed);
+    let committed = commit_over(session, memory, &over, taken).await?;
     let puts = overlay.into_puts();
     Ok(Committed {
         repeated: (repeated, puts),
@@ -95,11 +99,15 @@ pub(crate) async fn commit_over(
 
 /// Plans a pass, counting new texts on this thread.
 pub(crate) fn plan(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> Plan {
-    let (repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
-    let over = turn_over(&mut overlay, turn.tools, turn.last_usage);
+    let (mut repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
+    let over = Turn {
+        conversation: &mut overlay,
+        ..*turn
+    };
     let pass = Pass::new(session, memory);
     let scan = Scan::counted(&pass, &over);
-    let plan = Plan::new(pass, &*over.conversation, repeated.passed.clone(), scan);
+    let taken = std::mem::take(&mut repeated.passed);
+    let plan = Plan::new(pass, &*over.conversation, taken, scan);
     Plan {
         repeated: (repeated, overlay.into_puts()),
         ..plan
@@ -121,20 +129,7 @@ fn repeated<'c>(
     {
         return (Repeated::default(), overlay);
     }
-    let meter = Some(session.meter());
-    let slots = Slots::of(conversation, &known, meter);
-    let repeated = repeat(session, &known, &slots, &mut overlay, meter);
+    let slots = Slots::of(conversation, &known, Some(session.meter()));
+    let repeated = repeat(session, &known, &slots, &mut overlay);
     (repeated, overlay)
-}
-
-fn turn_over<'a>(
-    overlay: &'a mut Overlay<'_>,
-    tools: &'a [serde_json::Value],
-    last_usage: Option<u64>,
-) -> Turn<'a> {
-    Turn {
-        conversation: overlay,
-        tools,
-        last_usage,
-    }
 }

@@ -248,7 +248,7 @@ impl<'a> Stubs<'a> {
         };
         let target = self.target(&of.id, name, &content);
         Line::Store {
-            expected: self.hint_at(&draft, &target.locations(backend)[0]),
+            expected: self.hint_at(&draft, &target.expected(backend)),
             backend: Arc::clone(backend),
             target,
             content,

@@ -144,7 +144,7 @@ impl History<'_> {
     fn begin<'c>(&mut self, slots: Slots<'c>, conversation: &'c dyn Conversation) -> Begun<'c> {
         let known = self.memory.known();
         let mut overlay = Overlay::new(conversation);
-        let mut repeated = repeat(self.session, &known, &slots, &mut overlay, None);
+        let mut repeated = repeat(self.session, &known, &slots, &mut overlay);
         self.unusable += repeated.unusable;
         Begun {
             slots,

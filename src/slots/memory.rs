@@ -66,13 +66,12 @@ impl Known {
 
     /// Adds decisions about originals in whose place `replaced` is passed in from now on.
     pub(crate) fn replace(&mut self, decided: Vec<(Decided, Fingerprint)>) {
-        let decided = decided.into_iter().map(|(decided, replaced)| {
+        for (decided, replaced) in &decided {
             self.originals
                 .insert(replaced.digest(), decided.slot.digest);
-            decided
-        });
-        let decided = decided.collect();
-        self.decisions.add(decided);
+        }
+        let decided = decided.into_iter().map(|(decided, _)| decided);
+        self.decisions.add(decided.collect());
     }
 
     /// The digest of the original for which the content with this `digest` stands: its own, unless it

@@ -11,7 +11,6 @@ use crate::fingerprint::Fingerprint;
 use crate::format::owned::owned;
 use crate::report::{Decision, Outcome};
 use crate::session::Session;
-use crate::tokens::Meter;
 
 /// The decisions that were repeated over a conversation.
 #[derive(Debug, Default)]
@@ -25,13 +24,12 @@ pub(crate) struct Repeated {
     pub(crate) unusable: usize,
 }
 
-/// Puts what was decided before over the conversation of `slots`. Tokens are counted with `meter`, if there is one.
+/// Puts what was decided before over the conversation of `slots`.
 pub(crate) fn repeat(
     session: &Session,
     known: &Known,
     slots: &Slots<'_>,
     overlay: &mut Overlay<'_>,
-    meter: Option<&Meter>,
 ) -> Repeated {
     let mut repeated = Repeated::default();
     for (at, item) in slots.items().enumerate() {
@@ -56,7 +54,7 @@ pub(crate) fn repeat(
         decision.locations.clone_from(&decided.locations);
         decision.resize(
             bytes_of(&put),
-            meter.map_or(0, |meter| tokens_of(&put, meter)),
+            item.tokens.map_or(0, |_| tokens_of(&put, session.meter())),
         );
         let fits = may_grow || decision.bytes.after < item.bytes;
         if !fits || !overlay.put(item.place, put) {

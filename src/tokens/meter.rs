@@ -170,16 +170,7 @@ impl Meter {
 
     /// Returns true if counting the text is cheaper than looking it up.
     pub(crate) fn is_free(&self, text: Text<'_>) -> bool {
-        matches!(text, Text::Is(_)) && self.has_free_texts()
-    }
-
-    pub(crate) fn has_free_texts(&self) -> bool {
-        self.counter.is_free()
-    }
-
-    /// Returns true if the counter promises that no text has more tokens than bytes.
-    pub(crate) fn counts_at_most_bytes(&self) -> bool {
-        self.counter.never_exceeds_bytes()
+        matches!(text, Text::Is(_)) && self.counter.is_free()
     }
 
     /// The number of tokens of a text, if it is cached.
@@ -272,7 +263,7 @@ impl Meter {
         tools: &[Value],
         limit: u64,
     ) -> Option<u64> {
-        if !self.counts_at_most_bytes() {
+        if !self.counter.never_exceeds_bytes() {
             return None;
         }
         let mut bound: u64 = tools

@@ -109,14 +109,7 @@ impl Hosted {
             let text = "the content type must be application/json";
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
-        let read = reply::read(
-            body,
-            self.gateway.max_message,
-            self.room.begin(),
-            BodySender::Client,
-        )
-        .await;
-        let (text, room) = match read {
+        let (text, room) = match self.room.read(body, BodySender::Client).await {
             Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => return self.unread(headers, body).await,
             Err(_) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),

@@ -140,7 +140,7 @@ impl Login {
         let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
         let (Some(url), Ok(Read::Whole(form, _room))) = (
             self.trusted(&place),
-            reply::read(body, MAX, self.room.begin(), BodySender::Client).await,
+            self.room.read(body, BodySender::Client).await,
         ) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };

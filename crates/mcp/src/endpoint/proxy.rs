@@ -92,14 +92,7 @@ impl Proxy {
 
     async fn post(&self, parts: Parts, body: Incoming, host: &str) -> Response<Body> {
         let (headers, query) = (passed(&parts), parts.uri.query());
-        let read = reply::read(
-            body,
-            self.gateway.max_message,
-            self.room.begin(),
-            BodySender::Client,
-        )
-        .await;
-        let (text, room) = match read {
+        let (text, room) = match self.room.read(body, BodySender::Client).await {
             Ok(Read::Whole(text, room)) => (text, room),
             Ok(Read::Long(body)) => {
                 self.gateway.note_long("a client");
@@ -205,9 +198,7 @@ impl Proxy {
         see: impl FnOnce(&[u8]),
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let room = self.room.begin();
-        let read = reply::read(body, self.gateway.max_message, room, BodySender::Server).await;
-        let body = match read {
+        let body = match self.room.read(body, BodySender::Server).await {
             Ok(Read::Whole(text, room)) => {
                 see(&text);
                 match conversation.from_server(&text).await {

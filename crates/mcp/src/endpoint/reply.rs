@@ -87,7 +87,11 @@ pub(super) enum Read {
 }
 
 /// Room for the messages that are held at the same time, so that a few clients can't fill the memory.
-pub(super) struct MessageRoom(Arc<Semaphore>);
+pub(super) struct MessageRoom {
+    /// Maximum length of one message, in bytes.
+    max: usize,
+    all: Arc<Semaphore>,
+}
 
 /// The room that one message takes.
 #[derive(Debug)]
@@ -103,15 +107,64 @@ impl MessageRoom {
     /// Room for two messages of `max` bytes, and for many short ones.
     pub(super) fn new(max: usize) -> Self {
         let pieces = (max / PIECE).saturating_mul(2).saturating_add(256);
-        Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
+        let all = Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS)));
+        Self { max, all }
     }
 
     /// The room for a message without a byte.
     pub(super) fn begin(&self) -> TakenRoom {
         TakenRoom {
-            of: self.0.clone(),
+            of: self.all.clone(),
             pieces: Vec::new(),
         }
+    }
+
+    /// Reads a body up to the maximum, as far as there is room.
+    ///
+    /// # Errors
+    ///
+    /// The body broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+    pub(super) async fn read(
+        &self,
+        mut body: Incoming,
+        sender: BodySender,
+    ) -> Result<Read, BoxError> {
+        let mut room = self.begin();
+        let (mut frames, mut has_room) = (Vec::new(), true);
+        let (mut length, mut end) = (0, Instant::now() + BODY);
+        while length <= self.max && has_room {
+            let next = match sender {
+                BodySender::Client => timeout_at(end, body.frame()).await?,
+                BodySender::Server => body.frame().await,
+            };
+            let Some(frame) = next else {
+                let whole = joined(frames, length);
+                return Ok(if sender == BodySender::Client && is_dense(&whole) {
+                    Read::Long(full(whole))
+                } else {
+                    Read::Whole(whole, room)
+                });
+            };
+            if let Ok(data) = frame?.into_data() {
+                length += data.len();
+                // Bytes that arrive at once earn no longer silence later.
+                let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
+                end = (end + earned).min(Instant::now() + BODY);
+                frames.push(data);
+            }
+            has_room = room.grow(length);
+        }
+        let read = futures_util::stream::iter(
+            frames
+                .into_iter()
+                .map(|data| Ok::<_, BoxError>(Frame::data(data))),
+        );
+        let rest = futures_util::stream::unfold(body, |mut body| async move {
+            let frame = body.frame().await?;
+            Some((frame.map_err(BoxError::from), body))
+        });
+        let all = futures_util::StreamExt::chain(read, rest);
+        Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
     }
 }
 
@@ -144,54 +197,6 @@ pub(super) enum BodySender {
 /// Time for a body, and the least number of bytes a second above which it may take longer.
 const BODY: Duration = Duration::from_secs(60);
 const LEAST_RATE: f64 = 4096.0;
-
-/// Reads at most `max` bytes of a body, as far as there is `room`.
-///
-/// # Errors
-///
-/// The body broke off, or a client's trickles: otherwise, a few clients could hold all connections.
-pub(super) async fn read(
-    mut body: Incoming,
-    max: usize,
-    mut room: TakenRoom,
-    sender: BodySender,
-) -> Result<Read, BoxError> {
-    let (mut frames, mut has_room) = (Vec::new(), true);
-    let (mut length, mut end) = (0, Instant::now() + BODY);
-    while length <= max && has_room {
-        let next = match sender {
-            BodySender::Client => timeout_at(end, body.frame()).await?,
-            BodySender::Server => body.frame().await,
-        };
-        let Some(frame) = next else {
-            let whole = joined(frames, length);
-            return Ok(if sender == BodySender::Client && is_dense(&whole) {
-                Read::Long(full(whole))
-            } else {
-                Read::Whole(whole, room)
-            });
-        };
-        if let Ok(data) = frame?.into_data() {
-            length += data.len();
-            // Bytes that arrive at once earn no longer silence later.
-            let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
-            end = (end + earned).min(Instant::now() + BODY);
-            frames.push(data);
-        }
-        has_room = room.grow(length);
-    }
-    let read = futures_util::stream::iter(
-        frames
-            .into_iter()
-            .map(|data| Ok::<_, BoxError>(Frame::data(data))),
-    );
-    let rest = futures_util::stream::unfold(body, |mut body| async move {
-        let frame = body.frame().await?;
-        Some((frame.map_err(BoxError::from), body))
-    });
-    let all = futures_util::StreamExt::chain(read, rest);
-    Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
-}
 
 fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
     if frames.len() == 1

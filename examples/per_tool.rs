@@ -8,18 +8,20 @@
 use std::error::Error;
 use std::io::Write;
 
-use offcut::backend::Fs;
+use offcut::backend::{BackendError, Fs};
 use offcut::format::{Message, Plain};
 use offcut::handler::{Action, HandlerError, Replacement, ToolOutcome};
 use offcut::{ToolCall, ToolPolicy, ToolReduction};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::temporary()?.shown_as("results"))
+    let home = tempfile::tempdir()?;
+    let store = |name| Ok::<_, BackendError>(Fs::open(home.path().join(name))?.shown_as(name));
+    let reduction = ToolReduction::recommended(store("results")?)
         .tool(
             "grep",
             ToolPolicy::new()
-                .backend(Fs::temporary()?.shown_as("greps"))
+                .backend(store("greps")?)
                 .max_length_for_trunc(20_000),
         )
         .tool("read", ToolPolicy::new().skip_clear(true))
@@ -67,7 +69,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "The retry ships again. I am going to fix it.",
     ));
 
-    let report = reduction.clear(&Plain, &mut messages).await?;
+    let report = reduction.clear(Plain, &mut messages).await?;
     writeln!(out, "\nbefore the next model call, above 5 000 tokens:")?;
     for decision in &report.decisions {
         writeln!(

@@ -8,8 +8,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use offcut::backend::Fs;
-use offcut::format::OpenAiChat;
+use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::{ToolCall, ToolError, ToolReduction};
 use serde_json::{Value, json};
 
@@ -29,7 +28,7 @@ impl Model {
             1 => json!({"role": "assistant", "content": null, "tool_calls": [call]}),
             _ => json!({"role": "assistant", "content": "Done."}),
         };
-        let calls = OpenAiChat::tool_calls(&message);
+        let calls = OpenAiChat.tool_calls(&message);
         Ok(Reply { message, calls })
     }
 }
@@ -46,22 +45,19 @@ async fn converse(
     mut tools: Vec<Value>,
     messages: &mut Vec<Value>,
 ) -> Result<(), Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?;
+    let reduction = ToolReduction::in_dir(".offcut")?;
     reduction.check_stores().await?; // a store that can't be written to ends here
-    tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
+    tools.push(reduction.reader(OpenAiChat));
     loop {
-        reduction.clear(&OpenAiChat, messages).await?;
+        reduction.before_model(OpenAiChat, messages).await?;
         let reply = model.complete(messages, &tools).await?;
         messages.push(reply.message);
         if reply.calls.is_empty() {
             return Ok(());
         }
-        for call in reply.calls {
-            let shown = match reduction.answer(&call).await? {
-                Some(page) => page,
-                None => reduction.truncate(&call, run(&call).await).await?,
-            };
-            messages.push(OpenAiChat::tool_message(&call, shown));
+        for call in &reply.calls {
+            let result = reduction.wrap_tool_call(OpenAiChat, call, || run(call));
+            messages.push(result.await?);
         }
     }
 }

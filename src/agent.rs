@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
-use crate::format::{Message, Messages, OpenAiChat, Plain};
+use crate::format::{LoopFormat, Message, Messages, OpenAiChat, Plain};
 use crate::guard::guard_future;
 use crate::middleware::{Middleware, Next, ToolHandler, Turn};
 
@@ -234,7 +234,7 @@ impl AgentBuilder {
         {
             return Err(AgentError::MissingTool { name });
         }
-        let schemas = tools.iter().map(OpenAiChat::tool).collect();
+        let schemas = tools.iter().map(|tool| OpenAiChat.tool(tool)).collect();
         let names = definitions
             .into_iter()
             .map(|definition| definition.name)
@@ -272,7 +272,7 @@ impl Agent {
         let mut last_usage = None;
         for _ in 0..self.max_model_calls {
             for middleware in &self.middlewares {
-                let mut conversation = Messages::new(&Plain, messages);
+                let mut conversation = Messages::new(Plain, messages);
                 let mut turn = Turn {
                     tools: &self.schemas,
                     last_usage,

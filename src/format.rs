@@ -5,15 +5,15 @@
 //! for this crate's own [`Message`], and [`OpenAiChat`], [`Responses`], [`Anthropic`] and
 //! [`Gemini`] for wire JSON. [`WireFormat`] is any one of these four, for files of unknown kind.
 //! [`Spelled`] runs any of them over the text of messages. [`RequestBody`] is a request's body as
-//! text, and changes only what is replaced.
+//! text, and changes only what is replaced. A [`LoopFormat`] is one in which a loop also writes.
 
 mod anthropic;
 mod blocks;
 mod body;
 mod conversation;
-mod definition;
 mod fixed;
 mod gemini;
+mod loops;
 #[cfg(test)]
 mod odd;
 mod openai_chat;
@@ -26,7 +26,7 @@ mod values;
 mod wire;
 mod wire_json;
 
-use crate::content::{Part, ToolCall};
+use crate::content::Part;
 
 #[doc(no_inline)]
 pub use crate::json::{InvalidJson, JsonRef, JsonText};
@@ -34,6 +34,7 @@ pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
 pub use conversation::{Conversation, Messages};
 pub use gemini::Gemini;
+pub use loops::LoopFormat;
 pub use openai_chat::OpenAiChat;
 pub use piece::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 pub use plain::{Message, Plain};
@@ -76,18 +77,22 @@ pub trait Format: Send + Sync {
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
 }
 
-/// The calls of a message, with their arguments as text.
-fn tool_calls<F: Format>(format: &F, message: &F::Message) -> Vec<ToolCall> {
-    let mut calls = Vec::new();
-    format.visit(message, &mut |piece| {
-        if let Piece::Call(call) = piece {
-            calls.push(ToolCall {
-                is_for_program: call.is_for_program,
-                ..ToolCall::new(call.id, call.name, call.arguments.to_string())
-            });
-        }
-    });
-    calls
+/// A format may be borrowed.
+#[deny(clippy::missing_trait_methods)]
+impl<F: Format + ?Sized> Format for &F {
+    type Message = F::Message;
+
+    fn visit<'m>(&self, message: &'m Self::Message, see: &mut dyn FnMut(Piece<'m>)) {
+        (**self).visit(message, see);
+    }
+
+    fn replace_result(&self, message: &mut Self::Message, slot: usize, parts: Vec<Part>) {
+        (**self).replace_result(message, slot, parts);
+    }
+
+    fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String) {
+        (**self).replace_arguments(message, call, arguments);
+    }
 }
 
 /// Compiles and runs the examples of docs/formats.md.

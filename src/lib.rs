@@ -24,7 +24,7 @@
 //! messages.push(Message::tool(&call, shown.parts, shown.is_error));
 //!
 //! // And before each call of the model:
-//! let report = reduction.clear(&Plain, &mut messages).await?;
+//! let report = reduction.clear(Plain, &mut messages).await?;
 //! assert_eq!(report.cleared_tool_uses(), 0); // far below the threshold
 //! # Ok(()) }
 //! ```

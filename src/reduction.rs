@@ -2,6 +2,7 @@
 
 mod builder;
 mod checks;
+mod moments;
 mod opener;
 mod original;
 mod probe;
@@ -122,7 +123,7 @@ impl ToolReduction {
     /// unchanged.
     pub async fn clear<F: Format>(
         &self,
-        format: &F,
+        format: F,
         messages: &mut [F::Message],
     ) -> Result<Report, OffloadError> {
         let mut conversation = Messages::new(format, messages);
@@ -162,7 +163,7 @@ impl ToolReduction {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
     /// let mut messages = vec![Message::user("hello")];
-    /// let mut conversation = Messages::new(&Plain, &mut messages);
+    /// let mut conversation = Messages::new(Plain, &mut messages);
     /// let plan = reduction.plan(&Turn::new(&mut conversation));
     /// assert!(!plan.report().is_change());
     /// let report = plan.commit().await?.apply(&mut conversation);

@@ -53,7 +53,7 @@ fn allocations(
     let tools = [json!({"name": "grep", "parameters": {"type": "object"}})];
     let mut last = None;
     for _ in 0..3 {
-        let mut conversation = Messages::new(&OpenAiChat, messages);
+        let mut conversation = Messages::new(OpenAiChat, messages);
         let region = Region::new(ALLOCATOR);
         let mut turn = Turn {
             tools: &tools,

@@ -57,7 +57,7 @@ fn history(rounds: usize) -> Vec<Message> {
 
 async fn reduce(reduction: &ToolReduction, messages: &[Message]) -> (Vec<Message>, Report) {
     let mut sent = messages.to_vec();
-    let report = reduction.reduce(&Plain, &mut sent).await.unwrap();
+    let report = reduction.reduce(Plain, &mut sent).await.unwrap();
     (sent, report)
 }
 
@@ -275,7 +275,7 @@ async fn a_conversation_without_a_name_is_found_by_its_first_call() {
     let reduction = new_process(&store);
     let prefix = |tenant: &str, messages: &[Message]| {
         let mut messages = messages.to_vec();
-        let conversation = Messages::new(&Plain, &mut messages);
+        let conversation = Messages::new(Plain, &mut messages);
         reduction
             .conversation(tenant, b"a secret", &conversation)
             .prefix()
@@ -309,7 +309,7 @@ async fn a_conversation_without_a_name_is_found_by_its_first_call() {
     assert_ne!(prefix("other", &first), name);
     assert_eq!(prefix("team", &first[..2]), "team/none/");
     let mut messages = first.clone();
-    let conversation = Messages::new(&Plain, &mut messages);
+    let conversation = Messages::new(Plain, &mut messages);
     let guessed = reduction.conversation("team", b"another secret", &conversation);
     assert_ne!(guessed.prefix(), name);
 }
@@ -320,7 +320,7 @@ async fn old_hints_lead_somewhere_within_a_tenant_and_nowhere_else() {
     let reduction = new_process(&store);
     let of = |tenant: &str, messages: &[Message]| {
         let mut messages = messages.to_vec();
-        reduction.conversation(tenant, b"", &Messages::new(&Plain, &mut messages))
+        reduction.conversation(tenant, b"", &Messages::new(Plain, &mut messages))
     };
     let before = history(1);
     let (sent, report) = reduce(&of("team", &before), &before).await;

@@ -251,7 +251,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
             )
             .await;
 
-            let run = reduction(Fs::temporary().unwrap(), limit);
+            let home = tempfile::tempdir().unwrap();
+            let run = reduction(Fs::open(home.path()).unwrap(), limit);
             let (peak, _) = cost(&run, "a", lines(16)).await;
             // A writer of files fills one buffer of 1 MiB while another is being written.
             let at_most = AT_MOST + (1 << 20);
@@ -266,7 +267,8 @@ fn l9_a_stream_costs_a_few_times_the_limit() {
 /// Checks that a stream whose call names stored content is compared with it at little more than the memory
 /// of both, whether or not it becomes a page of that content.
 async fn names_stored_content(limit: usize) {
-    let run = reduction(Fs::temporary().unwrap(), limit);
+    let home = tempfile::tempdir().unwrap();
+    let run = reduction(Fs::open(home.path()).unwrap(), limit);
     let row = |n: usize| Chunk::Bytes(format!("{n:07} {}\n", "x".repeat(1_015)).into());
     let stored = run
         .truncate(&ToolCall::new("a", "build", "{}"), made(0..16 << 10, row))

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
-use offcut::format::{Messages, OpenAiChat};
+use offcut::format::{LoopFormat, Messages, OpenAiChat};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Change, Decision};
 use offcut::{Builder, Report, Settings, TokenCounter, ToolCall, ToolReduction, Turn};
@@ -321,7 +321,7 @@ impl<'t> Loop<'t> {
     async fn receive(&mut self, message: &Value) {
         let mut message = message.clone();
         if message["role"] == "assistant" {
-            self.open = OpenAiChat::tool_calls(&message);
+            self.open = OpenAiChat.tool_calls(&message);
         }
         if message["role"] == "tool"
             && let Some(content) = message["content"].as_str()
@@ -411,7 +411,7 @@ impl<'t> Loop<'t> {
         let mut after = self.messages.clone();
         let count = |messages: &mut Vec<Value>| {
             self.reduction
-                .count_tokens(&Messages::new(&OpenAiChat, messages), &self.trace.tools)
+                .count_tokens(&Messages::new(OpenAiChat, messages), &self.trace.tools)
         };
         let (before, after) = (count(&mut before), count(&mut after));
         assert_eq!(before - after, report.cleared_input_tokens(), "{}", self.at);
@@ -547,7 +547,7 @@ impl OverOriginals<'_> {
 }
 
 async fn pass(reduction: &ToolReduction, tools: &[Value], messages: &mut [Value]) -> Report {
-    let mut conversation = Messages::new(&OpenAiChat, messages);
+    let mut conversation = Messages::new(OpenAiChat, messages);
     let mut turn = Turn {
         tools,
         ..Turn::new(&mut conversation)

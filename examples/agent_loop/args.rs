@@ -99,8 +99,7 @@ fn language(text: &str) -> Result<Language, &'static str> {
 /// Opens the store that `text` names. To add a kind of store, add an arm.
 pub(crate) async fn open_backend(text: Option<&str>) -> Result<Arc<dyn Backend>, Failure> {
     Ok(match text {
-        // Hides the random path, so that two runs over the same files cost the same tokens.
-        None => Arc::new(Fs::temporary()?.shown_as(".offcut")),
+        None => Arc::new(Fs::open(std::env::temp_dir().join("offcut-agent-loop"))?),
         Some("memory") => Arc::new(Memory::new()),
         #[cfg(feature = "s3")]
         Some(url) if url.contains("://") => {

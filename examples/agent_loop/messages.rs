@@ -13,7 +13,7 @@ pub(crate) fn count_tokens(
     messages: &[Message],
     tools: &[Value],
 ) -> u64 {
-    reduction.count_tokens(&Messages::new(&Plain, &mut messages.to_vec()), tools)
+    reduction.count_tokens(&Messages::new(Plain, &mut messages.to_vec()), tools)
 }
 
 /// Returns the text of a result that consists of one text.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use offcut::backend::{Backend, Location};
-use offcut::format::OpenAiChat;
+use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::report::{Outcome, Reason, Report, Subject};
 use offcut::{Chunk, OnStoreFailure, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use serde_json::{Value, json};
@@ -167,7 +167,8 @@ impl Conversation {
                 Ok(Ok((parts, report))) => {
                     let failures = self.note(&report, Some(step));
                     self.messages.push(asks(&call));
-                    self.messages.push(OpenAiChat::tool_message(&call, parts));
+                    self.messages
+                        .push(OpenAiChat.tool_message(&call, parts, false));
                     Call::Returned { failures }
                 }
                 Ok(Err(_)) => Call::Failed,
@@ -192,7 +193,7 @@ impl Conversation {
     ) {
         let mut messages = self.messages.clone();
         let cleared =
-            tokio::time::timeout(patience, reduction.clear(&OpenAiChat, &mut messages)).await;
+            tokio::time::timeout(patience, reduction.clear(OpenAiChat, &mut messages)).await;
         let came = match cleared {
             Ok(Ok(report)) => {
                 self.messages.clone_from(&messages);

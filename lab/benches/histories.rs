@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use offcut::backend::Memory;
-use offcut::format::{Messages, OpenAiChat};
+use offcut::format::{LoopFormat, Messages, OpenAiChat};
 use offcut::{Settings, ToolCall, ToolReduction};
 use offcut_lab::texts::{Numbers, code, json as json_text};
 use offcut_lab::{fastest, is_bench, time};
@@ -34,7 +34,7 @@ fn round(id: usize, numbers: &mut Numbers) -> [Value; 2] {
     text.truncate(length);
     [
         json!({"role": "assistant", "content": null, "tool_calls": calls}),
-        OpenAiChat::tool_message(&call, vec![text.into()]),
+        OpenAiChat.tool_message(&call, vec![text.into()], false),
     ]
 }
 
@@ -49,7 +49,7 @@ fn reduce(
     messages: &[Value],
 ) -> (Duration, Vec<Value>) {
     let mut sent = messages.to_vec();
-    let (took, report) = time(|| runtime.block_on(reduction.reduce(&OpenAiChat, &mut sent)));
+    let (took, report) = time(|| runtime.block_on(reduction.reduce(OpenAiChat, &mut sent)));
     assert_eq!(report.unwrap().records_error, None);
     (took, sent)
 }
@@ -81,7 +81,7 @@ fn main() {
     for _ in 0..times {
         let fresh = process(&settings, &store);
         let mut copy = messages.clone();
-        counting.push(time(|| fresh.count_tokens(&Messages::new(&OpenAiChat, &mut copy), &[])).0);
+        counting.push(time(|| fresh.count_tokens(&Messages::new(OpenAiChat, &mut copy), &[])).0);
         let fresh = process(&settings, &store);
         let before = store.reads();
         let (took, sent) = reduce(&runtime, &fresh, &messages);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use lexopt::{Arg, ValueExt};
 use offcut::backend::Fs;
-use offcut::format::OpenAiChat;
+use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::{ToolCall, ToolReduction};
 use offcut_lab::memory_kib;
 use peak_alloc::PeakAlloc;
@@ -111,10 +111,9 @@ impl Conversation {
         let asked = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
         self.messages
             .push(json!({"role": "assistant", "content": null, "tool_calls": [asked]}));
-        self.messages.push(OpenAiChat::tool_message(&call, shown));
-        self.reduction
-            .clear(&OpenAiChat, &mut self.messages)
-            .await?;
+        self.messages
+            .push(OpenAiChat.tool_message(&call, shown.into(), false));
+        self.reduction.clear(OpenAiChat, &mut self.messages).await?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use offcut::backend::Memory;
-use offcut::format::{Conversation, Messages, OpenAiChat, PartRef, Piece};
+use offcut::format::{Conversation, LoopFormat, Messages, OpenAiChat, PartRef, Piece};
 use offcut::report::Outcome;
 use offcut::tokens::CountTokens;
 use offcut::{Report, Settings, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
@@ -41,7 +41,7 @@ fn round(id: usize, result: String) -> [Value; 2] {
     let calls = json!([{"id": call.id, "type": "function", "function": function}]);
     [
         json!({"role": "assistant", "content": null, "tool_calls": calls}),
-        OpenAiChat::tool_message(&call, vec![result.into()]),
+        OpenAiChat.tool_message(&call, vec![result.into()], false),
     ]
 }
 
@@ -63,7 +63,7 @@ fn history(rounds: usize) -> Vec<Value> {
 
 fn texts(messages: &mut [Value]) -> Vec<String> {
     let mut texts = Vec::new();
-    let conversation = Messages::new(&OpenAiChat, messages);
+    let conversation = Messages::new(OpenAiChat, messages);
     for message in 0..conversation.len() {
         conversation.visit(message, &mut |piece| match piece {
             Piece::Content(PartRef::Text(text)) => texts.push(text.to_owned()),
@@ -81,7 +81,7 @@ fn texts(messages: &mut [Value]) -> Vec<String> {
 
 fn clear(runtime: &Runtime, reduction: &ToolReduction, messages: &mut [Value]) -> Report {
     runtime
-        .block_on(reduction.clear(&OpenAiChat, messages))
+        .block_on(reduction.clear(OpenAiChat, messages))
         .unwrap()
 }
 

@@ -18,37 +18,13 @@ use crate::content::{Part, ToolCall};
 pub struct Anthropic;
 
 impl Anthropic {
-    /// The `tool_result` block that answers `call` with `content`.
-    ///
-    /// ```
-    /// use offcut::{ToolCall, format::Anthropic};
-    /// use serde_json::json;
-    /// let call = ToolCall::new("toolu_1", "grep", "{}");
-    /// let result = Anthropic::tool_result(&call, vec!["3 hits".into()], false);
-    /// assert_eq!(result, json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": "3 hits"}));
-    /// let message = Anthropic::tool_message([result]);
-    /// assert_eq!(message["role"], "user");
-    /// ```
-    #[must_use]
-    pub fn tool_result(call: &ToolCall, content: impl Into<Vec<Part>>, is_error: bool) -> Value {
-        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content.into())});
+    /// The block that answers `call` with `content`.
+    pub(super) fn block(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
+        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": Self::content(content)});
         if is_error {
             block["is_error"] = Value::Bool(true);
         }
         block
-    }
-
-    /// The user message with the results of all calls of an assistant message. The API wants them
-    /// together.
-    #[must_use]
-    pub fn tool_message(results: impl IntoIterator<Item = Value>) -> Value {
-        json!({"role": "user", "content": results.into_iter().collect::<Value>()})
-    }
-
-    /// The calls of an assistant message.
-    #[must_use]
-    pub fn tool_calls(message: &Value) -> Vec<ToolCall> {
-        super::tool_calls(&Self, message)
     }
 }
 

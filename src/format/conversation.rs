@@ -31,17 +31,17 @@ const _: Option<&dyn Conversation> = None; // stays object-safe
 /// ```
 /// use offcut::format::{Conversation, Message, Messages, Plain};
 /// let mut messages = vec![Message::user("hello")];
-/// assert_eq!(Messages::new(&Plain, &mut messages).len(), 1);
+/// assert_eq!(Messages::new(Plain, &mut messages).len(), 1);
 /// ```
 #[derive(Debug)]
 pub struct Messages<'a, F: Format> {
-    format: &'a F,
+    format: F,
     messages: &'a mut [F::Message],
 }
 
 impl<'a, F: Format> Messages<'a, F> {
     /// Presents `messages` through `format`.
-    pub fn new(format: &'a F, messages: &'a mut [F::Message]) -> Self {
+    pub fn new(format: F, messages: &'a mut [F::Message]) -> Self {
         Self { format, messages }
     }
 }

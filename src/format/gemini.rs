@@ -25,42 +25,20 @@ pub struct Gemini;
 
 impl Gemini {
     /// The part that answers `call` with `content`.
-    ///
-    /// ```
-    /// use offcut::{ToolCall, format::Gemini};
-    /// use serde_json::json;
-    /// let part = Gemini::tool_response(&ToolCall::new("", "grep", "{}"), vec!["3 hits".into()], false);
-    /// assert_eq!(part, json!({"functionResponse": {"name": "grep", "response": {"output": "3 hits"}}}));
-    /// let content = Gemini::tool_message([part]);
-    /// assert_eq!(content["role"], "user");
-    /// ```
-    #[must_use]
-    pub fn tool_response(call: &ToolCall, content: impl Into<Vec<Part>>, is_error: bool) -> Value {
+    pub(super) fn part(call: &ToolCall, content: Vec<Part>, is_error: bool) -> Value {
         let mut fields = Map::new();
         if !call.id.is_empty() {
             fields.insert("id".into(), call.id.clone().into());
         }
         fields.insert("name".into(), call.name.clone().into());
         let key = if is_error { "error" } else { "output" };
-        let (response, media) = response::write(key, content.into(), |_| None);
+        let (response, media) = response::write(key, content, |_| None);
         fields.insert("response".into(), response);
         if !media.is_empty() {
             let media = media.into_iter().filter_map(ListItem::into_value).collect();
             fields.insert("parts".into(), media);
         }
         json!({"functionResponse": fields})
-    }
-
-    /// The content with the responses to all calls of a turn. The API wants them together.
-    #[must_use]
-    pub fn tool_message(responses: impl IntoIterator<Item = Value>) -> Value {
-        json!({"role": "user", "parts": responses.into_iter().collect::<Value>()})
-    }
-
-    /// The calls of a model's content.
-    #[must_use]
-    pub fn tool_calls(content: &Value) -> Vec<ToolCall> {
-        super::tool_calls(&Self, content)
     }
 }
 

@@ -18,19 +18,10 @@ use crate::content::{Part, ToolCall};
 pub struct OpenAiChat;
 
 impl OpenAiChat {
-    /// The message that answers `call` with `content`.
-    ///
-    /// One text becomes a string, which every provider accepts; anything else becomes an array of
-    /// parts.
-    #[must_use]
-    pub fn tool_message(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
-        json!({"role": "tool", "tool_call_id": call.id, "content": Self::content(content.into())})
-    }
-
-    /// The calls of an assistant message.
-    #[must_use]
-    pub fn tool_calls(message: &Value) -> Vec<ToolCall> {
-        super::tool_calls(&Self, message)
+    /// The message that answers `call` with `content`: one text is a string, which every provider
+    /// accepts; anything else is a list of parts.
+    pub(super) fn message(call: &ToolCall, content: Vec<Part>) -> Value {
+        json!({"role": "tool", "tool_call_id": call.id, "content": Self::content(content)})
     }
 }
 

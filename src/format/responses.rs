@@ -19,18 +19,10 @@ use crate::content::{Part, ToolCall};
 pub struct Responses;
 
 impl Responses {
-    /// The item that answers `call`, a function call, with `content`.
-    ///
-    /// One text becomes a string; anything else becomes an array of parts.
-    #[must_use]
-    pub fn tool_output(call: &ToolCall, content: impl Into<Vec<Part>>) -> Value {
-        json!({"type": "function_call_output", "call_id": call.id, "output": Self::content(content.into())})
-    }
-
-    /// The call of an item, if it is one.
-    #[must_use]
-    pub fn tool_calls(item: &Value) -> Vec<ToolCall> {
-        super::tool_calls(&Self, item)
+    /// The item that answers `call`, a function call, with `content`: one text is a string; anything
+    /// else is a list of parts.
+    pub(super) fn item(call: &ToolCall, content: Vec<Part>) -> Value {
+        json!({"type": "function_call_output", "call_id": call.id, "output": Self::content(content)})
     }
 }
 

@@ -35,7 +35,7 @@ impl ToolReduction {
     ///     // Another process, as far as it can be seen.
     ///     let reduction = ToolReduction::recommended(store.clone()).build()?.session("chat-42");
     ///     let mut messages = history.clone();
-    ///     reduction.reduce(&Plain, &mut messages).await?;
+    ///     reduction.reduce(Plain, &mut messages).await?;
     ///     sent.push(messages);
     /// }
     /// assert_ne!(sent[0], history);
@@ -49,7 +49,7 @@ impl ToolReduction {
     /// unchanged.
     pub async fn reduce<F: Format>(
         &self,
-        format: &F,
+        format: F,
         messages: &mut [F::Message],
     ) -> Result<Report, OffloadError> {
         let mut conversation = Messages::new(format, messages);
@@ -72,7 +72,7 @@ impl ToolReduction {
     /// # let reduction = ToolReduction::recommended(Memory::new()).build()?;
     /// let call = ToolCall::new("call_8Zk1v0QbWm3d", "grep", "{}");
     /// let mut history = [Message::user("go"), Message::calls(vec![call])];
-    /// let session = reduction.conversation("team-7", b"a secret", &Messages::new(&Plain, &mut history));
+    /// let session = reduction.conversation("team-7", b"a secret", &Messages::new(Plain, &mut history));
     /// assert!(session.prefix().starts_with("team-7/c-"));
     /// # Ok::<(), offcut::BuildError>(())
     /// ```

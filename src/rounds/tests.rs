@@ -8,7 +8,7 @@ fn call(id: &str, name: &str) -> ToolCall {
 
 /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
 fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
-    let conversation = Messages::new(&Plain, &mut messages);
+    let conversation = Messages::new(Plain, &mut messages);
     let outline = Outline::of(&conversation);
     let place = |slot: &Slot<'_>| {
         slot.call.map_or_else(String::new, |c| {

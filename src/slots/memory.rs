@@ -255,7 +255,7 @@ mod tests {
         let results = contents.iter();
         let results = results.map(|text| Message::tool(&call, vec![(*text).into()], false));
         let mut messages: Vec<Message> = results.collect();
-        let conversation = Messages::new(&Plain, &mut messages);
+        let conversation = Messages::new(Plain, &mut messages);
         let slots = Slots::of(&conversation, known, None);
         slots.results.iter().map(|item| item.id).collect()
     }
@@ -263,7 +263,7 @@ mod tests {
     fn print(text: &str) -> Fingerprint {
         let call = ToolCall::new("", "grep", "{}");
         let mut messages = [Message::tool(&call, vec![text.into()], false)];
-        let conversation = Messages::new(&Plain, &mut messages);
+        let conversation = Messages::new(Plain, &mut messages);
         Slots::of(&conversation, &Known::default(), None).results[0].print
     }
 

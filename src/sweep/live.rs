@@ -159,7 +159,7 @@ mod tests {
                 false,
             ),
         ];
-        let live = Live::new().messages(&Messages::new(&Plain, &mut messages));
+        let live = Live::new().messages(&Messages::new(Plain, &mut messages));
         for key in ["s1/trunc/a", "s1/trunc/b", "s1/clear/c"] {
             assert!(keeps(&live, key), "{key}");
         }

@@ -364,7 +364,7 @@ mod tests {
             Message::tool(&call, parts, false),
         ];
         let (meter, tools) = (Meter::new(Arc::new(Bytes)), [json!({"name": "grep"})]);
-        let conversation = Messages::new(&Plain, &mut messages);
+        let conversation = Messages::new(Plain, &mut messages);
         let exact = meter.conversation(&conversation, &tools);
         assert_eq!(meter.bound(&conversation, 0, &tools, exact), Some(exact));
         assert_eq!(meter.bound(&conversation, 0, &tools, exact - 1), None);

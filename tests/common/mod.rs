@@ -52,11 +52,11 @@ pub(crate) fn content(message: &Message) -> &[Part] {
 }
 
 pub(crate) async fn clear(reduction: &ToolReduction, messages: &mut [Message]) -> Report {
-    reduction.clear(&Plain, messages).await.expect("a pass")
+    reduction.clear(Plain, messages).await.expect("a pass")
 }
 
 pub(crate) fn tokens(reduction: &ToolReduction, messages: &mut [Message]) -> u64 {
-    reduction.count_tokens(&Messages::new(&Plain, messages), &[])
+    reduction.count_tokens(&Messages::new(Plain, messages), &[])
 }
 
 /// Everything stored, by location.

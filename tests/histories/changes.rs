@@ -73,14 +73,14 @@ async fn b2_moved_marks_and_dropped_thinking_move_nothing_else() {
     for rounds in 1..24 {
         let original = anthropic(rounds);
         let mut expected = original.clone();
-        let report = new_process(&plain).reduce(&Anthropic, &mut expected).await;
+        let report = new_process(&plain).reduce(Anthropic, &mut expected).await;
         cleared += report.unwrap().cleared_tool_uses();
 
         let mut given = original.clone();
         mark(&mut given);
         let marked = given.clone();
         new_process(&changed)
-            .reduce(&Anthropic, &mut given)
+            .reduce(Anthropic, &mut given)
             .await
             .unwrap();
         assert_eq!(without_marks(given.clone()), expected, "{rounds} rounds");
@@ -100,7 +100,7 @@ async fn b2_moved_marks_and_dropped_thinking_move_nothing_else() {
         let mut thoughtless = original;
         drop_thinking(&mut thoughtless);
         new_process(&changed)
-            .reduce(&Anthropic, &mut thoughtless)
+            .reduce(Anthropic, &mut thoughtless)
             .await
             .unwrap();
         assert_eq!(slots(&thoughtless), slots(&expected), "{rounds} rounds");
@@ -135,11 +135,11 @@ async fn b2_a_result_that_a_client_doubles_on_resume_gets_the_same_place() {
     let store = memory();
     let messages = history(8);
     let mut sent = messages.clone();
-    new_process(&store).reduce(&Plain, &mut sent).await.unwrap();
+    new_process(&store).reduce(Plain, &mut sent).await.unwrap();
     let mut doubled = messages.clone();
     doubled.insert(3, messages[2].clone());
     new_process(&store)
-        .reduce(&Plain, &mut doubled)
+        .reduce(Plain, &mut doubled)
         .await
         .unwrap();
     let extra = doubled.remove(3);

@@ -18,7 +18,7 @@ async fn sent(n: u64, fault: Fault) -> (Vec<Vec<offcut::format::Message>>, bool)
     for rounds in 1..20 {
         let messages = history(rounds);
         let mut tried = messages.clone();
-        let call = reduction.reduce(&Plain, &mut tried);
+        let call = reduction.reduce(Plain, &mut tried);
         if tokio::time::timeout(Duration::from_secs(1), call)
             .await
             .is_err()

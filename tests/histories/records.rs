@@ -47,7 +47,7 @@ async fn without_records_nothing_new_is_done() {
         .unwrap();
     store.fault_on_next_read(Fault::Fail(ErrorKind::Unavailable));
     let mut messages = more.clone();
-    assert!(strict.reduce(&Plain, &mut messages).await.is_err());
+    assert!(strict.reduce(Plain, &mut messages).await.is_err());
     assert_eq!(messages, more);
 }
 

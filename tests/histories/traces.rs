@@ -154,7 +154,7 @@ impl Found {
         for history in histories {
             let mut sent = [history.clone(), history.clone(), history.clone()];
             for (arm, messages) in arms.iter_mut().zip(&mut sent) {
-                let report = arm.next().reduce(&OpenAiChat, messages).await.unwrap();
+                let report = arm.next().reduce(OpenAiChat, messages).await.unwrap();
                 assert_eq!(report.records_error, None);
             }
             for (other, name) in sent.iter().zip(NAMES).skip(1) {

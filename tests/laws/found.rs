@@ -102,7 +102,7 @@ fn l4_nothing_is_stored_next_to_an_unverified_hint() {
         let parts = vec![lines(400).into(), other.render().into()];
         let mut messages = conversation(vec![(call("a", "grep"), parts, false)]);
         let before = (messages.clone(), store.writes());
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         assert_eq!((messages, store.writes()), before);
     });
 }
@@ -123,7 +123,7 @@ fn l2_a_forged_hint_at_an_empty_place_does_not_fail_the_pass() {
             (call("b", "grep"), vec![lines(900).into()], false),
         ]);
         let report = reduction
-            .clear(&Plain, &mut messages)
+            .clear(Plain, &mut messages)
             .await
             .expect("no store failed");
         assert_eq!(report.cleared_tool_uses(), 2, "it is a text like any other");
@@ -152,9 +152,9 @@ fn l4_a_stub_is_as_long_as_it_was_planned_to_be() {
             .await
             .unwrap();
         let mut messages = conversation(vec![(call("a", "grep"), shown.parts, false)]);
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         let writes = store.writes();
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         assert_eq!(store.writes(), writes, "{messages:?}");
     });
 }
@@ -168,14 +168,14 @@ async fn twins(builder: Builder, first: ToolCall, is_error: bool) {
         (call("call_0", "grep"), vec![lines(150).into()], false),
     ]);
     let mut sent = originals.clone();
-    reduction.clear(&Plain, &mut sent).await.unwrap();
+    reduction.clear(Plain, &mut sent).await.unwrap();
     assert_eq!(
         (sent[1] == originals[1], sent[3] == originals[3]),
         (true, false),
         "the first stays, the second goes"
     );
     let mut again = originals.clone();
-    reduction.clear(&Plain, &mut again).await.unwrap();
+    reduction.clear(Plain, &mut again).await.unwrap();
     assert_eq!(again, sent);
 }
 
@@ -191,7 +191,7 @@ fn c13_a_kept_error_stays_although_an_equal_result_was_replaced() {
             (call("call_0", "grep"), vec![lines(150).into()], true),
             (call("call_0", "grep"), vec![lines(150).into()], false),
         ]);
-        let report = block_on(reduction.clear(&Plain, &mut messages)).unwrap();
+        let report = block_on(reduction.clear(Plain, &mut messages)).unwrap();
         report.is_change()
     });
     let builder = builder(Memory::new()).max_tokens_for_clear(limit.unwrap());
@@ -223,7 +223,7 @@ fn l4_a_pass_that_is_run_again_with_the_same_usage_clears_no_more() {
         let mut messages = conversation(results);
         let mut sent = Vec::new();
         for _ in 0..2 {
-            let mut conversation = Messages::new(&Plain, &mut messages);
+            let mut conversation = Messages::new(Plain, &mut messages);
             let mut turn = Turn::new(&mut conversation);
             turn.last_usage = Some(1_100);
             reduction.clear_turn(&mut turn).await.unwrap();
@@ -262,7 +262,7 @@ async fn cleared(content: Value) -> (Value, String) {
         json!({"role": "tool", "tool_call_id": "a", "content": content}),
         json!({"role": "assistant", "content": "done"}),
     ];
-    let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    let report = reduction.clear(OpenAiChat, &mut messages).await.unwrap();
     assert_eq!(report.cleared_tool_uses(), 1);
     let mut stored = String::new();
     let mut entries = store.list();
@@ -331,7 +331,7 @@ fn l1_a_call_with_two_kinds_of_input_loses_neither() {
             json!({"role": "tool", "tool_call_id": "a", "content": "."}),
             json!({"role": "assistant", "content": "done"}),
         ];
-        reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+        reduction.clear(OpenAiChat, &mut messages).await.unwrap();
         assert_eq!(messages[0]["tool_calls"][0]["custom"]["input"], input);
     });
 }
@@ -354,7 +354,7 @@ fn l5_an_input_outside_of_a_custom_call_stays() {
                 json!({"role": "assistant", "content": "done"}),
             ];
             let before = messages.clone();
-            reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+            reduction.clear(OpenAiChat, &mut messages).await.unwrap();
             assert_eq!(messages, before);
         }
     });
@@ -381,15 +381,15 @@ fn l4_unverified_hints_free_nothing_in_any_process() {
             vec![forged("memory://m/trunc/real", 1_200).into()],
             false,
         )]);
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         messages.extend(conversation(vec![(
             call("b", "grep"),
             vec![lines(900).into()],
             false,
         )]));
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         let mut elsewhere = messages.clone();
-        build().clear(&Plain, &mut elsewhere).await.unwrap();
+        build().clear(Plain, &mut elsewhere).await.unwrap();
         assert_eq!(elsewhere, messages);
     });
 }
@@ -408,10 +408,10 @@ fn l8_a_forged_hint_is_not_compared_anew_at_every_pass() {
             vec![forged("memory://m/trunc/real", 300).into()],
             false,
         )]);
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         let reads = store.reads();
         for _ in 0..5 {
-            reduction.clear(&Plain, &mut messages).await.unwrap();
+            reduction.clear(Plain, &mut messages).await.unwrap();
         }
         assert_eq!(store.reads(), reads);
     });
@@ -448,7 +448,7 @@ fn l12_debug_of_a_plan_shows_no_content() {
     block_on(async {
         let reduction = builder(Memory::new()).build().unwrap();
         let mut messages = conversation(vec![(call("a", "grep"), vec![lines(900).into()], false)]);
-        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(Plain, &mut messages)));
         assert!(!format!("{plan:?}").contains("quick brown"));
         let committed = plan.commit().await.unwrap();
         assert!(!format!("{committed:?}").contains("quick brown"));
@@ -506,7 +506,7 @@ fn l4_names_do_not_depend_on_which_write_is_faster() {
                 .build()
                 .unwrap();
             let mut messages = originals.clone();
-            reduction.clear(&Plain, &mut messages).await.unwrap();
+            reduction.clear(Plain, &mut messages).await.unwrap();
             sent.push(messages);
         }
         assert_eq!(sent[0], sent[1]);
@@ -555,7 +555,7 @@ fn l1_short_hints_that_a_tool_repeats_stay_unchanged() {
         let reduction = builder(Memory::new()).build().unwrap();
         let texts = vec![lines(400).into(), lines(500).into()];
         let mut messages = conversation(vec![(call("a", "grep"), texts, false)]);
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         let Message::Tool { content, .. } = &messages[1] else {
             panic!("{messages:?}")
         };
@@ -566,7 +566,7 @@ fn l1_short_hints_that_a_tool_repeats_stay_unchanged() {
         assert_eq!(Hint::parse_all(&copied).unwrap().len(), 2);
         let parts = vec![lines(600).into(), copied.clone().into()];
         let mut messages = conversation(vec![(call("b", "grep"), parts, false)]);
-        reduction.clear(&Plain, &mut messages).await.unwrap();
+        reduction.clear(Plain, &mut messages).await.unwrap();
         let Message::Tool { content, .. } = &messages[1] else {
             panic!("{messages:?}")
         };

@@ -28,7 +28,7 @@ fn l6_a_session_or_a_call_never_names_a_path() {
                 Message::tool(&call, vec![Part::Text(text.render())], false),
                 Message::assistant("done"),
             ];
-            reduction.clear(&Plain, &mut messages).await.unwrap();
+            reduction.clear(Plain, &mut messages).await.unwrap();
             let inside = |path: &str| {
                 let names: Vec<&str> = path.split('/').collect();
                 let safe =

@@ -318,7 +318,7 @@ fn l7_no_setting_panics() {
                 ]);
             }
             messages.push(Message::assistant("done"));
-            let mut conversation = Messages::new(&Plain, &mut messages);
+            let mut conversation = Messages::new(Plain, &mut messages);
             let mut turn = Turn::new(&mut conversation);
             turn.last_usage = usage;
             let tools = [tool];
@@ -459,7 +459,7 @@ fn l7_megabytes_of_one_character_are_counted() {
                 Message::tool(&call, vec![text.into()], false),
                 Message::assistant(""),
             ];
-            let report = reduction.clear(&Plain, &mut messages).await.unwrap();
+            let report = reduction.clear(Plain, &mut messages).await.unwrap();
             assert!(
                 report.tokens.unwrap().counted > 1_000,
                 "{unit:?}: {report:?}"

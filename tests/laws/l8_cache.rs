@@ -116,7 +116,7 @@ fn l8_a_count_is_never_wrong_after_an_edit() {
     hold(20, edits, |edits| {
         let reduction = never_triggered();
         count_after_edits(&edits, |messages| {
-            block_on(reduction.clear(&Plain, messages))
+            block_on(reduction.clear(Plain, messages))
                 .unwrap()
                 .tokens
                 .unwrap()
@@ -172,7 +172,7 @@ fn l8_a_decision_is_not_repeated_over_an_edited_text() {
             }
             originals.push(Message::assistant("done"));
             reduction
-                .clear(&Plain, &mut originals.clone())
+                .clear(Plain, &mut originals.clone())
                 .await
                 .unwrap();
             for (number, (_, at, is_edited)) in results.iter().enumerate() {
@@ -181,7 +181,7 @@ fn l8_a_decision_is_not_repeated_over_an_edited_text() {
                 }
             }
             let mut sent = originals.clone();
-            let report = reduction.clear(&Plain, &mut sent).await.unwrap();
+            let report = reduction.clear(Plain, &mut sent).await.unwrap();
             for (number, (decision, (.., is_edited))) in
                 report.decisions.iter().zip(&results).enumerate()
             {
@@ -229,7 +229,7 @@ fn count_in_parallel(
         conversations[*who].push(Message::user(text.clone()));
         distinct.insert(text);
         for (session, messages) in sessions.iter().zip(&mut conversations) {
-            block_on(session.clear(&Plain, messages)).unwrap();
+            block_on(session.clear(Plain, messages)).unwrap();
         }
     }
     let counted = counted.lock().unwrap();
@@ -304,10 +304,10 @@ fn l8_threads_share_one_conversation_each() {
                     let text = format!("{}", turn * (thread % 2 + 1)).repeat(40);
                     expected += 4 + weight(&text);
                     messages.push(Message::user(text));
-                    let report = block_on(session.clear(&Plain, &mut messages)).unwrap();
+                    let report = block_on(session.clear(Plain, &mut messages)).unwrap();
                     assert_eq!(report.tokens.unwrap().counted, expected);
                     assert_eq!(
-                        session.count_tokens(&Messages::new(&Plain, &mut messages), &[]),
+                        session.count_tokens(&Messages::new(Plain, &mut messages), &[]),
                         expected
                     );
                 }

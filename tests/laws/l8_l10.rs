@@ -58,7 +58,7 @@ async fn count_what_is_new(
             Message::tool(&call, vec![result.into()], false),
         ]);
         let mut sent = messages.clone();
-        reduction.clear(&Plain, &mut sent).await.unwrap();
+        reduction.clear(Plain, &mut sent).await.unwrap();
         allowed += new + HINTS;
         let cost = counted.load(Ordering::Relaxed);
         require(cost <= allowed, "L8", || {

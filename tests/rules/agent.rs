@@ -694,8 +694,9 @@ async fn odd_replies_are_accepted() {
 
 #[tokio::test]
 async fn a_whole_loop_over_files_reads_back_what_was_truncated() {
+    let home = tempfile::tempdir().unwrap();
     let reduction = ToolReduction::builder()
-        .backend(Fs::temporary().unwrap())
+        .backend(Fs::open(home.path()).unwrap())
         .max_length_for_trunc(2_000);
     let reduction = reduction
         .preview_length(400)

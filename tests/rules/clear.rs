@@ -58,7 +58,7 @@ async fn c1_tool_schemas_count_and_the_providers_count_is_the_anchor() {
     let total = tokens(&eager(&store).build().unwrap(), &mut messages);
     let reduction = eager(&store).max_tokens_for_clear(total).build().unwrap();
     let schemas = [json!({"name": "grep"})];
-    let mut conversation = Messages::new(&Plain, &mut messages);
+    let mut conversation = Messages::new(Plain, &mut messages);
     let mut turn = Turn {
         tools: &schemas,
         ..Turn::new(&mut conversation)
@@ -627,12 +627,12 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     let reduction = eager(&store).build().unwrap();
     let mut messages = three_rounds();
     let committed = reduction
-        .plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)))
+        .plan(&Turn::new(&mut Messages::new(Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
     messages[1] = Message::tool(&call("a", "grep"), vec!["edited".into()], false);
-    let report = committed.apply(&mut Messages::new(&Plain, &mut messages));
+    let report = committed.apply(&mut Messages::new(Plain, &mut messages));
     assert_eq!(text(content(&messages[1])), "edited");
     assert_eq!(
         outcomes(&report)[..2],
@@ -643,14 +643,14 @@ async fn l2_a_slot_that_changed_meanwhile_is_left_alone() {
     );
     // A conversation that got shorter is fine too.
     let committed = reduction
-        .plan(&Turn::new(&mut Messages::new(&Plain, &mut three_rounds())))
+        .plan(&Turn::new(&mut Messages::new(Plain, &mut three_rounds())))
         .commit()
         .await
         .unwrap();
     let mut shorter = three_rounds()[..1].to_vec();
     assert!(
         !committed
-            .apply(&mut Messages::new(&Plain, &mut shorter))
+            .apply(&mut Messages::new(Plain, &mut shorter))
             .is_change()
     );
 }
@@ -670,7 +670,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
             .on_offload_error(then);
         let reduction = reduction.build().unwrap();
         let mut messages = three_rounds();
-        match reduction.clear(&Plain, &mut messages).await {
+        match reduction.clear(Plain, &mut messages).await {
             Ok(report) if then == OnStoreFailure::KeepOriginal => {
                 assert_eq!(
                     report.decisions[1].outcome,
@@ -690,7 +690,7 @@ async fn l2_a_store_that_fails_changes_nothing_it_should_not() {
                 assert_eq!(messages, three_rounds(), "as it was");
                 assert!(
                     reduction
-                        .clear(&Plain, &mut messages)
+                        .clear(Plain, &mut messages)
                         .await
                         .unwrap()
                         .is_change(),
@@ -713,7 +713,7 @@ async fn c16_a_pass_waits_for_a_store_that_is_down_only_once() {
         let rounds =
             (0..100).flat_map(|n| round(&format!("call_{n}"), ["grep", "read"][n % 2], lines(400)));
         let mut messages: Vec<Message> = rounds.chain([Message::assistant("done")]).collect();
-        let report = reduction.clear(&Plain, &mut messages).await.unwrap();
+        let report = reduction.clear(Plain, &mut messages).await.unwrap();
 
         let asked = down.writes();
         assert!((8..16).contains(&asked), "it was asked {asked} times");
@@ -845,7 +845,7 @@ async fn openai_messages_keep_unknown_fields() {
         json!({"role": "tool", "tool_call_id": "b", "content": "ok"}),
     ];
     let mut expected = messages.clone();
-    let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    let report = reduction.clear(OpenAiChat, &mut messages).await.unwrap();
     assert_eq!(report.decisions[0].tool, "grep");
     expected[2]["content"] = messages[2]["content"].clone();
     assert_eq!(
@@ -895,7 +895,7 @@ async fn c1_drift_is_the_providers_count_minus_ours() {
         .unwrap();
     let mut messages = vec![Message::user("go")];
     let pass = async |messages: &mut Vec<Message>, last_usage| {
-        let mut conversation = Messages::new(&Plain, messages);
+        let mut conversation = Messages::new(Plain, messages);
         let mut turn = Turn {
             last_usage,
             ..Turn::new(&mut conversation)
@@ -934,7 +934,7 @@ async fn c1_drift_counts_what_the_pass_cleared() {
     let sent = tokens(&reduction, &mut messages);
     assert!(report.is_change());
     messages.push(Message::assistant("done"));
-    let mut conversation = Messages::new(&Plain, &mut messages);
+    let mut conversation = Messages::new(Plain, &mut messages);
     let mut turn = Turn {
         last_usage: Some(sent),
         ..Turn::new(&mut conversation)
@@ -1036,7 +1036,7 @@ async fn c1_a_conversation_that_no_pass_can_help_is_told_so_once() {
             .unwrap();
         for is_first in [true, false] {
             let mut messages = messages.clone();
-            let mut conversation = Messages::new(&Plain, &mut messages);
+            let mut conversation = Messages::new(Plain, &mut messages);
             let turn = Turn {
                 tools,
                 ..Turn::new(&mut conversation)
@@ -1057,7 +1057,7 @@ async fn c1_a_conversation_that_no_pass_can_help_is_told_so_once() {
     let session = reduction.session("s");
     let notices = [(); 2].map(|()| async {
         let mut messages: Vec<Message> = tiny().collect();
-        session.reduce(&Plain, &mut messages).await.unwrap().notice
+        session.reduce(Plain, &mut messages).await.unwrap().notice
     });
     let [first, second] = notices;
     assert!(first.await.is_some() && second.await.is_none());

@@ -996,7 +996,7 @@ async fn l7_no_reported_usage_panics() {
     let reduction = small(&memory()).build().unwrap();
     for usage in [0, 1, u64::MAX - 1, u64::MAX] {
         let mut messages = [round("a", "f", lines(200)), round("b", "f", "ok")].concat();
-        let mut conversation = Messages::new(&Plain, &mut messages);
+        let mut conversation = Messages::new(Plain, &mut messages);
         let mut turn = Turn::new(&mut conversation);
         turn.last_usage = Some(usage);
         let report = reduction.clear_turn(&mut turn).await.unwrap();

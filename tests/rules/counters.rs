@@ -83,7 +83,7 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
                 let (mut sent, mut again) = (messages(), messages());
                 // The second run, over the originals, repeats and counts the decisions.
                 for messages in [&mut sent, &mut again] {
-                    let mut conversation = Messages::new(&Plain, messages);
+                    let mut conversation = Messages::new(Plain, messages);
                     let mut turn = Turn {
                         tools: &schemas,
                         last_usage,
@@ -106,7 +106,7 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
 async fn l7_counts_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
     for count in COUNTS {
         let reduction = builder(count).build().unwrap();
-        let all = reduction.count_tokens(&Messages::new(&Plain, &mut messages()), &[]);
+        let all = reduction.count_tokens(&Messages::new(Plain, &mut messages()), &[]);
         assert!(all >= count.min(u64::MAX - 1), "{all}");
     }
     let mut one = round("a", "f", lines(400));
@@ -114,6 +114,6 @@ async fn l7_counts_that_no_sum_can_hold_are_as_much_as_a_number_holds() {
     let counted = builder(u64::MAX)
         .build()
         .unwrap()
-        .count_tokens(&Messages::new(&Plain, &mut one), &[]);
+        .count_tokens(&Messages::new(Plain, &mut one), &[]);
     assert_eq!(counted, u64::MAX, "as much as a number holds");
 }

@@ -637,7 +637,7 @@ async fn c14_edits_to_a_changed_place_are_dropped_together() {
     let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
     let mut messages = history();
     let committed = reduction
-        .plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)))
+        .plan(&Turn::new(&mut Messages::new(Plain, &mut messages)))
         .commit()
         .await
         .unwrap();
@@ -645,7 +645,7 @@ async fn c14_edits_to_a_changed_place_are_dropped_together() {
         *content = vec!["edited".into()];
     }
     let edited = messages.clone();
-    let report = committed.apply(&mut Messages::new(&Plain, &mut messages));
+    let report = committed.apply(&mut Messages::new(Plain, &mut messages));
     assert_eq!(messages, edited);
     let kept = |decision: &&offcut::report::Decision| {
         decision.outcome == Outcome::Kept(Reason::ChangedMeanwhile)
@@ -860,7 +860,7 @@ async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pas
 fn a_dry_run_shows_what_a_handler_wants() {
     let reduction = small(&memory()).clear_handler(shout).build().unwrap();
     let mut messages = old(lines(99));
-    let mut conversation = Messages::new(&Plain, &mut messages);
+    let mut conversation = Messages::new(Plain, &mut messages);
     let plan = reduction.plan(&Turn::new(&mut conversation));
     assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
 }

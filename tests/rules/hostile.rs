@@ -8,7 +8,7 @@ use crate::common::{builder, call, clear, content, lines, memory, round, stored,
 use crate::mount::in_a_mount;
 use offcut::agent::Tool;
 use offcut::backend::{Fs, Memory};
-use offcut::format::{Message, OpenAiChat};
+use offcut::format::{LoopFormat, Message, OpenAiChat};
 use offcut::hint::{Hint, Kind};
 use offcut::report::{Outcome, Reason};
 use offcut::{Builder, Part, ToolCall, ToolReduction};
@@ -330,7 +330,8 @@ async fn arguments_that_imitate_cleared_ones_lose_nothing() {
 
 #[tokio::test]
 async fn l7_one_line_of_five_megabytes_all_the_way() {
-    let store = Fs::temporary().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
     let reduction =
         ToolReduction::recommended(store).count_tokens_with(|text: &str| text.len() as u64 / 4);
     let reduction = reduction
@@ -675,7 +676,7 @@ async fn l7_malformed_messages_are_left_alone() {
         .build()
         .unwrap();
     let mut messages = malformed();
-    reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    reduction.clear(OpenAiChat, &mut messages).await.unwrap();
     assert_eq!(messages.len(), malformed().len());
     for (now, before) in messages.iter().zip(malformed()) {
         // Compared as text, because the order of keys counts.
@@ -705,9 +706,10 @@ async fn l7_malformed_messages_are_left_alone() {
                 }
             }
             "assistant" => {
-                for (call, old) in OpenAiChat::tool_calls(now)
+                for (call, old) in OpenAiChat
+                    .tool_calls(now)
                     .iter()
-                    .zip(OpenAiChat::tool_calls(&before))
+                    .zip(OpenAiChat.tool_calls(&before))
                 {
                     assert_eq!((&call.id, &call.name), (&old.id, &old.name));
                     if call.arguments != old.arguments {
@@ -723,7 +725,7 @@ async fn l7_malformed_messages_are_left_alone() {
     }
     let again = messages.clone();
     let there = store.len();
-    let report = reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
+    let report = reduction.clear(OpenAiChat, &mut messages).await.unwrap();
     assert!(
         !report.is_change() && messages == again && store.len() == there,
         "a second pass changes nothing"
@@ -742,8 +744,8 @@ async fn l7_each_malformed_message_alone() {
             vec![message.clone()],
             vec![message.clone(), json!({"role": "assistant"})],
         ] {
-            reduction.clear(&OpenAiChat, &mut messages).await.unwrap();
-            let calls = OpenAiChat::tool_calls(&message);
+            reduction.clear(OpenAiChat, &mut messages).await.unwrap();
+            let calls = OpenAiChat.tool_calls(&message);
             for call in calls {
                 _ = reduction.truncate(&call, "x").await.unwrap();
             }

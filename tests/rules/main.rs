@@ -21,6 +21,7 @@ mod formats;
 mod handlers;
 mod hints;
 mod hostile;
+mod moments;
 mod options;
 mod pinning;
 mod previews;

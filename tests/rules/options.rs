@@ -93,7 +93,7 @@ impl Scenario {
         messages.push(Message::user("and?"));
         messages.extend(result("next", lines(101), false));
         messages.push(Message::assistant("so"));
-        let report = reduction.clear(&Plain, &mut messages).await;
+        let report = reduction.clear(Plain, &mut messages).await;
         for (at, message) in messages.iter().enumerate() {
             match message {
                 Message::Tool { call_id, .. } => see(call_id, content(&messages[at])),

@@ -72,8 +72,7 @@ async fn read_through(reduction: &ToolReduction, arguments: &Value) -> (String, 
 /// Shows the result of `call` as the loop would if the tool returned `output`.
 async fn wrapped(reduction: &ToolReduction, call: &ToolCall, output: &str) -> Vec<Part> {
     let tool = |_: ToolCall| async { Ok(ToolOutput::from(output)) };
-    reduction
-        .wrap_tool_call(call, Next::new(&[], &tool))
+    Middleware::wrap_tool_call(reduction, call, Next::new(&[], &tool))
         .await
         .unwrap()
         .into_parts()
@@ -89,8 +88,7 @@ async fn wrapped_reader(reduction: &ToolReduction, arguments: &Value) -> Vec<Par
         async move { reader.call(&call).await }
     };
     let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
-    reduction
-        .wrap_tool_call(&call, Next::new(&[], &tool))
+    Middleware::wrap_tool_call(reduction, &call, Next::new(&[], &tool))
         .await
         .unwrap()
         .into_parts()
@@ -763,7 +761,8 @@ async fn r4_long_matching_lines_under_the_smallest_limit_can_be_read_on() {
 
 #[tokio::test]
 async fn reading_removed_content_says_that_it_is_gone() {
-    let store = Fs::temporary().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let store = Fs::open(home.path()).unwrap();
     let reduction = ToolReduction::builder()
         .backend(store)
         .max_length_for_trunc(1_500)

@@ -316,7 +316,8 @@ async fn t14_utf16_is_stored_as_it_is_and_shown_counted_and_searched_as_text() {
 #[tokio::test]
 async fn many_streams_of_one_id_overwrite_nothing() {
     let memory = small(&memory()).build().unwrap();
-    let fs = ToolReduction::builder().backend(Fs::temporary().unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let fs = ToolReduction::builder().backend(Fs::open(home.path()).unwrap());
     let fs = fs
         .max_length_for_trunc(LIMIT)
         .preview_length(PREVIEW)

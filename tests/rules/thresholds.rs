@@ -47,7 +47,7 @@ async fn c6_a_pass_that_frees_exactly_the_minimum_acts() {
             .build()
             .unwrap();
         let mut messages = rounds(51);
-        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(Plain, &mut messages)));
         assert_eq!(
             plan.report().cleared_tool_uses(),
             cleared,
@@ -78,7 +78,7 @@ async fn c6_a_target_takes_no_result_more_than_it_needs() {
             .build()
             .unwrap();
         let mut messages = rounds(51);
-        let plan = reduction.plan(&Turn::new(&mut Messages::new(&Plain, &mut messages)));
+        let plan = reduction.plan(&Turn::new(&mut Messages::new(Plain, &mut messages)));
         assert_eq!(plan.report().cleared_tool_uses(), cleared, "in the plan");
         let (report, _, after) = pass(&reduction, &mut messages).await;
         assert_eq!(report.cleared_tool_uses(), cleared);

@@ -193,7 +193,7 @@ fn c1_transcripts_cost_as_much_as_the_rendered_request() {
             }
             whole += rendered(message, other);
         }
-        let counted = reduction.count_tokens(&Messages::new(&OpenAiChat, messages), &[]);
+        let counted = reduction.count_tokens(&Messages::new(OpenAiChat, messages), &[]);
         assert!(
             counted.abs_diff(whole) * 50 <= whole,
             "{counted}, not {whole}, is more than 2 % off"

@@ -391,8 +391,7 @@ async fn t7_a_failed_call_is_passed_on_and_an_error_result_keeps_its_mark() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let fails = |_: ToolCall| async { Err::<ToolOutput, _>(ToolError::new("e".repeat(5_000))) };
-    let error = reduction
-        .wrap_tool_call(&call("a", "f"), Next::new(&[], &fails))
+    let error = Middleware::wrap_tool_call(&reduction, &call("a", "f"), Next::new(&[], &fails))
         .await
         .unwrap_err();
     assert_eq!(error.to_string().len(), 5_000);

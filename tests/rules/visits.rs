@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
-use offcut::format::{Anthropic, Format, Messages, Piece};
+use offcut::format::{Anthropic, Format, LoopFormat, Messages, Piece};
 use offcut::{Builder, Part, Report, TokenCounter, ToolCall, ToolReduction, Turn};
 use serde_json::{Value, json};
 
@@ -45,9 +45,10 @@ fn rounds(rounds: usize, calls: usize) -> Vec<Value> {
         });
         messages.push(json!({"role": "assistant", "content": asked.collect::<Value>()}));
         let text = |n| format!("{round}.{n}: a line that was found\n").repeat(40);
-        let answered =
-            (0..calls).map(|n| Anthropic::tool_result(&call(n), vec![text(n).into()], false));
-        messages.push(Anthropic::tool_message(answered));
+        messages.extend(
+            (0..calls).map(|n| Anthropic.tool_message(&call(n), vec![text(n).into()], false)),
+        );
+        Anthropic.join_results(&mut messages);
     }
     messages.push(json!({"role": "assistant", "content": "Done."}));
     messages

@@ -199,7 +199,7 @@ impl World {
             for (nth, number) in numbers.iter().enumerate() {
                 messages.extend(round(&format!("call_{nth}"), "grep", &*content(*number)));
             }
-            let report = process.reduce(&Plain, &mut messages).await.unwrap();
+            let report = process.reduce(Plain, &mut messages).await.unwrap();
             assert_eq!(report.records_error, None);
             let shown = messages.iter().skip(1).step_by(2).map(parts_of);
             let hints = shown

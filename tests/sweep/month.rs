@@ -54,7 +54,7 @@ impl Session {
                 .push(Message::tool(&call, shown.parts, shown.is_error));
             let report = self
                 .reduction
-                .clear(&Plain, &mut self.messages)
+                .clear(Plain, &mut self.messages)
                 .await
                 .unwrap();
             self.took(&report.decisions, None).await;
@@ -133,7 +133,7 @@ pub(crate) async fn live_through<B: Backend + Clone>(inner: B, sessions: usize) 
             .iter_mut()
             .filter(|session| session.is_kept(day))
             .fold(Live::new(), |live, session| {
-                live.messages(&Messages::new(&Plain, &mut session.messages))
+                live.messages(&Messages::new(Plain, &mut session.messages))
             });
         store.clock.turn(HOUR);
         for (number, session) in all

@@ -339,7 +339,7 @@ async fn w9_records_stay_and_go_with_what_they_name() {
     let reduce = async |ids: &[&str]| {
         let mut messages = history(ids);
         let session = quick(store.clone()).session("s1");
-        session.reduce(&format::Plain, &mut messages).await.unwrap();
+        session.reduce(format::Plain, &mut messages).await.unwrap();
         messages
     };
     let records = async || {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use offcut::format::{Anthropic, Gemini, OpenAiChat, Responses, WireFormat};
+use offcut::format::{LoopFormat, OpenAiChat, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
                 turns.push(Step::Answer(open.remove(at).1, text));
             }
             Some("assistant") => {
-                let renamed = OpenAiChat::tool_calls(message).into_iter().map(|call| {
+                let renamed = OpenAiChat.tool_calls(message).into_iter().map(|call| {
                     let safe = call.id.replace(
                         |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-',
                         "_",
@@ -58,8 +58,6 @@ pub(crate) fn turns(messages: &[Value]) -> Vec<Step> {
 pub(crate) struct Converter {
     format: WireFormat,
     pub(crate) messages: Vec<Value>,
-    /// True if the last message holds results.
-    has_results: bool,
 }
 
 impl Converter {
@@ -68,7 +66,6 @@ impl Converter {
         let mut converter = Self {
             format,
             messages: Vec::new(),
-            has_results: false,
         };
         converter.say("user", "Begin.");
         converter
@@ -141,32 +138,12 @@ impl Converter {
     }
 
     pub(crate) fn answer(&mut self, call: &ToolCall, parts: Vec<Part>) {
-        let near = if self.has_results {
-            self.messages.last_mut()
-        } else {
-            None
-        };
-        let (field, result, make): (_, _, fn([Value; 1]) -> Value) = match self.format {
-            WireFormat::Responses => return self.push(Responses::tool_output(call, parts)),
-            WireFormat::Anthropic => (
-                "content",
-                Anthropic::tool_result(call, parts, false),
-                |one| Anthropic::tool_message(one),
-            ),
-            WireFormat::Gemini => ("parts", Gemini::tool_response(call, parts, false), |one| {
-                Gemini::tool_message(one)
-            }),
-            _ => return self.push(OpenAiChat::tool_message(call, parts)),
-        };
-        match near {
-            Some(near) => near[field].as_array_mut().expect("a list").push(result),
-            None => self.push(make([result])),
-        }
-        self.has_results = true;
+        let message = self.format.tool_message(call, parts, false);
+        self.messages.push(message);
+        self.format.join_results(&mut self.messages);
     }
 
     fn push(&mut self, message: Value) {
         self.messages.push(message);
-        self.has_results = false;
     }
 }

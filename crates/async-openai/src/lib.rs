@@ -30,7 +30,7 @@
 //! messages.push(TypedChat::tool_message(&call, shown));
 //!
 //! // And before each call of the model:
-//! reduction.clear(&TypedChat, &mut messages).await?;
+//! reduction.clear(TypedChat, &mut messages).await?;
 //! # Ok(()) }
 //! ```
 

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use async_openai::types::chat::{ChatCompletionMessageToolCalls, ChatCompletionRequestMessage};
 use async_openai::types::responses::InputItem;
 use offcut::backend::Memory;
-use offcut::format::{Format, OpenAiChat, Responses};
+use offcut::format::{Format, LoopFormat, OpenAiChat, Responses};
 use offcut::{Part, TokenCounter, ToolCall, ToolReduction};
 use offcut_async_openai::{TypedChat, TypedResponses};
 use serde_json::{Value, json};
@@ -195,27 +195,23 @@ async fn l4_a_loop_over_typed_messages_sends_what_one_over_json_sends() {
             &call,
             typed_one.truncate(&call, output.as_str()).await.unwrap(),
         ));
-        json_items.push(Responses::tool_output(
-            &call,
-            json_one.truncate(&call, output.as_str()).await.unwrap(),
-        ));
+        let shown = json_one.truncate(&call, output.as_str()).await.unwrap();
+        json_items.push(Responses.tool_message(&call, shown.into(), false));
         typed_chat.push(TypedChat::tool_message(
             &call,
             chat_one.truncate(&call, output.as_str()).await.unwrap(),
         ));
-        json_chat.push(OpenAiChat::tool_message(
-            &call,
-            chat_two.truncate(&call, output.as_str()).await.unwrap(),
-        ));
+        let shown = chat_two.truncate(&call, output.as_str()).await.unwrap();
+        json_chat.push(OpenAiChat.tool_message(&call, shown.into(), false));
 
         cleared += typed_one
-            .clear(&TypedResponses, &mut typed_items)
+            .clear(TypedResponses, &mut typed_items)
             .await
             .unwrap()
             .cleared_tool_uses();
-        json_one.clear(&Responses, &mut json_items).await.unwrap();
-        chat_one.clear(&TypedChat, &mut typed_chat).await.unwrap();
-        chat_two.clear(&OpenAiChat, &mut json_chat).await.unwrap();
+        json_one.clear(Responses, &mut json_items).await.unwrap();
+        chat_one.clear(TypedChat, &mut typed_chat).await.unwrap();
+        chat_two.clear(OpenAiChat, &mut json_chat).await.unwrap();
         assert_eq!(
             serde_json::to_value(&typed_items).unwrap(),
             Value::from(json_items.clone())

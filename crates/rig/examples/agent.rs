@@ -12,7 +12,7 @@ mod model;
 use std::path::Path;
 
 use model::{ModelServer, Reply};
-use offcut::backend::Fs;
+use offcut::backend::Memory;
 use offcut::hint::Hint;
 use offcut::{Report, ToolReduction};
 use offcut_rig::Reduction;
@@ -104,7 +104,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{:?}: {} bytes less", report.phase, report.saved_bytes());
         }
     };
-    let tools = ToolReduction::recommended(Fs::temporary()?)
+    let tools = ToolReduction::recommended(Memory::new())
         .max_length_for_trunc(4_000)
         .on_report(report)
         .build()?;

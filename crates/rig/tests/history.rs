@@ -51,7 +51,7 @@ async fn c13_originals_are_sent_as_if_they_had_been_changed_in_place() {
     for turn in 0..20 {
         let (prompt, history) = originals.split_last().unwrap();
         let before = live.clone();
-        in_place.clear(&RigMessages, &mut live).await.unwrap();
+        in_place.clear(RigMessages, &mut live).await.unwrap();
         let sent = over.clear(history, prompt, None).await.unwrap();
         assert_eq!(
             sent.is_none(),

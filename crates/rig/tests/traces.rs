@@ -8,7 +8,7 @@
 use std::io::Write;
 
 use offcut::backend::Memory;
-use offcut::format::OpenAiChat;
+use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::hint::Hint;
 use offcut::{Body, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use offcut_rig::{Reduction, RigMessages};
@@ -49,7 +49,7 @@ fn converted(messages: &[Value]) -> Vec<Message> {
         let text = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str().unwrap() {
             "assistant" => {
-                asked = OpenAiChat::tool_calls(message);
+                asked = OpenAiChat.tool_calls(message);
                 let said = (!text.is_empty()).then(|| AssistantContent::text(text));
                 let calls = asked.iter().map(|call| {
                     let function =
@@ -148,7 +148,7 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
         if matches!(message, Message::Assistant(_))
             && let Some((prompt, history)) = originals.split_last()
         {
-            in_place.clear(&RigMessages, &mut live).await.unwrap();
+            in_place.clear(RigMessages, &mut live).await.unwrap();
             let mut sent = over
                 .clear(history, prompt, None)
                 .await
@@ -165,12 +165,12 @@ async fn replay(messages: &[Message], setup: Setup) -> (usize, usize) {
     assert_eq!(wire.breaks, wire_over.breaks);
 
     // In another process, after a round trip through JSON, nothing is left to do.
-    in_place.clear(&RigMessages, &mut live).await.unwrap();
+    in_place.clear(RigMessages, &mut live).await.unwrap();
     let mut again: Vec<Message> =
         serde_json::from_str(&serde_json::to_string(&live).unwrap()).unwrap();
     let stored = store.len();
     reduction(&store, setup)
-        .clear(&RigMessages, &mut again)
+        .clear(RigMessages, &mut again)
         .await
         .unwrap();
     assert!(again == live && store.len() == stored);

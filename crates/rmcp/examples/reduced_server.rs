@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use offcut::ToolReduction;
-use offcut::backend::Fs;
+use offcut::backend::Memory;
 use offcut_rmcp::Reduced;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
@@ -74,8 +74,8 @@ fn list(folder: &Path, found: &mut String) -> std::io::Result<()> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).as_deref() == Some("serve") {
-        // One process serves one client, so its stored content can be deleted when it ends.
-        let reduction = ToolReduction::recommended(Fs::temporary()?)
+        // One process serves one client, so what it stores can go when it ends.
+        let reduction = ToolReduction::recommended(Memory::new())
             .max_length_for_trunc(4_000)
             .build()?;
         Reduced::new(Files, reduction)

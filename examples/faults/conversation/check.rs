@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use offcut::agent::Tool;
 use offcut::backend::{Backend, ErrorKind, Location};
-use offcut::format::OpenAiChat;
+use offcut::format::{LoopFormat, OpenAiChat};
 use offcut::hint::Hint;
 use offcut::{Body, Part, ToolCall, ToolOutput, ToolReduction};
 use offcut_testkit::replaced_arguments;
@@ -43,7 +43,7 @@ impl Conversation {
                 &self.messages[2 * step as usize + 1],
             );
             let number = self.script.number(step);
-            let call = OpenAiChat::tool_calls(asks).pop().unwrap_or_default();
+            let call = OpenAiChat.tool_calls(asks).pop().unwrap_or_default();
             let result = (
                 text_of(&answers["content"]),
                 self.script.originals.result(number),
@@ -240,8 +240,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_unreported_failure_is_found() {
+        let home = tempfile::tempdir().unwrap();
         let (store, originals) = (
-            offcut_testkit::Faulty::new(Fs::temporary().unwrap()),
+            offcut_testkit::Faulty::new(Fs::open(home.path()).unwrap()),
             Originals { seed: 5 },
         );
         store.fault_on_every_write(offcut_testkit::Fault::Fail(ErrorKind::Full));

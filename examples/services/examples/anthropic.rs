@@ -1,5 +1,5 @@
-//! An agent over Anthropic's Messages API, with parallel calls: all their results go into one
-//! message.
+//! An agent over Anthropic's Messages API, with parallel calls: Offcut joins
+//! their results into one message.
 //!
 //! ```sh
 //! export ANTHROPIC_API_KEY=…
@@ -11,43 +11,32 @@
 use std::error::Error;
 
 use offcut::ToolReduction; // offcut
-use offcut::backend::Fs; // offcut
-use offcut::format::Anthropic; // offcut
+use offcut::format::{Anthropic, LoopFormat}; // offcut
 use offcut_services::{Api, Task, grep, print};
 use serde_json::{Value, json};
 
 async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?; // offcut
+    let reduction = ToolReduction::in_dir(".offcut")?; // offcut
     let mut tools = vec![
         json!({"name": grep::NAME, "description": grep::DESCRIPTION, "input_schema": grep::parameters()}),
     ];
-    tools.push(Anthropic::tool(&reduction.read_file_tool())); // offcut
+    tools.push(reduction.reader(Anthropic)); // offcut
     let mut messages = vec![json!({"role": "user", "content": task.question})];
     loop {
-        reduction.clear(&Anthropic, &mut messages).await?; // offcut
+        reduction.before_model(Anthropic, &mut messages).await?; // offcut
         let request =
             json!({"model": task.model, "max_tokens": 4096, "messages": messages, "tools": tools});
         let mut reply = api.post("/v1/messages", &request).await?;
         let message = json!({"role": "assistant", "content": reply["content"].take()});
-        let (calls, answer) = (Anthropic::tool_calls(&message), text(&message));
+        let (calls, answer) = (Anthropic.tool_calls(&message), text(&message));
         messages.push(message);
         if calls.is_empty() {
             return Ok(answer);
         }
-        let mut results = Vec::new();
-        for call in calls {
-            let page = reduction.answer(&call).await?; // offcut
-            let shown = match page {
-                Some(page) => page, // offcut
-                None => {
-                    let result = grep::run(&task.directory, &call);
-                    reduction.truncate(&call, result).await? // offcut
-                }
-            };
-            let is_error = shown.is_error; // offcut
-            results.push(Anthropic::tool_result(&call, shown, is_error));
+        for call in &calls {
+            let run = async || grep::run(&task.directory, call);
+            messages.push(reduction.wrap_tool_call(Anthropic, call, run).await?); // offcut
         }
-        messages.push(Anthropic::tool_message(results));
     }
 }
 

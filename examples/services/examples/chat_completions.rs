@@ -11,37 +11,29 @@
 use std::error::Error;
 
 use offcut::ToolReduction; // offcut
-use offcut::backend::Fs; // offcut
-use offcut::format::OpenAiChat; // offcut
+use offcut::format::{LoopFormat, OpenAiChat}; // offcut
 use offcut_services::{Api, Task, grep, print};
 use serde_json::json;
 
 async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?; // offcut
+    let reduction = ToolReduction::in_dir(".offcut")?; // offcut
     let function = json!({"name": grep::NAME, "description": grep::DESCRIPTION, "parameters": grep::parameters()});
     let mut tools = vec![json!({"type": "function", "function": function})];
-    tools.push(OpenAiChat::tool(&reduction.read_file_tool())); // offcut
+    tools.push(reduction.reader(OpenAiChat)); // offcut
     let mut messages = vec![json!({"role": "user", "content": task.question})];
     loop {
-        reduction.clear(&OpenAiChat, &mut messages).await?; // offcut
+        reduction.before_model(OpenAiChat, &mut messages).await?; // offcut
         let request = json!({"model": task.model, "messages": messages, "tools": tools});
         let mut reply = api.post("/chat/completions", &request).await?;
         let message = reply["choices"][0]["message"].take();
-        let calls = OpenAiChat::tool_calls(&message);
+        let calls = OpenAiChat.tool_calls(&message);
         messages.push(message.clone());
         if calls.is_empty() {
             return Ok(message["content"].as_str().unwrap_or_default().to_owned());
         }
-        for call in calls {
-            let page = reduction.answer(&call).await?; // offcut
-            let shown = match page {
-                Some(page) => page, // offcut
-                None => {
-                    let result = grep::run(&task.directory, &call);
-                    reduction.truncate(&call, result).await? // offcut
-                }
-            };
-            messages.push(OpenAiChat::tool_message(&call, shown));
+        for call in &calls {
+            let run = async || grep::run(&task.directory, call);
+            messages.push(reduction.wrap_tool_call(OpenAiChat, call, run).await?); // offcut
         }
     }
 }

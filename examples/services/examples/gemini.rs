@@ -1,4 +1,5 @@
-//! An agent over the Gemini API, with parallel calls: all their responses go into one content.
+//! An agent over the Gemini API, with parallel calls: Offcut joins their responses into one
+//! content.
 //!
 //! ```sh
 //! export GEMINI_API_KEY=…
@@ -10,47 +11,36 @@
 use std::error::Error;
 
 use offcut::ToolReduction; // offcut
-use offcut::backend::Fs; // offcut
-use offcut::format::Gemini; // offcut
+use offcut::format::{Gemini, LoopFormat}; // offcut
 use offcut_services::{Api, Task, grep, print};
 use serde_json::{Value, json};
 
 async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?; // offcut
+    let reduction = ToolReduction::in_dir(".offcut")?; // offcut
     let mut functions = vec![
         json!({"name": grep::NAME, "description": grep::DESCRIPTION, "parametersJsonSchema": grep::parameters()}),
     ];
-    let mut reader = Gemini::tool(&reduction.read_file_tool()); // offcut
+    let mut reader = reduction.reader(Gemini); // offcut
     functions.push(reader["functionDeclarations"][0].take()); // offcut
     // One tool with all functions: some endpoints refuse several tools in a request.
     let tools = json!([{"functionDeclarations": functions}]);
     let mut contents = vec![json!({"role": "user", "parts": [{"text": task.question}]})];
     let path = format!("/v1beta/models/{}:generateContent", task.model);
     loop {
-        reduction.clear(&Gemini, &mut contents).await?; // offcut
+        reduction.before_model(Gemini, &mut contents).await?; // offcut
         let request = json!({"contents": contents, "tools": tools});
         let mut reply = api.post(&path, &request).await?;
         // Keeps its `thoughtSignature`s, which the API requires back.
         let content = reply["candidates"][0]["content"].take();
-        let (calls, answer) = (Gemini::tool_calls(&content), text(&content));
+        let (calls, answer) = (Gemini.tool_calls(&content), text(&content));
         contents.push(content);
         if calls.is_empty() {
             return Ok(answer);
         }
-        let mut responses = Vec::new();
-        for call in calls {
-            let page = reduction.answer(&call).await?; // offcut
-            let shown = match page {
-                Some(page) => page, // offcut
-                None => {
-                    let result = grep::run(&task.directory, &call);
-                    reduction.truncate(&call, result).await? // offcut
-                }
-            };
-            let is_error = shown.is_error; // offcut
-            responses.push(Gemini::tool_response(&call, shown, is_error));
+        for call in &calls {
+            let run = async || grep::run(&task.directory, call);
+            contents.push(reduction.wrap_tool_call(Gemini, call, run).await?); // offcut
         }
-        contents.push(Gemini::tool_message(responses));
     }
 }
 

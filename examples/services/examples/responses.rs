@@ -11,20 +11,19 @@
 use std::error::Error;
 
 use offcut::ToolReduction; // offcut
-use offcut::backend::Fs; // offcut
-use offcut::format::Responses; // offcut
+use offcut::format::{LoopFormat, Responses}; // offcut
 use offcut_services::{Api, Task, grep, print};
 use serde_json::{Value, json};
 
 async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
-    let reduction = ToolReduction::recommended(Fs::open(".offcut")?).build()?; // offcut
+    let reduction = ToolReduction::in_dir(".offcut")?; // offcut
     let mut tools = vec![
         json!({"type": "function", "name": grep::NAME, "description": grep::DESCRIPTION, "parameters": grep::parameters(), "strict": false}),
     ];
-    tools.push(Responses::tool(&reduction.read_file_tool())); // offcut
+    tools.push(reduction.reader(Responses)); // offcut
     let mut items = vec![json!({"role": "user", "content": task.question})];
     loop {
-        reduction.clear(&Responses, &mut items).await?; // offcut
+        reduction.before_model(Responses, &mut items).await?; // offcut
         // `include` requests encrypted reasoning, so that it can be sent back.
         let request = json!({
             "model": task.model, "input": items, "tools": tools,
@@ -32,22 +31,18 @@ async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {
         });
         let reply = api.post("/responses", &request).await?;
         let output = reply["output"].as_array().cloned().unwrap_or_default();
-        let calls: Vec<_> = output.iter().flat_map(Responses::tool_calls).collect();
+        let calls: Vec<_> = output
+            .iter()
+            .flat_map(|item| Responses.tool_calls(item))
+            .collect();
         let answer = text(&output);
         items.extend(output);
         if calls.is_empty() {
             return Ok(answer);
         }
-        for call in calls {
-            let page = reduction.answer(&call).await?; // offcut
-            let shown = match page {
-                Some(page) => page, // offcut
-                None => {
-                    let result = grep::run(&task.directory, &call);
-                    reduction.truncate(&call, result).await? // offcut
-                }
-            };
-            items.push(Responses::tool_output(&call, shown));
+        for call in &calls {
+            let run = async || grep::run(&task.directory, call);
+            items.push(reduction.wrap_tool_call(Responses, call, run).await?); // offcut
         }
     }
 }

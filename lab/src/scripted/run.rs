@@ -66,7 +66,7 @@ pub fn run(
     };
     let mut tools = tools::definitions();
     if let Some(reduction) = &reduction {
-        tools.push(OpenAiChat::tool(&reduction.read_file_tool()));
+        tools.push(reduction.reader(OpenAiChat));
     }
     let peer = match policy {
         Policy::Peer(peer) => Some(peer),
@@ -83,7 +83,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (solved, why) = loop {
         if let Some(reduction) = &reduction {
-            runtime.block_on(reduction.clear(&OpenAiChat, &mut messages))?;
+            runtime.block_on(reduction.clear(OpenAiChat, &mut messages))?;
         }
         if let Some(peer) = peer {
             peer.edit(&messages[given..], &mut edited)?;

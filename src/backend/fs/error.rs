@@ -35,34 +35,20 @@ pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> Ba
     BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)
 }
 
-const NO_DIRECTORY: &str = "its directory can't be made there; choose another path";
-
 fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
-    if source
-        .get_ref()
-        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Moved>)
-    {
-        let advice = "new hints would name missing files; move the directory back, or open the store again where it is now";
-        return (ErrorKind::Other, advice);
-    }
-    if source
-        .get_ref()
-        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unmade>)
-    {
-        return (ErrorKind::Other, NO_DIRECTORY);
-    }
     match source.kind() {
         Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "another process removed it"),
-        Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => {
-            (ErrorKind::Other, NO_DIRECTORY)
-        }
+        Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => (
+            ErrorKind::Other,
+            "its directory can't be made there; choose another path",
+        ),
         // `ErrorKind::NotFound` is only for missing content.
         Io::NotFound => (
             ErrorKind::Other,
             "another process removed the directory or the staging file; clean up only while no process uses the store",
         ),
-        // cap-std's own error, the only one without an OS error code.
+        // Without an OS error code, it comes from cap-std or `link_found`.
         Io::PermissionDenied if source.raw_os_error().is_none() => (
             ErrorKind::Denied,
             "a symbolic link leads out of the store; remove the link",
@@ -101,26 +87,25 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
     }
 }
 
-/// The store's directory is not where it was when the store was opened.
-#[derive(Debug, thiserror::Error)]
-#[error("its directory was moved or replaced while it was open")]
-struct Moved;
-
-pub(super) fn moved() -> io::Error {
-    io::Error::other(Moved)
+/// The error for a path of a store that has become a link since it was opened.
+pub(super) fn link_found() -> io::Error {
+    io::ErrorKind::PermissionDenied.into()
 }
 
-/// The store's directory can't be created in its place.
-#[derive(Debug, thiserror::Error)]
-#[error("no directory can be made")]
-struct Unmade(#[source] io::Error);
+/// Returns true if `error` means that the name does not exist. A path below a file doesn't either.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
 
-/// The error for a directory of a store that could not be made, by `source`.
-pub(super) fn unmade(source: io::Error) -> io::Error {
-    match source.kind() {
-        // Happens below `/proc`. As it is, the error would read as if content were missing.
-        io::ErrorKind::NotFound => io::Error::other(Unmade(source)),
-        _ => source,
+/// The default of `T` instead of an error that means that the name does not exist.
+pub(super) fn default_if_absent<T: Default>(error: io::Error) -> io::Result<T> {
+    if is_absent(&error) {
+        Ok(T::default())
+    } else {
+        Err(error)
     }
 }
 

@@ -55,17 +55,41 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the directory `path` with mode 0700; fails if it exists.
-pub(super) fn make_new(path: &Path) -> io::Result<()> {
-    private().create(path)
-}
-
 fn private() -> std::fs::DirBuilder {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
+}
+
+/// The absolute `path` of a directory as hints show it, ending in `/`. `None` if they can't.
+pub(super) fn shown(path: &Path) -> Option<String> {
+    let path = path
+        .to_str()
+        .filter(|path| !path.contains(char::is_control))?;
+    Some(ending_in_slash(portable(path)))
+}
+
+/// Makes `prefix` end in a slash.
+pub(super) fn ending_in_slash(mut prefix: String) -> String {
+    if !prefix.ends_with('/') {
+        prefix.push('/');
+    }
+    prefix
+}
+
+/// Replaces the separators of `path` by those of keys. Windows canonicalizes to `\\?\C:\store`, a
+/// form that allows no `/`.
+fn portable(path: &str) -> String {
+    if !cfg!(windows) {
+        return path.to_owned();
+    }
+    let path = match path.strip_prefix(r"\\?\UNC\") {
+        Some(share) => format!(r"\\{share}"),
+        None => path.strip_prefix(r"\\?\").unwrap_or(path).to_owned(),
+    };
+    path.replace('\\', "/")
 }
 
 pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
@@ -86,6 +110,19 @@ pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prefixes_end_in_one_slash() {
+        for (given, made) in [
+            ("/", "/"),
+            (".offcut", ".offcut/"),
+            (".offcut/", ".offcut/"),
+            ("offcut:", "offcut:/"),
+            ("", "/"),
+        ] {
+            assert_eq!(ending_in_slash(given.to_owned()), made);
+        }
+    }
 
     #[test]
     fn a_path_that_is_not_there_is_resolved_as_it_will_be() {

@@ -1,5 +1,6 @@
 //! Storing under a name: whole, once, and never over something else.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::time::SystemTime;
@@ -7,8 +8,8 @@ use std::time::SystemTime;
 use cap_std::fs::{DirEntry, File, OpenOptions};
 
 use super::Fs;
-use super::error::link_refused;
-use super::root::{Found, Made, random};
+use super::directory::{self, Directory, Found, is_older};
+use super::error::{default_if_absent, link_refused};
 use crate::backend::range::within;
 use crate::backend::{Key, PutOutcome};
 
@@ -29,26 +30,20 @@ const BUFFER: usize = 64 * 1024;
 /// staging name on `drop`.
 #[derive(Debug)]
 pub(super) struct Stage {
-    // First, so that it is closed before a temporary root is removed.
     file: File,
+    /// Where the staging file is. The store's path may lead elsewhere by the time it gets its name.
+    directory: Directory,
     path: String,
     store: Fs,
 }
 
 impl Stage {
-    /// Creates the store's directory for the first content. Until it has succeeded once, tries
-    /// everything that storing needs: a long stream should not find out at its end that it can't be
-    /// stored.
+    /// Creates the store's directory for the first content.
     pub(super) fn create(store: &Fs) -> io::Result<Self> {
-        store.root.make()?;
-        if !store.root.has_been_tried() {
-            try_out(store)?;
-            store.root.mark_tried();
-        }
-        Self::untried(store)
+        Self::create_in(Directory::make(store)?, store)
     }
 
-    fn untried(store: &Fs) -> io::Result<Self> {
+    fn create_in(directory: Directory, store: &Fs) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
@@ -56,16 +51,17 @@ impl Stage {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for _ in 0..ATTEMPTS {
             let path = unused_path();
-            match store.root.dir()?.open_with(&path, &options) {
+            match directory.0.open_with(&path, &options) {
                 Ok(file) => {
                     return Ok(Self {
                         file,
+                        directory,
                         path,
                         store: store.clone(),
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    store.root.make_directory(STAGING)?;
+                    directory.make_directory(STAGING)?;
                     last = error;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
@@ -77,6 +73,7 @@ impl Stage {
 
     /// Appends `bytes`. After an error, the number of bytes written is unknown.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::End(0))?;
         self.file.write_all(bytes)
     }
 
@@ -88,34 +85,12 @@ impl Stage {
         Read::by_ref(&mut self.file)
             .take(end - start)
             .read_to_end(&mut bytes)?;
-        self.file.seek(SeekFrom::End(0))?;
         Ok(bytes)
     }
 
-    /// Stores the content under `key`. Unless it is stored, another key can be tried.
+    /// Stores the content under `key`, unless that is taken. If it is not stored, another key can be
+    /// tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
-        let mut put = self.link(key);
-        if put
-            .as_ref()
-            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        {
-            // A sweep took the idle staging file for a leftover and removed it, but it is still
-            // open.
-            let mut again = Self::create(&self.store)?;
-            self.file.rewind()?;
-            io::copy(&mut self.file, &mut again.file)?;
-            std::mem::swap(self, &mut again);
-            put = self.link(key);
-        }
-        let back = self.file.seek(SeekFrom::End(0));
-        // Only a retry with another key needs the file at its end; other outcomes stand.
-        if matches!(put, Ok(PutOutcome::AlreadyThere { .. } | PutOutcome::Taken)) {
-            back?;
-        }
-        put
-    }
-
-    fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
         // The last bytes of a stream may be old, but it is stored now.
         _ = self
             .file
@@ -126,7 +101,32 @@ impl Stage {
             // Sync first: a name without its content would be taken forever.
             self.file.sync_all()?;
         }
-        link(&self.store, &self.path, &mut self.file, key)
+        for _ in 0..ATTEMPTS {
+            let directory = Directory::make(&self.store)?;
+            let from = &self.directory.0;
+            let Err(error) = from.hard_link(&self.path, &directory.0, key.as_str()) else {
+                if self.store.durable {
+                    directory.sync(key)?;
+                }
+                return Ok(PutOutcome::Stored);
+            };
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    self.file.rewind()?;
+                    let length = self.file.metadata()?.len();
+                    if let Some(put) = compare(&self.store, key, &self.file, length)? {
+                        return Ok(put);
+                    }
+                }
+                io::ErrorKind::NotFound => match directory.make_parents(key) {
+                    // A sweep removed an empty parent directory before the next one was made in it.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    made => made?,
+                },
+                _ => return Err(link_refused(error)),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
     }
 
     /// The store that this file is for.
@@ -137,69 +137,32 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if let Err(error) = self
-            .store
-            .root
-            .dir()
-            .and_then(|dir| dir.remove_file(&self.path))
-        {
+        if let Err(error) = self.directory.0.remove_file(&self.path) {
             // Stored content is safe: it has a name of its own.
             tracing::debug!(error = %error, path = self.path, "could not remove a staging file");
         }
     }
 }
 
-/// Links `file`, which is at `path`, to the name of `key`, unless that is taken.
-fn link(store: &Fs, path: &str, file: &mut File, key: &Key) -> io::Result<PutOutcome> {
-    let (root, dir) = (&store.root, store.root.dir()?);
-    root.expect_in_place()?;
-    for _ in 0..ATTEMPTS {
-        let Err(error) = dir.hard_link(path, dir, key.as_str()) else {
-            if store.durable {
-                root.sync_directories(key)?;
-            }
-            return Ok(PutOutcome::Stored);
-        };
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                file.rewind()?;
-                let length = file.metadata()?.len();
-                if let Some(put) = compare(store, key, &*file, length)? {
-                    return Ok(put);
-                }
-            }
-            io::ErrorKind::NotFound => match root.make_parents(key) {
-                // A sweep removed an empty parent directory before the next one was made in it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                made => made?,
-            },
-            _ => return Err(link_refused(error)),
-        }
-    }
-    Err(io::ErrorKind::NotFound.into())
-}
-
 /// Removes staging files last written before `before`, and returns their number.
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
-    let entries = match store.root.dir().and_then(|dir| dir.read_dir(STAGING)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
+    let entries = Directory::open(store).and_then(|Directory(dir)| dir.read_dir(STAGING));
     let mut removed = 0;
-    for entry in entries {
-        match remove_if_older(&entry?, before) {
-            Ok(is_removed) => removed += u64::from(is_removed),
-            // Its writer removed it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    for entry in entries
+        .map(Some)
+        .or_else(default_if_absent)?
+        .into_iter()
+        .flatten()
+    {
+        let is_removed = remove_if_older(&entry?, before).map(Some);
+        // Its writer may have removed it.
+        removed += u64::from(is_removed.or_else(default_if_absent)?.unwrap_or_default());
     }
     Ok(removed)
 }
 
 fn remove_if_older(entry: &DirEntry, before: SystemTime) -> io::Result<bool> {
-    let metadata = entry.metadata()?;
-    let is_older = metadata.is_file() && metadata.modified()?.into_std() < before;
+    let is_older = is_older(&entry.metadata()?, before)?;
     if is_older {
         entry.remove_file()?;
     }
@@ -213,27 +176,26 @@ pub(super) fn compare(
     content: impl Read,
     length: u64,
 ) -> io::Result<Option<PutOutcome>> {
-    let mut stored = match store.root.find(key)? {
+    let (mut stored, metadata) = match directory::find(store, key)? {
         Found::Nothing => return Ok(None),
-        Found::File(file, other) if other == length => file,
+        Found::File(file, metadata) if metadata.len() == length => (file, metadata),
         Found::File(..) | Found::Foreign => return Ok(Some(PutOutcome::Taken)),
     };
-    let stored_at = stored.metadata()?.modified()?.into_std();
     if !same_bytes(&mut stored, content)? {
         return Ok(Some(PutOutcome::Taken));
     }
-    store.root.expect_in_place()?;
     if store.durable {
         // Whoever stored it may not have synced it. Windows can't sync a file open for reading.
         if cfg!(unix) {
             stored.sync_all()?;
         }
-        match store.root.sync_directories(key) {
+        let synced = Directory::open(store).and_then(|directory| directory.sync(key));
+        if synced.map(Some).or_else(default_if_absent)?.is_none() {
             // Removed by a sweep during the call, together with its directory.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            synced => synced?,
+            return Ok(None);
         }
     }
+    let stored_at = metadata.modified()?.into_std();
     Ok(Some(PutOutcome::AlreadyThere { stored_at }))
 }
 
@@ -254,20 +216,20 @@ fn same_bytes(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
     }
 }
 
-/// Tries everything that storing needs, leaving nothing behind.
+/// Tries everything that storing needs in the store's existing directory, leaving nothing behind.
 pub(super) fn try_out(store: &Fs) -> io::Result<()> {
-    let dir = store.root.dir()?;
-    let made = store.root.make_directory(STAGING)?;
-    let tried = Stage::untried(store).and_then(|mut stage| {
+    let directory = Directory::open(store)?;
+    let is_new = directory.make_directory(STAGING)?;
+    let tried = Stage::create_in(Directory::open(store)?, store).and_then(|mut stage| {
         stage.write(b"offcut")?;
-        let name = unused_path();
+        let (Directory(dir), name) = (&directory, unused_path());
         dir.hard_link(&stage.path, dir, &name)
             .map_err(link_refused)?;
         dir.remove_file(&name)
     });
-    if made == Made::New {
+    if is_new {
         // Fails, as it should, if another process now uses it.
-        _ = dir.remove_dir(STAGING);
+        _ = directory.0.remove_dir(STAGING);
     }
     tried
 }
@@ -276,7 +238,10 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
 /// and may share a directory. Its dot keeps it from being a key even if the staging directory is a
 /// link to another one.
 fn unused_path() -> String {
-    format!("{STAGING}/.{:016x}", random())
+    format!(
+        "{STAGING}/.{:016x}",
+        RandomState::new().build_hasher().finish()
+    )
 }
 
 #[cfg(test)]
@@ -290,35 +255,6 @@ mod tests {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.0.by_ref().take(1).read(buffer)
         }
-    }
-
-    #[test]
-    fn what_a_sweep_took_for_a_leftover_is_named_all_the_same() {
-        let home = tempfile::tempdir().unwrap();
-        let store = Fs::open(home.path()).unwrap();
-        let mut stage = Stage::create(&store).unwrap();
-        stage.write(b"slow").unwrap();
-        assert_eq!(
-            tidy(
-                &store,
-                SystemTime::now() + std::time::Duration::from_secs(60)
-            )
-            .unwrap(),
-            1
-        );
-        stage.write(b"ly").unwrap();
-        assert_eq!(
-            stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(),
-            PutOutcome::Stored
-        );
-        stage.write(b"!").unwrap();
-        drop(stage);
-        assert!(
-            std::fs::read(home.path().join("trunc/call_1"))
-                .unwrap()
-                .starts_with(b"slowly")
-        );
-        assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
     }
 
     #[test]

@@ -10,6 +10,10 @@ use crate::content::Part;
 use crate::format::blocks::take_same;
 use crate::format::{PartRef, Piece};
 
+/// The fields whose value is the content, whatever it is. The only field with another name must hold
+/// text.
+const KNOWN: [&str; 4] = ["output", "result", "content", "error"];
+
 /// The content of a tool's result in a response.
 pub(super) struct ResponseContent<'m, V> {
     /// The field that a replacement goes to.
@@ -23,7 +27,7 @@ pub(super) struct ResponseContent<'m, V> {
 impl<'m, V: View<'m>> ResponseContent<'m, V> {
     pub(super) fn of(response: Option<V>) -> Self {
         let found = response.map_or([None; 4], |response| {
-            response.pick(["output", "result", "content", "error"])
+            response.pick(KNOWN)
         });
         let [output, result, content, error] = found;
         let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
@@ -146,7 +150,8 @@ pub(super) fn write<'m>(
         }
     }
     let response = match <[Value; 1]>::try_from(given) {
-        Ok([value]) => json!({key: value}),
+        Ok([value]) if value.is_string() || KNOWN.contains(&key) => json!({key: value}),
+        Ok([value]) => json!({key: value.to_string()}),
         // With media alone, the object is empty, but an error stays an error.
         Err(given) if given.is_empty() && key == "error" => json!({key: {}}),
         Err(given) if given.is_empty() => json!({}),

@@ -1,6 +1,6 @@
 //! Anthropic's messages, where one message holds all results of a round.
 
-use offcut::format::{Anthropic, WireFormat};
+use offcut::format::{Anthropic, LoopFormat, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -54,7 +54,8 @@ impl Wire for Anthropic {
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Value {
-        let mut block = Self::tool_result(call, parts, is_error);
+        let mut message = self.tool_message(call, parts, is_error);
+        let block = &mut message["content"][0];
         if style & 1 != 0
             && let Value::String(text) = &block["content"]
             && !text.trim().is_empty()
@@ -73,7 +74,6 @@ impl Wire for Anthropic {
         if style & 8 != 0 {
             block["cache_control"] = json!({"type": "ephemeral"});
         }
-        let mut message = Self::tool_message([block]);
         if style & 16 != 0 {
             message["content"]
                 .as_array_mut()

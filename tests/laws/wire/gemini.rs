@@ -1,6 +1,6 @@
 //! Gemini's contents, where one content holds all responses to a turn.
 
-use offcut::format::{Gemini, WireFormat};
+use offcut::format::{Gemini, LoopFormat, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -52,7 +52,8 @@ impl Wire for Gemini {
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, is_error: bool, style: u8) -> Value {
-        let mut part = Self::tool_response(call, parts, is_error);
+        let mut message = self.tool_message(call, parts, is_error);
+        let part = &mut message["parts"][0];
         let response = &mut part["functionResponse"];
         if style & 1 != 0
             && let Some(value) = response["response"].get_mut("output").map(Value::take)
@@ -64,12 +65,12 @@ impl Wire for Gemini {
             response["zz_unknown"] = json!({"b": 1, "a": "x"});
         }
         if style & 2 != 0 {
-            part = json!({"function_response": part["functionResponse"].take()});
+            *part = json!({"function_response": part["functionResponse"].take()});
         }
         if style & 8 != 0 {
             part["zz_unknown"] = json!(1);
         }
-        Self::tool_message([part])
+        message
     }
 
     fn odd(self, which: u8) -> Value {

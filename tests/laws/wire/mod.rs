@@ -8,7 +8,7 @@ mod spelled;
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use offcut::format::{Format, Message, OpenAiChat, Piece, Plain, WireFormat};
+use offcut::format::{Format, LoopFormat, Message, OpenAiChat, Piece, Plain, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -214,7 +214,7 @@ impl Wire for OpenAiChat {
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, _: bool, style: u8) -> Value {
-        let mut message = Self::tool_message(call, parts);
+        let mut message = self.tool_message(call, parts, false);
         if style & 1 != 0
             && let Value::String(text) = &message["content"]
         {

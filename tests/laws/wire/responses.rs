@@ -1,6 +1,6 @@
 //! Items of the Responses API.
 
-use offcut::format::{Responses, WireFormat};
+use offcut::format::{LoopFormat, Responses, WireFormat};
 use offcut::{Part, ToolCall};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ impl Wire for Responses {
     }
 
     fn answer(self, call: &ToolCall, parts: Vec<Part>, _: bool, style: u8) -> Value {
-        let mut item = Self::tool_output(call, parts);
+        let mut item = self.tool_message(call, parts, false);
         if call.name == CUSTOM {
             item["type"] = json!("custom_tool_call_output");
         }

@@ -27,9 +27,6 @@ async fn files_and_directories_are_private() {
         assert_eq!(mode(&root.join(directory)), 0o700, "{directory:?}");
     }
     assert_eq!(mode(&root.join("s-1/trunc/call_1")), 0o600);
-    let temporary = Fs::temporary().unwrap();
-    temporary.put(&key("x"), "content".into()).await.unwrap();
-    assert_eq!(mode(temporary.path()), 0o700);
 }
 
 #[tokio::test]

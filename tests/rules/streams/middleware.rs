@@ -22,8 +22,7 @@ async fn wrapped(
     call: &ToolCall,
     tool: &dyn for<'a> ToolHandler<'a>,
 ) -> ToolOutput {
-    reduction
-        .wrap_tool_call(call, Next::new(&[], tool))
+    Middleware::wrap_tool_call(reduction, call, Next::new(&[], tool))
         .await
         .unwrap()
 }

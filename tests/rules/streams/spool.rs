@@ -131,7 +131,7 @@ async fn c5_a_hint_that_names_the_spool_is_shortened_and_still_names_it() {
         Message::tool(&call("a", "f"), shown.parts, false),
         Message::assistant("done"),
     ];
-    let report = reduction.clear(&Plain, &mut messages).await.unwrap();
+    let report = reduction.clear(Plain, &mut messages).await.unwrap();
     assert_eq!(report.decisions[0].outcome, Outcome::Shortened);
     let short = Hint::parse(text(content(&messages[2]))).unwrap();
     assert_eq!(
@@ -143,13 +143,7 @@ async fn c5_a_hint_that_names_the_spool_is_shortened_and_still_names_it() {
 
     let after = messages.clone();
     let again = self::reduction(&store, OnStoreFailure::KeepOriginal);
-    assert!(
-        !again
-            .clear(&Plain, &mut messages)
-            .await
-            .unwrap()
-            .is_change()
-    );
+    assert!(!again.clear(Plain, &mut messages).await.unwrap().is_change());
     assert_eq!(messages, after, "L4");
     let location = short.location.unwrap();
     assert_eq!(

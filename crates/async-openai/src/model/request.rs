@@ -1,7 +1,7 @@
 //! Converts the library's messages to chat completions.
 
 use offcut::Part;
-use offcut::format::{Message, OpenAiChat};
+use offcut::format::{LoopFormat, Message, OpenAiChat};
 use serde_json::{Value, json};
 
 use crate::url;
@@ -47,10 +47,8 @@ pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
                     shown
                 };
                 let call = offcut::ToolCall::new(call_id, name, "");
-                all.push(OpenAiChat::tool_message(
-                    &call,
-                    vec![Part::Text(text(&shown))],
-                ));
+                let shown = vec![Part::Text(text(&shown))];
+                all.push(OpenAiChat.tool_message(&call, shown, false));
                 images.extend(rest.into_iter().map(|image| (name, image)));
             }
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use offcut::agent::Tool;
 use offcut::backend::Location;
+use offcut::format::LoopFormat;
 use offcut::{Part, ToolCall};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 
 use http::{Response, StatusCode};
 use offcut::agent::Tool;
-use offcut::format::WireFormat;
+use offcut::format::{LoopFormat, WireFormat};
 use offcut::{Part, ToolOutput};
 use offcut::{ToolCall, ToolReduction};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! The way in which the model of a request can read stored content back.
 
-use offcut::format::{JsonText, WireFormat};
+use offcut::format::{JsonText, LoopFormat, WireFormat};
 use serde_json::Value;
 
 /// Tools of known agents that open a file by its path.

@@ -108,7 +108,7 @@ impl<'s, 't> Agent<'s, 't> {
     async fn call_model(&mut self) -> Result<(), offcut::OffloadError> {
         self.untouched = self.sent;
         if let Some(reduction) = self.reduction {
-            let mut conversation = Messages::new(&Plain, &mut self.messages);
+            let mut conversation = Messages::new(Plain, &mut self.messages);
             let begin = Instant::now();
             let report = reduction
                 .clear_turn(&mut Turn::new(&mut conversation))

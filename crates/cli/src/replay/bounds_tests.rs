@@ -120,7 +120,7 @@ async fn naive(messages: &[Message]) -> Vec<(usize, String, bool)> {
         let mut message = message.clone();
         match &mut message {
             Message::Assistant { calls, .. } => {
-                let mut conversation = Messages::new(&Plain, &mut now);
+                let mut conversation = Messages::new(Plain, &mut now);
                 reduction
                     .clear_turn(&mut Turn::new(&mut conversation))
                     .await

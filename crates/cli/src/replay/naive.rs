@@ -200,7 +200,7 @@ pub(super) async fn naive(
         match &mut message {
             Message::Assistant { calls, .. } => {
                 open.clone_from(calls);
-                let mut conversation = Messages::new(&Plain, &mut now);
+                let mut conversation = Messages::new(Plain, &mut now);
                 let mut turn = Turn::new(&mut conversation);
                 reduction.clear_turn(&mut turn).await.unwrap();
                 for (name, find, skips) in kinds {

@@ -131,7 +131,7 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> Places {
         let mut message = message.clone();
         match &mut message {
             Message::Assistant { calls, .. } => {
-                let mut conversation = Messages::new(&Plain, &mut now);
+                let mut conversation = Messages::new(Plain, &mut now);
                 let mut turn = Turn::new(&mut conversation);
                 reduction.clear_turn(&mut turn).await.unwrap();
                 open.clone_from(calls);

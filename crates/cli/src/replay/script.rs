@@ -36,7 +36,7 @@ impl Ruler {
 
     pub(crate) fn tokens(&self, message: &mut Message) -> u64 {
         self.0
-            .count_tokens(&Messages::new(&Plain, std::slice::from_mut(message)), &[])
+            .count_tokens(&Messages::new(Plain, std::slice::from_mut(message)), &[])
     }
 }
 

@@ -243,7 +243,7 @@ async fn naive(messages: &[Message], reduction: &ToolReduction) -> (Figures, u64
         match &mut message {
             Message::Assistant { calls, .. } => {
                 let mut before: Vec<Message> = now.clone();
-                let mut conversation = Messages::new(&Plain, &mut now);
+                let mut conversation = Messages::new(Plain, &mut now);
                 let report = reduction
                     .clear_turn(&mut Turn::new(&mut conversation))
                     .await

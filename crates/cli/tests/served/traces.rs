@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use offcut::format::{Messages, WireFormat};
+use offcut::format::{LoopFormat, Messages, WireFormat};
 use offcut::{Settings, ToolReduction};
 use serde_json::{Value, json};
 

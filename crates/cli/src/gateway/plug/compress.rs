@@ -145,7 +145,7 @@ fn texts(parts: &[Part]) -> Vec<String> {
 
 fn tokens(tenant: &PlugTenant, texts: Vec<String>) -> u64 {
     let mut messages: Vec<_> = texts.into_iter().map(Message::user).collect();
-    let messages = Messages::new(&Plain, &mut messages);
+    let messages = Messages::new(Plain, &mut messages);
     // A session of its own, whose counts go with it.
     let counter = tenant.session.session("count");
     counter.count_tokens(&messages, &[])

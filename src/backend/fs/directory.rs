@@ -1,0 +1,177 @@
+//! The directory of a store, open, so that no name leads out of it.
+
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, File, Metadata};
+
+use super::Fs;
+use super::error::{default_if_absent, is_absent, link_found};
+use super::place::{self, sync};
+use crate::backend::Key;
+
+/// A store's directory. All paths are relative to it. It is opened for each call, so that content is
+/// always where hints say, even if somebody moves or replaces the directory.
+#[derive(Debug)]
+pub(super) struct Directory(pub(super) Dir);
+
+/// The object found under a key.
+pub(super) enum Found {
+    Nothing,
+    File(File, Metadata),
+    /// A directory, a link or a device, which no store creates.
+    Foreign,
+}
+
+/// Looks up `key`. Never follows a link at the key itself.
+pub(super) fn find(store: &Fs, key: &Key) -> io::Result<Found> {
+    let find = || {
+        let Directory(dir) = Directory::open(store)?;
+        // Check the type before opening: opening a pipe would block until someone writes to it.
+        if !dir.symlink_metadata(key.as_str())?.is_file() {
+            return Ok(Found::Foreign);
+        }
+        let file = dir.open(key.as_str())?;
+        // Check the open file, since the name may point to another file by now.
+        let metadata = file.metadata()?;
+        Ok(if metadata.is_file() {
+            Found::File(file, metadata)
+        } else {
+            Found::Foreign
+        })
+    };
+    match find() {
+        Err(error) if is_absent(&error) => Ok(Found::Nothing),
+        found => found,
+    }
+}
+
+impl Directory {
+    /// Opens the directory; [`io::ErrorKind::NotFound`] if it does not exist.
+    pub(super) fn open(store: &Fs) -> io::Result<Self> {
+        let dir = Dir::open_ambient_dir(store.path(), ambient_authority())?;
+        // A path that did not exist when the store was opened may now be a link.
+        let path = store.path().canonicalize()?;
+        if place::shown(&path).as_deref() == Some(&*store.path) {
+            Ok(Self(dir))
+        } else {
+            Err(link_found())
+        }
+    }
+
+    pub(super) fn open_existing(store: &Fs) -> io::Result<Option<Self>> {
+        Self::open(store).map(Some).or_else(default_if_absent)
+    }
+
+    /// Opens the directory, and creates it if it does not exist.
+    pub(super) fn make(store: &Fs) -> io::Result<Self> {
+        if let Some(directory) = Self::open_existing(store)? {
+            return Ok(directory);
+        }
+        if place::shown(&place::resolve(store.path())?).as_deref() != Some(&*store.path) {
+            return Err(link_found());
+        }
+        place::make(store.path()).map_err(|source| match source.kind() {
+            // Happens below `/proc`. As it is, the error would read as if content were missing.
+            io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::NotADirectory, source),
+            _ => source,
+        })?;
+        Self::open(store)
+    }
+
+    /// Creates the directory `path` with mode 0700. Returns whether it is new.
+    pub(super) fn make_directory(&self, path: &str) -> io::Result<bool> {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        cap_std::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match self.0.create_dir_with(path, &builder) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the parent directories of `key`.
+    pub(super) fn make_parents(&self, key: &Key) -> io::Result<()> {
+        let key = key.as_str();
+        key.match_indices('/')
+            .try_for_each(|(end, _)| self.make_directory(&key[..end]).map(drop))
+    }
+
+    /// Removes the file under `key` if it was written before `before`. Returns whether it did.
+    pub(super) fn remove(&self, key: &Key, before: SystemTime) -> io::Result<bool> {
+        let remove = || {
+            let _turn = self.turn()?;
+            let is_old = is_older(&self.0.symlink_metadata(key.as_str())?, before)?;
+            if is_old {
+                self.0.remove_file(key.as_str())?;
+            }
+            Ok(is_old)
+        };
+        match remove() {
+            Err(error) if is_absent(&error) => Ok(false),
+            removed => removed,
+        }
+    }
+
+    /// Waits until nobody else removes anything. So the file that is removed is the one that was
+    /// looked at. The lock ends with the process. File systems without locks go without.
+    #[cfg(unix)]
+    fn turn(&self) -> io::Result<std::fs::File> {
+        let file = self.0.open(".")?.into_std();
+        _ = file.lock();
+        Ok(file)
+    }
+
+    /// A directory can't be opened as a file.
+    #[cfg(not(unix))]
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "on Unix it can fail"
+    )]
+    fn turn(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Removes the parent directories of `key` that are empty and have the mode that this store
+    /// gives. A directory with another mode belongs to someone else.
+    pub(super) fn remove_empty_parents(&self, key: &Key) {
+        let key = key.as_str();
+        for (end, _) in key.rmatch_indices('/') {
+            let is_ours = self.0.symlink_metadata(&key[..end]).is_ok_and(|metadata| {
+                #[cfg(unix)]
+                let is_private =
+                    cap_std::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777 == 0o700;
+                #[cfg(not(unix))]
+                let is_private = true;
+                metadata.is_dir() && is_private
+            });
+            if !is_ours || self.0.remove_dir(&key[..end]).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Syncs all parent directories of `key`: another process may have created one without syncing
+    /// it yet.
+    pub(super) fn sync(&self, key: &Key) -> io::Result<()> {
+        // Other systems can't open a directory as a file.
+        if cfg!(unix) {
+            let parents = Path::new(key.as_str()).ancestors().skip(1);
+            for parent in parents {
+                let parent = Path::new(".").join(parent);
+                sync(&self.0.open(parent)?.into_std())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for a file last written before `before`.
+pub(super) fn is_older(metadata: &Metadata, before: SystemTime) -> io::Result<bool> {
+    Ok(metadata.is_file() && metadata.modified()?.into_std() < before)
+}

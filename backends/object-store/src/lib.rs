@@ -49,11 +49,10 @@ pub use objects::Objects;
 pub use open_error::OpenError;
 pub use upload::MAX_PARTS_IN_MEMORY;
 
-/// Compiles the examples of the guide and of the page on object stores.
+/// Compiles the guide's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
-#[doc = include_str!("../../../docs/object-stores.md")]
-struct Pages;
+struct Guide;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -31,7 +31,8 @@ const BUFFER: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Stage {
     file: File,
-    /// Where the staging file is. The store's path may lead elsewhere by the time it gets its name.
+    /// The directory with the staging file. The store's path may lead elsewhere once the file gets its
+    /// name.
     directory: Directory,
     path: String,
     store: Fs,

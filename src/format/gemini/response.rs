@@ -26,9 +26,7 @@ pub(super) struct ResponseContent<'m, V> {
 
 impl<'m, V: View<'m>> ResponseContent<'m, V> {
     pub(super) fn of(response: Option<V>) -> Self {
-        let found = response.map_or([None; 4], |response| {
-            response.pick(KNOWN)
-        });
+        let found = response.map_or([None; 4], |response| response.pick(KNOWN));
         let [output, result, content, error] = found;
         let is_error = error.is_some_and(|error| error.kind() != Kind::Null) && output.is_none();
         let is_alone = response.is_some_and(|response| match response.fields().count() {

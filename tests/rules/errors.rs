@@ -113,9 +113,9 @@ fn an_error_returned_from_main_prints_its_causes_in_one_line() {
         .join("\n")
         .replace(folder.path().to_str().unwrap(), "DIR");
     insta::assert_snapshot!(errors, @r#"
-    Error: the `backend` of all tools, `DIR/file/below`, can't be opened: opening the store in "DIR/file/below" failed: part of the path is not a directory; move it away, or choose another path: Not a directory (os error 20)
+    Error: the `backend` of all tools, `DIR/file/below`, can't be opened: opening the store in "DIR/file/below" failed: its directory can't be made there: part of the path is not a directory that takes one; move that away, or choose another path: Not a directory (os error 20)
     Error: line 1, `langauge`: unknown field; did you mean `language`?
-    Error: opening the store in "DIR/file/below" failed: part of the path is not a directory; move it away, or choose another path: Not a directory (os error 20)
+    Error: opening the store in "DIR/file/below" failed: its directory can't be made there: part of the path is not a directory that takes one; move that away, or choose another path: Not a directory (os error 20)
     Error: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     Error: `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`: a path of 4 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     Error: no such table: asleep

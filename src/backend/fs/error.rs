@@ -81,7 +81,7 @@ fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
         ),
         Io::NotADirectory | Io::AlreadyExists => (
             ErrorKind::Other,
-            "part of the path is not a directory; move it away, or choose another path",
+            "its directory can't be made there: part of the path is not a directory that takes one; move that away, or choose another path",
         ),
         _ => (ErrorKind::Other, "the system reports an error"),
     }

@@ -72,6 +72,15 @@ impl Stage {
         Err(last)
     }
 
+    /// Tries whether the file system has hard links: a long stream should not find out at its end that
+    /// it can't be stored.
+    pub(super) fn try_linking(&self) -> io::Result<()> {
+        let (Directory(dir), name) = (&self.directory, unused_path());
+        dir.hard_link(&self.path, dir, &name)
+            .map_err(link_refused)?;
+        dir.remove_file(&name)
+    }
+
     /// Appends `bytes`. After an error, the number of bytes written is unknown.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::End(0))?;
@@ -223,10 +232,7 @@ pub(super) fn try_out(store: &Fs) -> io::Result<()> {
     let is_new = directory.make_directory(STAGING)?;
     let tried = Stage::create_in(Directory::open(store)?, store).and_then(|mut stage| {
         stage.write(b"offcut")?;
-        let (Directory(dir), name) = (&directory, unused_path());
-        dir.hard_link(&stage.path, dir, &name)
-            .map_err(link_refused)?;
-        dir.remove_file(&name)
+        stage.try_linking()
     });
     if is_new {
         // Fails, as it should, if another process now uses it.

@@ -100,7 +100,7 @@ fn could_not_write(source: io::Error, stage: &Stage) -> BackendError {
 
 impl FsWriter {
     pub(super) fn open(store: &Fs) -> Result<Self, BackendError> {
-        let stage = Stage::create(store);
+        let stage = Stage::create(store).and_then(|stage| stage.try_linking().map(|()| stage));
         let stage = stage.map_err(|source| failed(source, Doing::Stage, &store.place()))?;
         Ok(Self {
             buffered: Arc::new(Mutex::new(Buffered {

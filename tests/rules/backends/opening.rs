@@ -33,6 +33,12 @@ async fn put(store: &Fs, path: &str, content: &str) -> Result<PutOutcome, Backen
     store.put(&key(path), content.to_owned().into()).await
 }
 
+async fn stream(store: &Fs, path: &str, content: &str) -> Result<PutOutcome, BackendError> {
+    let mut writer = store.writer().await?;
+    writer.write(content.to_owned().into()).await?;
+    writer.finish(&key(path)).await
+}
+
 #[tokio::test]
 async fn o2_opening_writes_nothing() {
     let home = tempfile::tempdir().unwrap();
@@ -106,7 +112,7 @@ fn o2_a_store_opens_on_a_full_disk() {
         for store in [&store, &other] {
             for error in [
                 put(store, "trunc/call_2", "more").await.unwrap_err(),
-                store.writer().await.unwrap_err(),
+                stream(store, "trunc/call_2", "more").await.unwrap_err(),
                 store.check().await.unwrap_err(),
             ] {
                 assert_eq!(error.kind(), ErrorKind::Full, "{error}");

@@ -68,6 +68,7 @@ impl Client for GeminiCli {
     const NAME: &'static str = "gemini-cli";
     const PROGRAM: &'static str = "gemini-cli/bin/gemini";
     const EXIT_3: Option<&'static str> = Some("Exit Code: 3");
+    const REPLACES_BY_ERRORS: bool = true;
 
     fn excerpt(&self) -> &'static str {
         "Output too large."

@@ -38,6 +38,9 @@ pub trait Client: Tools {
     /// Its words about output that it has put into a file, of which it shows an excerpt.
     fn excerpt(&self) -> &'static str;
 
+    /// True if its hook can replace a result only by an error.
+    const REPLACES_BY_ERRORS: bool = false;
+
     /// Returns true if a line of a result differs between two runs.
     fn differs(&self, line: &str) -> bool {
         line.contains("/tmp")

@@ -291,7 +291,7 @@ impl ToolReduction {
     }
 
     /// Tries out every store of this configuration: stores a few bytes under the root and the
-    /// session's prefix, and reads them back. Includes the stores of single tools and all spools.
+    /// session's prefix, and reads them back. Includes the stores of single tools.
     ///
     /// Call it when a program starts. Later, results stay in the context if a store fails, and only
     /// the report and a `tracing` event say so.
@@ -315,8 +315,8 @@ impl ToolReduction {
         check_stores(&self.session).await
     }
 
-    /// All stores of this configuration, including those of single tools and all spools, each once.
-    /// For programs that inspect or maintain them.
+    /// All stores of this configuration, including those of single tools, each once. For programs that
+    /// inspect or maintain them.
     #[must_use]
     pub fn stores(&self) -> Vec<Arc<dyn Backend>> {
         self.session.stores()

@@ -85,7 +85,8 @@ impl Session {
     /// The stored content at `location`, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        let resolve = |backend: &Arc<dyn Backend>| {
+        let mut backends = policies.filter_map(|policy| policy.backend());
+        backends.find_map(|backend| {
             let key = backend
                 .resolve(location)
                 .filter(|key| self.roots.owns(key))?;
@@ -96,9 +97,7 @@ impl Session {
                 location,
                 marks: self.shared.marks.clone(),
             })
-        };
-        let mut backends = policies.filter_map(|policy| policy.backend());
-        backends.find_map(|backend| resolve(backend).or_else(|| resolve(&backend.spool()?)))
+        })
     }
 
     /// The content that this session may have stored as `name` in `folder`, in each of its stores.
@@ -117,19 +116,16 @@ impl Session {
         stored.collect()
     }
 
-    /// All stores and their spools, each once.
+    /// All stores, each once.
     pub(crate) fn stores(&self) -> Vec<Arc<dyn Backend>> {
         let probe = longest_key(&self.roots, false);
         let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        let backends = policies.filter_map(|policy| policy.backend());
         let (mut known, mut stores) = (HashSet::new(), Vec::new());
-        for store in
-            backends.flat_map(|backend| std::iter::once(backend.clone()).chain(backend.spool()))
-        {
+        for store in policies.filter_map(|policy| policy.backend()) {
             // Two locations may lead to one store.
             let store_id = store.store_id();
             if known.insert((store_id.is_none().then(|| store.locate(&probe)), store_id)) {
-                stores.push(store);
+                stores.push(store.clone());
             }
         }
         stores

@@ -158,9 +158,6 @@ async fn check(life: &Life, all: &mut Tally, is_over: bool) -> Result<()> {
     let store = store::open(&life.store)?;
     let mut tally = Tally::default();
     verify_all(&store, life.script.originals, &mut tally).await?;
-    if let Some(spool) = store.spool() {
-        verify_all(&spool, life.script.originals, &mut tally).await?;
-    }
     let mut conversation = life.conversation()?;
     conversation
         .verify(&reduction(store, OnStoreFailure::Fail)?)

@@ -52,11 +52,10 @@ fn made_of(data: &[u8], text: &str) -> Hint {
     };
     let mut hint = Hint::new(kind, number(0));
     (
-        hint.flags.local,
         hint.flags.interrupted,
         hint.flags.not_utf8,
         hint.flags.joined,
-    ) = (is(0), is(1), is(2), is(3));
+    ) = (is(0), is(1), is(2));
     hint.lines = is(4).then(|| number(3));
     let mut parts = text.split('\0').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::backend::{
 pub(crate) use blocks::{BLOCK, BlockReader, Ranges};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub use reuse::REUSED_FOR;
-pub(crate) use reuse::{Marks, NamedBy, day, is_outdated, name, put};
+pub(crate) use reuse::{Marks, day, is_outdated, name, put};
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -237,16 +237,14 @@ impl Target {
         Err(self.all_taken())
     }
 
-    /// Names the bytes written to `writer` and returns their location. `store` is the writer's own
-    /// store or its spool.
+    /// Names the bytes written to `writer`, one of `store`, and returns their location.
     pub(crate) async fn name(
         &self,
         store: &dyn Backend,
         writer: &mut dyn Writer,
-        by: NamedBy,
     ) -> Result<Location, BackendError> {
         for key in self.keys(store.now()) {
-            match name(store, writer, &key, by).await? {
+            match name(store, writer, &key).await? {
                 PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => {
                     return Ok(store.locate(&key));
                 }

@@ -61,13 +61,6 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// A local store for content that this one permanently failed to store; see
-    /// [`Writer::finish_in_spool`]. `None`, the default, means that there is none. Content in the
-    /// spool counts as stored: its locations resolve and read like this store's own.
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        None
-    }
-
     /// Stores `content` under `key` if nothing is stored there.
     ///
     /// # Errors
@@ -163,20 +156,6 @@ pub trait Writer: fmt::Debug + Send {
     ///
     /// The store failed.
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError>;
-
-    /// Stores the content under `key` in the store's [spool](Backend::spool) after
-    /// [`finish`](Self::finish) has failed, so that it is not lost. It may be called again like
-    /// `finish`.
-    ///
-    /// # Errors
-    ///
-    /// There is no spool, as in local stores and in this default, or the spool failed too.
-    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        Err(BackendError::new(
-            ErrorKind::Other,
-            format!("`{key}` can't be stored locally: the store has no spool"),
-        ))
-    }
 }
 
 /// The outcome of storing content.
@@ -260,10 +239,6 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn store_id(&self) -> Option<usize> {
         (**self).store_id()
-    }
-
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        (**self).spool()
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {

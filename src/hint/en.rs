@@ -16,7 +16,6 @@ fn english(sentence: Sentence) -> &'static str {
         Sentence::Unsaved => "It could not be stored; what is not shown is lost.",
         Sentence::Interrupted => "The tool's output broke off after {bytes} bytes.",
         Sentence::NotUtf8 => "It is not UTF-8; \u{fffd} stands for invalid bytes.",
-        Sentence::Local => "The store failed, so this is a file on the agent's machine.",
         Sentence::Cleared => "Old result of {tool}.",
         Sentence::ClearedMedia => "Old {mime} from {tool}.",
         Sentence::ClearedLink => "Old link from {tool}.",

@@ -51,15 +51,11 @@ impl Hint {
             Kind::Matches => "matches",
         });
         let Flags {
-            local,
             interrupted,
             not_utf8,
             joined,
         } = self.flags;
-        for (note, is_set) in NOTES
-            .into_iter()
-            .zip([local, interrupted, not_utf8, joined])
-        {
+        for (note, is_set) in NOTES.into_iter().zip([interrupted, not_utf8, joined]) {
             if is_set {
                 text.push(',');
                 text.push_str(note);
@@ -128,7 +124,7 @@ impl Hint {
 }
 
 /// Words for the flags, in the order of their fields.
-const NOTES: [&str; 4] = ["local", "interrupted", "not-utf8", "joined"];
+const NOTES: [&str; 3] = ["interrupted", "not-utf8", "joined"];
 
 /// A parsed header: the hint without sentence and preview, their lengths, and the text after the
 /// header.
@@ -166,13 +162,12 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         ("page", Some(from)) => Kind::Page { from },
         _ => return None,
     };
-    let mut set = [false; 4];
+    let mut set = [false; 3];
     for word in words {
         set[NOTES.iter().position(|note| *note == word)?] = true;
     }
-    let [local, interrupted, not_utf8, joined] = set;
+    let [interrupted, not_utf8, joined] = set;
     let flags = Flags {
-        local,
         interrupted,
         not_utf8,
         joined,
@@ -222,8 +217,7 @@ mod tests {
             Just(Kind::Matches),
             position.prop_map(|from| Kind::Page { from }),
         ];
-        let flags = any::<[bool; 4]>().prop_map(|[local, interrupted, not_utf8, joined]| Flags {
-            local,
+        let flags = any::<[bool; 3]>().prop_map(|[interrupted, not_utf8, joined]| Flags {
             interrupted,
             not_utf8,
             joined,

@@ -109,8 +109,6 @@ pub enum Kind {
 /// Circumstances that a hint reports, in its header and in sentences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
-    /// The store failed, and the location is a file on the agent's machine.
-    pub local: bool,
     /// The tool's output broke off; the original is the part before that.
     pub interrupted: bool,
     /// The original is not UTF-8; the preview has replacement characters.

@@ -52,7 +52,6 @@ pub(crate) struct Facts<'a> {
 pub(crate) const MAX_NAME: usize = 64;
 
 const ALL_FLAGS: Flags = Flags {
-    local: true,
     interrupted: true,
     not_utf8: true,
     joined: true,
@@ -132,7 +131,6 @@ impl Prose {
             _ => Sentence::Truncated,
         }];
         let notes = [
-            (Sentence::Local, hint.flags.local),
             (Sentence::Joined, hint.flags.joined),
             (Sentence::Interrupted, hint.flags.interrupted),
             (Sentence::NotUtf8, hint.flags.not_utf8),

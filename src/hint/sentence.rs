@@ -20,8 +20,6 @@ pub enum Sentence {
     Interrupted,
     /// The original has invalid bytes.
     NotUtf8,
-    /// The location is a local file, since the store failed.
-    Local,
     /// An old result was stored.
     Cleared,
     /// Old media was stored.
@@ -52,13 +50,12 @@ pub enum Sentence {
 
 impl Sentence {
     /// All sentences.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::Truncated,
         Self::Joined,
         Self::Unsaved,
         Self::Interrupted,
         Self::NotUtf8,
-        Self::Local,
         Self::Cleared,
         Self::ClearedMedia,
         Self::ClearedLink,
@@ -109,7 +106,6 @@ impl Sentence {
             Self::Unsaved => ("unsaved", &[], &["tool", "bytes"]),
             Self::Interrupted => ("interrupted", &["bytes"], &["tool", "location"]),
             Self::NotUtf8 => ("not_utf8", &[], ALL),
-            Self::Local => ("local", &[], ALL),
             Self::Cleared => ("cleared", &["tool"], STORED),
             Self::ClearedMedia => ("cleared_media", &["mime", "tool"], STORED),
             Self::ClearedLink => ("cleared_link", &["tool"], &["location"]),

@@ -16,7 +16,6 @@ fn chinese(sentence: Sentence) -> &'static str {
         Sentence::Unsaved => "内容未能保存，未显示的部分已丢失。",
         Sentence::Interrupted => "工具输出在 {bytes} 字节后中断。",
         Sentence::NotUtf8 => "内容不是 UTF-8，\u{fffd} 代表无效字节。",
-        Sentence::Local => "存储失败，此为智能体所在机器上的文件。",
         Sentence::Cleared => "{tool} 的旧结果。",
         Sentence::ClearedMedia => "{tool} 返回的旧 {mime}。",
         Sentence::ClearedLink => "{tool} 返回的旧链接。",

@@ -76,12 +76,10 @@ pub(super) fn check_locations<'p>(
 ) -> Result<(), BuildError> {
     let probe = longest_key(roots, false);
     let mut known = HashMap::new();
-    for backend in policies.filter_map(|policy| policy.backend()) {
-        for store in std::iter::once(backend.clone()).chain(backend.spool()) {
-            let store_id = store.store_id();
-            if *known.entry(store.locate(&probe)).or_insert(store_id) != store_id {
-                return Err(BuildError::SameLocations);
-            }
+    for store in policies.filter_map(|policy| policy.backend()) {
+        let store_id = store.store_id();
+        if *known.entry(store.locate(&probe)).or_insert(store_id) != store_id {
+            return Err(BuildError::SameLocations);
         }
     }
     Ok(())
@@ -144,18 +142,9 @@ impl Checks<'_> {
             &self.roots.session(&longest_session()),
             self.has_given_ids || policy.hooks.has_handler(),
         );
-        let spool = backend.spool().map(|spool| spool.locate(&key));
         let location = backend.locate(&key);
-        let local = spool
-            .as_ref()
-            .map_or(0, |location| self.longest_hint(location, true));
-        let longest_hint = self.longest_hint(&location, false).max(local);
-        let page = spool
-            .iter()
-            .chain([&location])
-            .map(|location| overhead(location, self.prose))
-            .max();
-        let at_least = longest_hint.max(page.unwrap_or_default()) + MIN_PAGE;
+        let longest_hint = self.longest_hint(&location);
+        let at_least = longest_hint.max(overhead(&location, self.prose)) + MIN_PAGE;
         if limit == 0 {
             let (field, instead) = ("max_length_for_trunc", "skip_truncation");
             let preview = if policy.preview_length.grows() {
@@ -195,11 +184,10 @@ impl Checks<'_> {
     }
 
     /// Maximum length of a truncation's hint, without its preview.
-    fn longest_hint(&self, location: &Location, local: bool) -> usize {
+    fn longest_hint(&self, location: &Location) -> usize {
         let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
         hint.lines = Some(999_999_999_999);
         hint.flags = Flags {
-            local,
             interrupted: true,
             not_utf8: true,
             joined: true,

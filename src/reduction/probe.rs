@@ -10,7 +10,7 @@ use crate::session::Session;
 /// The content that is stored for a trial: always the same, so that a store takes it once.
 const PROBE: &[u8] = b"Offcut found out with this that content can be stored here and read back\n";
 
-/// Tries out every store of `session`, spools included, under its prefix.
+/// Tries out every store of `session` under its prefix.
 pub(super) async fn check_stores(session: &Session) -> Result<(), BackendError> {
     let key = probe_key(session.roots(), &digest(PROBE));
     for store in session.stores() {

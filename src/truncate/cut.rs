@@ -23,21 +23,9 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// The text of the hint for the location of the original; `true` if that is in the spool.
-    /// `None` means that the original is stored nowhere.
-    pub(super) fn hint(self, session: &Session, stored: Option<(Location, bool)>) -> String {
-        let (location, local) = stored.map_or((None, false), |(at, local)| (Some(at), local));
-        hint_at(session, self.draft, location, local)
+    /// The text of the hint for the location of the original, or for an original that is stored
+    /// nowhere.
+    pub(super) fn hint(self, session: &Session, location: Option<Location>) -> String {
+        session.hint(self.draft, location).render()
     }
-}
-
-/// The text of the hint of `draft` at a location, which is in the spool if it is `local`.
-pub(super) fn hint_at(
-    session: &Session,
-    mut draft: Draft,
-    location: Option<Location>,
-    local: bool,
-) -> String {
-    draft.hint.flags.local = local;
-    session.hint(draft, location).render()
 }

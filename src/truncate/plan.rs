@@ -8,13 +8,13 @@ use std::ops::RangeInclusive;
 use crate::backend::layout::Phase;
 use crate::hint::Draft;
 
-use super::cut::{Cut, hint_at};
+use super::cut::Cut;
 use super::file_read::reads_a_file;
 use super::held::Held;
 use super::job::Job;
 use super::text::ArrivingText;
+use crate::backend::Location;
 use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
-use crate::backend::{Backend, Location};
 use crate::hint::Kind;
 use crate::report::Change;
 
@@ -80,8 +80,8 @@ struct ResultPlanner<'a> {
     id: &'a Id,
     held: &'a Held,
     broken: Option<usize>,
-    /// The longest location that a text may get in the store, and in its spool, which `true` marks.
-    locations: OnceCell<Vec<(Location, bool)>>,
+    /// The longest location that a text may get.
+    location: OnceCell<Option<Location>>,
 }
 
 impl<'a> ResultPlanner<'a> {
@@ -91,7 +91,7 @@ impl<'a> ResultPlanner<'a> {
             id,
             held,
             broken,
-            locations: OnceCell::new(),
+            location: OnceCell::new(),
         }
     }
 
@@ -283,15 +283,12 @@ impl<'a> ResultPlanner<'a> {
             draft.hint.flags.not_utf8 |= !text.is_utf8();
             draft.hint.flags.interrupted |= self.broken == Some(*slot);
         }
-        let hints = self.locations().iter().map(|(location, local)| {
-            let hint = hint_at(session, draft.clone(), Some(location.clone()), *local);
-            hint.len() as u64
-        });
+        let hint = session.hint(draft.clone(), self.location()).render();
         Cut {
             slots: texts.iter().map(|candidate| candidate.slot).collect(),
             number: 1,
             manifest,
-            bytes: hints.max().unwrap_or_default(),
+            bytes: hint.len() as u64,
             draft,
             problem: None,
         }
@@ -306,8 +303,8 @@ impl<'a> ResultPlanner<'a> {
         bytes.gains_uncounted()
     }
 
-    fn locations(&self) -> &[(Location, bool)] {
-        self.locations.get_or_init(|| {
+    fn location(&self) -> Option<Location> {
+        let longest = self.location.get_or_init(|| {
             let Job {
                 session, backend, ..
             } = self.job;
@@ -321,18 +318,10 @@ impl<'a> ResultPlanner<'a> {
             };
             let (roots, name) = (session.roots(), name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
-            let longest = |store: &dyn Backend, is_local| {
-                let keys = target.keys(store.now()).into_iter();
-                let locations = keys.map(|key| store.locate(&key));
-                let longest = locations.max_by_key(|location| location.as_str().len())?;
-                Some((longest, is_local))
-            };
-            let spool = backend.spool();
-            let spool = spool.and_then(|spool| longest(&*spool, true));
-            longest(&**backend, false)
-                .into_iter()
-                .chain(spool)
-                .collect()
-        })
+            let keys = target.keys(backend.now()).into_iter();
+            let locations = keys.map(|key| backend.locate(&key));
+            locations.max_by_key(|location| location.as_str().len())
+        });
+        longest.clone()
     }
 }

@@ -215,13 +215,9 @@ impl Run {
             // A text lost earlier has been reported with its error.
             None => None,
             Some(sources) => match self.spill.store(cut.number, sources).await {
-                Ok((location, store_error)) => {
-                    let is_local = store_error.is_some();
-                    if let Some(error) = store_error {
-                        self.decision.fail(ErrorSource::Store.said(&error));
-                    }
+                Ok(location) => {
                     self.decision.locations.push(location.clone());
-                    Some((location, is_local))
+                    Some(location)
                 }
                 Err(error) => {
                     if self.failed(error)? && self.take_back(&cut.slots).await? {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::content::{self, BlockReader, Id, Name, NamedBy, Ranges, Target};
+use crate::backend::content::{self, BlockReader, Id, Name, Ranges, Target};
 use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
 
 /// Number of attempts at reading a block back from a writer.
@@ -33,10 +33,6 @@ pub(super) enum Source {
     /// A range of the spilled bytes.
     Spilled(Range<u64>),
 }
-
-/// The location of stored content. If it is in the spool, a store on this machine, the error of the
-/// store that could not take the content comes with it.
-pub(super) type Saved = (Location, Option<BackendError>);
 
 impl Spill {
     pub(super) fn new(job: Arc<Job>, id: Id) -> Self {
@@ -81,7 +77,7 @@ impl Spill {
         &mut self,
         number: usize,
         mut sources: Vec<Source>,
-    ) -> Result<Saved, BackendError> {
+    ) -> Result<Location, BackendError> {
         let Self {
             job,
             id,
@@ -99,7 +95,7 @@ impl Spill {
             let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()));
             let (roots, name) = (job.session.roots(), name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
-            return Ok((target.save(&*job.backend, content).await?, None));
+            return target.save(&*job.backend, content).await;
         }
         let mut writer = job.backend.writer().await?;
         let mut length = 0;
@@ -129,18 +125,15 @@ async fn name(
     number: usize,
     writer: &mut dyn Writer,
     length: u64,
-) -> Result<Saved, BackendError> {
-    let (backend, roots, spool) = (&*job.backend, job.session.roots(), job.backend.spool());
+) -> Result<Location, BackendError> {
+    let (backend, roots) = (&*job.backend, job.session.roots());
     let name = id.name().map(|name| name.part(number));
-    // The digest costs reading everything again, so it is computed only if needed. With a spool it
-    // is needed in advance: once the store has failed, nothing can be read any more.
-    let mut is_taken = false;
-    if let (Some(name), None) = (&name, &spool) {
+    // The digest costs reading everything again, so it is computed only if needed.
+    if let Some(name) = &name {
         let key = content::key(roots, Phase::Truncate, name);
-        if content::name(backend, writer, &key, NamedBy::Finish).await? != PutOutcome::Taken {
-            return Ok((backend.locate(&key), None));
+        if content::name(backend, writer, &key).await? != PutOutcome::Taken {
+            return Ok(backend.locate(&key));
         }
-        is_taken = true;
     }
     let mut sha256 = Sha256::new();
     let mut blocks = blocks(writer, 0..length);
@@ -148,22 +141,12 @@ async fn name(
         sha256.update(&block.bytes);
     }
     let digest = digest_from_sha256(&sha256.finalize().into());
-    let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()).part(number));
-    let mut target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
-    if is_taken {
-        target = target.second_only();
-    }
-    let error = match target.name(backend, writer, NamedBy::Finish).await {
-        Ok(location) => return Ok((location, None)),
-        Err(error) => error,
+    let target = |name| Target::with_digest(roots, Phase::Truncate, name, &digest);
+    let target = match &name {
+        Some(name) => target(name).second_only(),
+        None => target(&Name::of_digest(digest.clone()).part(number)),
     };
-    let Some(spool) = spool else {
-        return Err(error);
-    };
-    match target.name(&*spool, writer, NamedBy::FinishInSpool).await {
-        Ok(location) => Ok((location, Some(error))),
-        Err(_) => Err(error),
-    }
+    target.name(backend, writer).await
 }
 
 fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, BackendError> {

@@ -182,7 +182,7 @@ pub(crate) struct Forgery {
     pub(crate) place: Place,
     pub(crate) prose: Option<Text>,
     pub(crate) preview: Option<Text>,
-    pub(crate) notes: [bool; 4],
+    pub(crate) notes: [bool; 3],
     pub(crate) bytes: Option<u64>,
 }
 
@@ -267,7 +267,7 @@ fn forgeries() -> impl Strategy<Value = Forgery> {
     ];
     let said = || option::weighted(0.4, sayings());
     let shown = option::weighted(0.5, texts());
-    let notes = prop_oneof![3 => Just([false; 4]), 1 => any::<[bool; 4]>()];
+    let notes = prop_oneof![3 => Just([false; 3]), 1 => any::<[bool; 3]>()];
     let bytes = option::weighted(0.3, prop_oneof![0_u64..9_000, Just(u64::MAX)]);
     let like = option::weighted(0.7, 0_usize..6);
     (

@@ -269,15 +269,14 @@ fn forge(known: &Known, forgery: &Forgery) -> String {
     if let Some(preview) = forgery.preview {
         hint.preview = preview.render();
     }
-    let [local, interrupted, not_utf8, joined] = forgery.notes;
-    if forgery.notes != [false; 4] {
+    let [interrupted, not_utf8, joined] = forgery.notes;
+    if forgery.notes != [false; 3] {
         hint.flags = Flags::default();
         (
-            hint.flags.local,
             hint.flags.interrupted,
             hint.flags.not_utf8,
             hint.flags.joined,
-        ) = (local, interrupted, not_utf8, joined);
+        ) = (interrupted, not_utf8, joined);
     }
     hint.bytes = forgery.bytes.unwrap_or(hint.bytes);
     hint.render()

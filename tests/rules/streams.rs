@@ -7,7 +7,6 @@
 mod dropped;
 mod middleware;
 mod rigged;
-mod spool;
 mod store_fails;
 
 use std::collections::VecDeque;

@@ -1,12 +1,12 @@
 //! The contract of a backend, kept by an object store.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use offcut::backend::{
@@ -66,12 +66,12 @@ impl Backend for Objects {
         Some(self.inner().store_id)
     }
 
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        Some(Arc::new(self.inner().spool.clone()))
-    }
-
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         let failed = |trouble: Trouble| self.storing(key, trouble);
+        let mut whole = Content::Whole(content.clone());
+        if let Some(put) = self.compare_spooled(key, &mut whole).await {
+            return Ok(put);
+        }
         if content.len() as u64 <= MAX_SINGLE_PUT {
             return self
                 .within_timeout(self.put_whole(key, &content))
@@ -87,7 +87,7 @@ impl Backend for Objects {
         if !key.is_addressed_by(&sha256) {
             return Ok(PutOutcome::Taken);
         }
-        self.upload(key, &mut Content::Whole(content)).await
+        self.upload(key, &mut whole).await
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
@@ -98,17 +98,59 @@ impl Backend for Objects {
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let page = self.page(&self.path(key), range).await;
-        page.map_err(|trouble| self.failed("reading", key, trouble))
+        let spooled = match self.inner().spool.read(key, range.clone()).await {
+            Ok(page) => return Ok(page),
+            Err(error) => error,
+        };
+        match self.page(&self.path(key), range).await {
+            // It may be what the spool failed to read.
+            Err(trouble)
+                if trouble.kind == Kind::NotFound && spooled.kind() != ErrorKind::NotFound =>
+            {
+                Err(spooled)
+            }
+            page => page.map_err(|trouble| self.failed("reading", key, trouble)),
+        }
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        let spooled = self.inner().spool.list();
+        let spooled = spooled.map_ok(|entry| (entry.key.clone(), entry));
+        stream::once(spooled.try_collect())
+            .map_ok(|spooled| self.list_with(spooled))
+            .try_flatten()
+            .boxed()
+    }
+
+    /// Looks at the time, then removes: object stores do not do both in one step.
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        self.inner().spool.remove(key, before).await?;
+        let removed = self
+            .within_timeout(self.remove_with_retries(key, before))
+            .await;
+        removed.map_err(|trouble| self.failed("removing", key, trouble))
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        self.inner().spool.tidy(before).await
+    }
+}
+
+impl Objects {
+    /// Lists the objects, then those of the `spooled` entries that no object has the key of.
+    fn list_with(
+        &self,
+        spooled: BTreeMap<Key, Entry>,
+    ) -> impl Stream<Item = Result<Entry, BackendError>> + Send {
         let prefix = self.inner().prefix.strip_suffix('/').map(Path::from);
         let objects = self.inner().store.list(prefix.as_ref());
         // The timeout applies to each wait, of which a long list has many. After an error the
         // stream ends.
-        stream::unfold(Some(objects), async |objects| {
-            let mut objects = objects?;
+        stream::unfold((Some(objects), spooled), async |(objects, mut spooled)| {
+            let Some(mut objects) = objects else {
+                let (_, entry) = spooled.pop_first()?;
+                return Some((Some(Ok(entry)), (None, spooled)));
+            };
             // A list that is not found means that the bucket is missing.
             let next = async {
                 objects
@@ -118,29 +160,25 @@ impl Backend for Objects {
                     .map_err(|error| missing_bucket(error.into()))
             };
             match self.within_timeout(next).await {
-                Ok(meta) => Some((self.entry(&meta?), Some(objects))),
-                Err(trouble) => Some((
-                    Some(Err(
-                        trouble.while_doing(format_args!("listing {}", self.shown()))
-                    )),
-                    None,
-                )),
+                Ok(Some(meta)) => {
+                    let mut entry = self.entry(&meta);
+                    if let Some(Ok(entry)) = &mut entry
+                        && let Some(other) = spooled.remove(&entry.key)
+                    {
+                        entry.stored_at = entry.stored_at.max(other.stored_at);
+                    }
+                    Some((entry, (Some(objects), spooled)))
+                }
+                Ok(None) => Some((None, (None, spooled))),
+                Err(trouble) => {
+                    let error = trouble.while_doing(format_args!("listing {}", self.shown()));
+                    Some((Some(Err(error)), (None, BTreeMap::new())))
+                }
             }
         })
         .filter_map(std::future::ready)
-        .boxed()
     }
 
-    /// Looks at the time, then removes: object stores do not do both in one step.
-    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
-        let removed = self
-            .within_timeout(self.remove_with_retries(key, before))
-            .await;
-        removed.map_err(|trouble| self.failed("removing", key, trouble))
-    }
-}
-
-impl Objects {
     /// Returns the entry for an object, if it was stored under a key.
     fn entry(&self, meta: &ObjectMeta) -> Option<Result<Entry, BackendError>> {
         let name = meta.location.as_ref().strip_prefix(&self.inner().prefix)?;

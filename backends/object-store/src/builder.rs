@@ -93,10 +93,9 @@ impl Builder {
     /// Sets the directory for content that has no name yet or could not be uploaded. It is created
     /// if missing, with mode 0700 (Unix). Each store has its own directory in it.
     ///
-    /// Content that could not be uploaded stays there under its name, and hints show its path. So
-    /// the directory should outlive the process and belong to this user alone: hints from another
-    /// user's processes can't be read here. It should have room for the longest results. A killed
-    /// process may leave files in its `.staging`; delete them when no process is running.
+    /// Content that could not be uploaded stays there, and only processes that use the directory can
+    /// read it. So it should outlive the process and belong to this user alone, and have room for the
+    /// longest results. A killed process may leave files in its `.staging`, which a sweep removes.
     pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spool = Some(directory.into());
         self

@@ -56,8 +56,9 @@ pub(crate) const PROBE: &str = ".offcut-create-only";
 ///   [`MAX_PARTS_IN_MEMORY`](crate::MAX_PARTS_IN_MEMORY) parts of 5 MiB, over all clones of a
 ///   store; other calls hold the bytes they are given or asked for. A result may have up to 48 GiB.
 /// - **Nothing is lost with the network.** Writers write to a private file in the
-///   [spool](crate::Builder::spool) and upload from it. If that fails permanently, the file gets a
-///   name ([`Writer::finish_in_spool`](offcut::backend::Writer::finish_in_spool)).
+///   [spool](crate::Builder::spool) and upload from it. If that fails permanently, the file stays,
+///   and this machine's stores read, list and sweep it. Only keys that name their content lead to
+///   it, so no other machine stores anything else under them.
 ///
 /// Needs a tokio runtime with time enabled and, except for memory and files, I/O.
 #[derive(Clone)]

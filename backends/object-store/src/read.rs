@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryFutureExt};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
-use offcut::backend::{PutOutcome, ReadRange};
+use offcut::backend::{Backend, Key, PutOutcome, ReadRange};
 
 use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::error::{Kind, Trouble};
@@ -129,25 +130,46 @@ impl Objects {
         path: &Path,
         content: &mut Content<'_>,
     ) -> Result<Option<PutOutcome>, Trouble> {
-        let length = content.length();
-        let (mut at, mut oldest) = (0, None);
-        loop {
-            let block = at..length.min(at + MAX_SINGLE_PUT);
-            let page = match self.page(path, block.clone()).await {
-                Ok(page) => page,
-                Err(trouble) if trouble.kind == Kind::NotFound => return Ok(None),
-                Err(trouble) => return Err(trouble),
-            };
-            if page.total != length || page.bytes != content.read(block.clone()).await? {
-                return Ok(Some(PutOutcome::Taken));
-            }
-            // It may have been removed and stored again between two blocks.
-            let stored_at = oldest.map_or(page.stored_at, |oldest| page.stored_at.min(oldest));
-            oldest = Some(stored_at);
-            at = block.end;
-            if at >= length {
-                return Ok(Some(PutOutcome::AlreadyThere { stored_at }));
-            }
+        match compare_pages(|block| self.page(path, block).boxed(), content).await {
+            Err(trouble) if trouble.kind == Kind::NotFound => Ok(None),
+            put => put.map(Some),
+        }
+    }
+
+    /// Does the same as [`compare`](Self::compare) in the spool. If that can't be read, nothing is
+    /// there.
+    pub(crate) async fn compare_spooled(
+        &self,
+        key: &Key,
+        content: &mut Content<'_>,
+    ) -> Option<PutOutcome> {
+        let page = |block| {
+            let page = self.inner().spool.read(key, block);
+            page.map_err(|error| Trouble::of_spool(&error)).boxed()
+        };
+        compare_pages(page, content).await.ok()
+    }
+}
+
+/// Returns the outcome of storing `content` where `page` reads.
+async fn compare_pages<'p>(
+    page: impl Fn(Range<u64>) -> BoxFuture<'p, Result<ReadRange, Trouble>>,
+    content: &mut Content<'_>,
+) -> Result<PutOutcome, Trouble> {
+    let length = content.length();
+    let (mut at, mut oldest) = (0, None);
+    loop {
+        let block = at..length.min(at + MAX_SINGLE_PUT);
+        let page = page(block.clone()).await?;
+        if page.total != length || page.bytes != content.read(block.clone()).await? {
+            return Ok(PutOutcome::Taken);
+        }
+        // It may have been removed and stored again between two blocks.
+        let stored_at = oldest.map_or(page.stored_at, |oldest| page.stored_at.min(oldest));
+        oldest = Some(stored_at);
+        at = block.end;
+        if at >= length {
+            return Ok(PutOutcome::AlreadyThere { stored_at });
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use offcut::ErrorChain;
 use offcut::backend::{BackendError, ErrorKind, Key, PutOutcome, Writer};
 use sha2::{Digest, Sha256};
 
@@ -12,13 +13,16 @@ use crate::content::{Content, MAX_SINGLE_PUT};
 use crate::objects::Objects;
 
 /// Writes to a file of the spool, and uploads from it once the content has its name. An object
-/// store takes nothing without a name, and the way to store content depends on its final length.
+/// store takes nothing without a name, and the way to store content depends on its final length. If
+/// the store fails, the content gets its name in the spool.
 pub(crate) struct ObjectWriter {
     store: Objects,
     /// `None` once the content has its name, or after a write that was dropped.
     spool: Option<Box<dyn Writer>>,
     length: u64,
     sha256: Sha256,
+    /// The error of the store that failed. It is not tried again.
+    failure: Option<BackendError>,
 }
 
 impl ObjectWriter {
@@ -28,6 +32,7 @@ impl ObjectWriter {
             spool: Some(spool),
             length: 0,
             sha256: Sha256::new(),
+            failure: None,
         }
     }
 
@@ -38,12 +43,24 @@ impl ObjectWriter {
         })
     }
 
-    /// Ends the writer if its content is stored, and returns `put`.
-    fn named(&mut self, put: PutOutcome) -> PutOutcome {
-        if put == PutOutcome::Stored {
-            self.spool = None;
+    /// Stores the content in the store.
+    async fn upload(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
+        let (store, length) = (self.store.clone(), self.length);
+        let mut content = Content::Written {
+            writer: &mut **self.spool()?,
+            length,
+        };
+        if let Some(put) = store.compare_spooled(key, &mut content).await {
+            return Ok(put);
         }
-        put
+        if length > MAX_SINGLE_PUT {
+            return store.upload(key, &mut content).await;
+        }
+        let put = match content.read(0..length).await {
+            Ok(content) => store.within_timeout(store.put_whole(key, &content)).await,
+            Err(trouble) => Err(trouble),
+        };
+        put.map_err(|trouble| store.storing(key, trouble))
     }
 }
 
@@ -54,11 +71,13 @@ impl fmt::Debug for ObjectWriter {
             spool,
             length,
             sha256: _,
+            failure,
         } = self;
         f.debug_struct("ObjectWriter")
             .field("store", store)
             .field("length", length)
             .field("is_open", &spool.is_some())
+            .field("failure", failure)
             .finish_non_exhaustive()
     }
 }
@@ -86,32 +105,47 @@ impl Writer for ObjectWriter {
     }
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        let (store, length) = (self.store.clone(), self.length);
-        if length > MAX_SINGLE_PUT && !key.is_addressed_by(&self.sha256.clone().finalize().into()) {
-            self.spool()?;
+        self.spool()?;
+        let is_addressed = key.is_addressed_by(&self.sha256.clone().finalize().into());
+        if self.length > MAX_SINGLE_PUT && !is_addressed {
             return Ok(PutOutcome::Taken);
         }
-        let mut content = Content::Written {
-            writer: &mut **self.spool()?,
-            length,
+        let failure = match self.failure.take() {
+            Some(failure) => failure,
+            None => match self.upload(key).await {
+                Ok(put) => {
+                    if put == PutOutcome::Stored {
+                        self.spool = None;
+                    }
+                    return Ok(put);
+                }
+                Err(error) => error,
+            },
         };
-        let put = if length > MAX_SINGLE_PUT {
-            store.upload(key, &mut content).await?
-        } else {
-            let content = content
-                .read(0..length)
-                .await
-                .map_err(|trouble| store.storing(key, trouble))?;
-            store
-                .within_timeout(store.put_whole(key, &content))
-                .await
-                .map_err(|trouble| store.storing(key, trouble))?
-        };
-        Ok(self.named(put))
-    }
-
-    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        let put = self.spool()?.finish(key).await?;
-        Ok(self.named(put))
+        // Under any other key, another machine may store other content.
+        if !is_addressed {
+            self.failure = Some(failure);
+            return Ok(PutOutcome::Taken);
+        }
+        // A trial of the store must fail with it.
+        if key.conversation().is_none() {
+            return Err(failure);
+        }
+        match self.spool()?.finish(key).await {
+            Ok(PutOutcome::Stored) => {
+                tracing::warn!(
+                    error = %ErrorChain(&failure),
+                    spool = %self.store.inner().spool.path().display(),
+                    "the store failed; the content is kept in the spool, on this machine only"
+                );
+                self.spool = None;
+                Ok(PutOutcome::Stored)
+            }
+            Ok(put) => {
+                self.failure = Some(failure);
+                Ok(put)
+            }
+            Err(_) => Err(failure),
+        }
     }
 }

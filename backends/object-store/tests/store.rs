@@ -1,4 +1,4 @@
-//! Sizes and names, the spool, two stores in one configuration, and error messages.
+//! Sizes and names, two stores in one configuration, and error messages.
 
 #![allow(clippy::unwrap_used, reason = "what helps tests is part of them")]
 
@@ -118,107 +118,6 @@ async fn other_content_under_a_content_addressed_key_stays() {
     );
     assert_eq!(store.read(&named, ALL).await.unwrap().bytes, other);
     assert_eq!(server.buckets().uploads(), (0, 0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn t12_content_that_cannot_be_uploaded_is_kept() {
-    let server = Server::start().await;
-    let store = server.open_impatient("p");
-    store.check().await.unwrap();
-    let spool = store.spool().unwrap();
-    for length in [1_000, MAX_SINGLE_PUT + 1] {
-        let content = noise(length, 9);
-        let named = key(&format!("trunc/call_1-{}", digest(&content)));
-        server.fault_always(&Method::PUT, Fault::Refuse(503));
-        server.fault_always(&Method::POST, Fault::Refuse(503));
-        let mut writer = written(&store, &content).await;
-        assert_eq!(
-            writer.finish(&named).await.unwrap_err().kind(),
-            ErrorKind::Unavailable,
-            "{length}"
-        );
-        assert_eq!(
-            writer.finish_in_spool(&named).await.unwrap(),
-            PutOutcome::Stored
-        );
-        server.heal();
-
-        // Its location is the file's path, which the store itself does not recognize as one of its
-        // own.
-        let location = spool.locate(&named);
-        assert_eq!(std::fs::read(location.as_str()).unwrap(), content);
-        assert_eq!(
-            (
-                spool.resolve(location.as_str()),
-                store.resolve(location.as_str())
-            ),
-            (Some(named.clone()), None)
-        );
-        // Another process finds it there too.
-        let again = server.open("p").spool().unwrap();
-        assert_eq!(
-            again
-                .read(&again.resolve(location.as_str()).unwrap(), ALL)
-                .await
-                .unwrap()
-                .bytes,
-            content
-        );
-        assert!(writer.finish(&named).await.is_err(), "it is done");
-    }
-    // A taken name keeps its content, and another name can be tried.
-    let mut writer = written(&store, &"other".into()).await;
-    let taken = key(&format!("trunc/call_1-{}", digest(&noise(1_000, 9))));
-    assert_eq!(
-        writer.finish_in_spool(&taken).await.unwrap(),
-        PutOutcome::Taken
-    );
-    assert_eq!(
-        writer.finish_in_spool(&key("trunc/call_2")).await.unwrap(),
-        PutOutcome::Stored
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_spool_is_private_and_left_empty() {
-    let server = Server::start().await;
-    let store = server.open("p");
-    let mut writer = written(&store, &noise(100_000, 1)).await;
-    let files = || {
-        walk(server.spool())
-            .into_iter()
-            .filter(|path| path.is_file())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(files().len(), 1, "the content is there");
-    #[cfg(unix)]
-    for path in walk(server.spool()) {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(
-            mode,
-            if path.is_dir() { 0o700 } else { 0o600 },
-            "{}",
-            path.display()
-        );
-    }
-    writer.finish(&key("trunc/call_1")).await.unwrap();
-    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
-    drop(written(&store, &noise(100_000, 2)).await);
-    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
-}
-
-fn walk(path: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let inner = path.read_dir().unwrap().map(|entry| entry.unwrap().path());
-    inner
-        .flat_map(|path| {
-            if path.is_dir() {
-                [vec![path.clone()], walk(&path)].concat()
-            } else {
-                vec![path]
-            }
-        })
-        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,10 +25,12 @@ mod common {
 
 use std::time::{Duration, SystemTime};
 
+use futures_util::TryStreamExt;
 use hyper::Method;
-use offcut::backend::{Backend, Key, PutOutcome};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
+use sha2::{Digest, Sha256};
 
 use server::{Fault, Server, noise};
 
@@ -120,25 +122,45 @@ async fn w5_what_is_newer_than_the_sweep_knows_is_not_removed() {
     assert_eq!(page.bytes, noise(5_000, 8));
 }
 
-/// Content that could not be uploaded is in a directory of this machine, which is swept with the
-/// store: both hold parts of one conversation.
+/// Content that could not be uploaded is swept with the store: both hold parts of one conversation.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_spool_is_swept_too() {
     let server = Server::start().await;
     let store = server.open("agents");
-    let spool = store.spool().unwrap();
-    for path in ["s1/trunc/call_1", "s2/trunc/call_1"] {
-        spool.put(&key(path), noise(5_000, 8)).await.unwrap();
+    store.check().await.unwrap();
+    let digest = &Sha256::digest(noise(5_000, 8))[..8];
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let spooled = |session| key(&format!("{session}/trunc/call_1-{digest}"));
+    server.fault_always(&Method::PUT, Fault::Refuse(403));
+    for session in ["s1", "s2"] {
+        let mut writer = store.writer().await.unwrap();
+        writer.write(noise(5_000, 8)).await.unwrap();
+        let put = writer.finish(&spooled(session)).await.unwrap();
+        assert_eq!(put, PutOutcome::Stored);
+    }
+    server.heal();
+    for path in ["s1/trunc/call_2", "s2/trunc/call_2"] {
         store.put(&key(path), noise(5_000, 9)).await.unwrap();
     }
-    let named = spool.locate(&key("s2/trunc/call_1"));
-    let live = Live::new().location(&named);
+    // Another machine has stored one of them too.
+    let name = format!("agents/{}", spooled("s1"));
+    server.buckets().insert(&name, noise(5_000, 8));
+    // A process was killed.
+    std::mem::forget(store.writer().await.unwrap());
+
+    let live = Live::new().location(&store.locate(&spooled("s2")));
     let report = offcut::sweep::sweep(&quick(store.clone()), &live, &apply(), later(3))
         .await
         .unwrap();
     assert_eq!((report.live.count, report.removed.count), (2, 2));
-    for store in [&store as &dyn Backend, &*spool] {
-        assert!(store.read(&key("s1/trunc/call_1"), 0..1).await.is_err());
-        assert!(store.read(&key("s2/trunc/call_1"), 0..1).await.is_ok());
-    }
+    assert_eq!(report.tidied, 1);
+    let left: Vec<_> = store
+        .list()
+        .map_ok(|entry| entry.key)
+        .try_collect()
+        .await
+        .unwrap();
+    assert_eq!(left, [key("s2/trunc/call_2"), spooled("s2")]);
+    let read = store.read(&spooled("s1"), 0..1).await.unwrap_err();
+    assert_eq!(read.kind(), ErrorKind::NotFound);
 }

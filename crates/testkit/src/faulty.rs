@@ -42,8 +42,7 @@ use offcut::backend::{
 /// - a *read* is a call of [`Backend::read`] or of [`Writer::read`].
 ///
 /// Calls are counted from 1 at their first poll, over all clones, failed calls included. Opening a
-/// writer, listing, tidying, locating, resolving and calls of the spool are passed on and not
-/// counted.
+/// writer, listing, tidying, locating and resolving are passed on and not counted.
 #[derive(Debug)]
 pub struct Faulty<B> {
     inner: Arc<B>,
@@ -236,11 +235,6 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.store_id()
     }
 
-    /// The inner store's spool, which never fails on cue.
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        self.inner.spool()
-    }
-
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         on_cue(&self.cues.writes, self.inner.put(key, content)).await
     }
@@ -325,9 +319,5 @@ impl Writer for FaultyWriter {
         let finished = on_cue(&self.cues.writes, self.inner.finish(key)).await;
         self.has_failed |= finished.is_err();
         finished
-    }
-
-    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        self.inner.finish_in_spool(key).await
     }
 }

@@ -18,15 +18,6 @@ use crate::backend::{Backend, BackendError, Key, PutOutcome, Writer};
 /// Time after which equal content is stored again under another name, and decisions are made anew.
 pub const REUSED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The way in which a writer's content gets its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NamedBy {
-    /// By [`Writer::finish`].
-    Finish,
-    /// By [`Writer::finish_in_spool`].
-    FinishInSpool,
-}
-
 /// Returns true if what was stored at `stored_at` may not be named by a new hint.
 pub(crate) fn is_outdated(store: &dyn Backend, stored_at: SystemTime) -> bool {
     let age = store.now().duration_since(stored_at);
@@ -48,19 +39,13 @@ pub(crate) async fn put(
     Ok(unless_old(store, store.put(key, content).await?))
 }
 
-/// Stores the bytes written to `writer` under `key`, like [`put`]. They go to `store`, which is the
-/// writer's store or its spool.
+/// Stores the bytes written to `writer`, one of `store`, under `key`, like [`put`].
 pub(crate) async fn name(
     store: &dyn Backend,
     writer: &mut dyn Writer,
     key: &Key,
-    by: NamedBy,
 ) -> Result<PutOutcome, BackendError> {
-    let put = match by {
-        NamedBy::Finish => writer.finish(key).await?,
-        NamedBy::FinishInSpool => writer.finish_in_spool(key).await?,
-    };
-    Ok(unless_old(store, put))
+    Ok(unless_old(store, writer.finish(key).await?))
 }
 
 fn unless_old(store: &dyn Backend, put: PutOutcome) -> PutOutcome {
@@ -126,7 +111,7 @@ mod tests {
             let location = if streams {
                 let mut writer = store.writer().await.unwrap();
                 writer.write("text".into()).await.unwrap();
-                target.name(&store, &mut *writer, NamedBy::Finish).await
+                target.name(&store, &mut *writer).await
             } else {
                 target.save(&store, "text".into()).await
             };

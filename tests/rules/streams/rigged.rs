@@ -1,8 +1,6 @@
-//! A store that fails where `Faulty` does not: on opening a writer, or permanently, with a separate
-//! spool.
+//! A store that also fails where `Faulty` does not: on opening a writer.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,7 +15,6 @@ pub(crate) struct Rigged {
     pub(crate) store: Faulty<Memory>,
     /// True if no writer can be opened.
     pub(crate) is_shut: bool,
-    pub(crate) spool: Option<Memory>,
 }
 
 impl Rigged {
@@ -25,20 +22,12 @@ impl Rigged {
         Self {
             store: Faulty::new(Memory::named("t").unwrap()),
             is_shut: false,
-            spool: None,
         }
     }
 
     pub(crate) fn shut() -> Self {
         Self {
             is_shut: true,
-            ..Self::new()
-        }
-    }
-
-    pub(crate) fn with_spool() -> Self {
-        Self {
-            spool: Some(Memory::named("spool").unwrap()),
             ..Self::new()
         }
     }
@@ -58,12 +47,6 @@ impl Backend for Rigged {
         self.store.store_id()
     }
 
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        self.spool
-            .clone()
-            .map(|spool| Arc::new(spool) as Arc<dyn Backend>)
-    }
-
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
     }
@@ -75,11 +58,7 @@ impl Backend for Rigged {
                 "the store is shut",
             ));
         }
-        Ok(Box::new(Spooling {
-            inner: self.store.writer().await?,
-            spool: self.spool.clone(),
-            spooled: Vec::new(),
-        }))
+        self.store.writer().await
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
@@ -88,38 +67,5 @@ impl Backend for Rigged {
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
         self.store.list()
-    }
-}
-
-/// A writer that also spools its chunks, if there is a spool.
-#[derive(Debug)]
-struct Spooling {
-    inner: Box<dyn Writer>,
-    spool: Option<Memory>,
-    spooled: Vec<u8>,
-}
-
-#[async_trait]
-impl Writer for Spooling {
-    async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        if self.spool.is_some() {
-            self.spooled.extend_from_slice(&chunk);
-        }
-        self.inner.write(chunk).await
-    }
-
-    async fn read(&mut self, range: Range<u64>) -> Result<Bytes, BackendError> {
-        self.inner.read(range).await
-    }
-
-    async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        self.inner.finish(key).await
-    }
-
-    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        match &self.spool {
-            Some(spool) => spool.put(key, self.spooled.clone().into()).await,
-            None => self.inner.finish_in_spool(key).await,
-        }
     }
 }

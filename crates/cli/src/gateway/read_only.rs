@@ -41,10 +41,6 @@ impl Backend for ReadOnly {
         self.0.store_id()
     }
 
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        Some(Arc::new(Self(self.0.spool()?)))
-    }
-
     async fn put(&self, _: &Key, _: Bytes) -> Result<PutOutcome, BackendError> {
         Err(refused())
     }
@@ -76,58 +72,18 @@ mod tests {
 
     use super::*;
 
-    /// A store with a spool.
-    #[derive(Debug)]
-    struct WithSpool(Memory, Memory);
-
-    #[async_trait]
-    impl Backend for WithSpool {
-        fn locate(&self, key: &Key) -> Location {
-            self.0.locate(key)
-        }
-        fn resolve(&self, location: &str) -> Option<Key> {
-            self.0.resolve(location)
-        }
-        fn spool(&self) -> Option<Arc<dyn Backend>> {
-            Some(Arc::new(self.1.clone()))
-        }
-        async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-            self.0.put(key, content).await
-        }
-        async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-            self.0.writer().await
-        }
-        async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-            self.0.read(key, range).await
-        }
-        fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-            self.0.list()
-        }
-    }
-
     #[tokio::test]
-    async fn what_is_stored_is_read_wherever_it_is_and_nothing_is_added() {
+    async fn what_is_stored_is_read_and_nothing_is_added() {
         let key = Key::new("trunc/a").unwrap();
-        let (store, spool) = (Memory::new(), Memory::new());
+        let store = Memory::new();
         store.put(&key, "in the store".into()).await.unwrap();
-        spool.put(&key, "on this machine".into()).await.unwrap();
-        let read_only = ReadOnly(Arc::new(WithSpool(store.clone(), spool)));
-        let spool = read_only.spool().unwrap();
-        assert_eq!(
-            spool.read(&key, 0..99).await.unwrap().bytes,
-            "on this machine"
-        );
-        for store in [&read_only as &dyn Backend, &*spool] {
-            assert!(store.put(&key, "new".into()).await.is_err());
-            assert!(
-                store.writer().await.is_err()
-                    && store.remove(&key, SystemTime::now()).await.is_err()
-            );
-        }
+        let read_only = ReadOnly(Arc::new(store.clone()));
+        assert!(read_only.put(&key, "new".into()).await.is_err());
+        assert!(read_only.writer().await.is_err());
+        assert!(read_only.remove(&key, SystemTime::now()).await.is_err());
         assert_eq!(store.len(), 1);
         let read = read_only.read(&key, 0..99).await;
         assert_eq!(read.unwrap().bytes, "in the store");
-        let known = ReadOnly(Arc::new(store.clone()));
-        assert_eq!(known.store_id(), store.store_id());
+        assert_eq!(read_only.store_id(), store.store_id());
     }
 }

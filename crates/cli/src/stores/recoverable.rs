@@ -38,10 +38,6 @@ impl Backend for RecoverableStore {
         self.store.store_id()
     }
 
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        self.store.spool()
-    }
-
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
     }
@@ -125,12 +121,6 @@ impl Writer for RecoverableWriter {
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
         self.is_failed = true;
         let put = self.writer()?.finish(key).await?;
-        self.is_failed = false;
-        Ok(put)
-    }
-
-    async fn finish_in_spool(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        let put = self.writer()?.finish_in_spool(key).await?;
         self.is_failed = false;
         Ok(put)
     }

@@ -85,11 +85,6 @@ impl Backend for ByHash {
         self.store.store_id()
     }
 
-    /// None: what is in a spool has a path, and a model that reads by hashes can't open it.
-    fn spool(&self) -> Option<Arc<dyn Backend>> {
-        None
-    }
-
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.store.put(key, content).await
     }

@@ -177,7 +177,7 @@ impl ToolReduction {
     /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.
     #[must_use]
     pub fn count_tokens(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-        self.session.meter().conversation(conversation, tools)
+        clear::count_tokens(self.session.meter(), conversation, tools)
     }
 
     /// The tool that reads stored content back. It has the name that hints give, or `read_file` if

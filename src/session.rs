@@ -217,7 +217,6 @@ impl Session {
         self.reader().unwrap_or("read_file")
     }
 
-    /// The ends of pages that were read.
     /// The callback that runs after a pass that changed something.
     pub(crate) fn post_process(&self) -> Option<&PostProcess> {
         self.shared.post_process.as_ref()

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use lexopt::ValueExt;
 use offcut::OnStoreFailure;
-use offcut::backend::Backend;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 

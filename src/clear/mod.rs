@@ -58,6 +58,7 @@ use scan::Scan;
 
 pub use apply::Committed;
 pub use plan::Plan;
+pub(crate) use scan::count_tokens;
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
 /// apply. The report is not passed to observers yet.

@@ -67,22 +67,37 @@ impl<'c> Scan<'c> {
                 .checked_sub(anchor.usage),
             None => Some(threshold),
         };
-        let mut scan = Self {
-            tokens: 0,
-            count_kind: CountKind::Counted,
-            anchor,
-            new: Vec::new(),
-        };
+        let mut scan = Self::empty(anchor);
         if let Some(bound) = limit.and_then(|limit| meter.bound(conversation, from, tools, limit)) {
             (scan.tokens, scan.count_kind) = (bound, CountKind::UpperBound);
             return scan;
         }
+        scan.visit(meter, conversation, from, tools)
+    }
+
+    fn empty(anchor: Option<Anchor>) -> Self {
+        Self {
+            tokens: 0,
+            count_kind: CountKind::Counted,
+            anchor,
+            new: Vec::new(),
+        }
+    }
+
+    /// Visits `tools`, and the messages starting at `from`.
+    fn visit(
+        self,
+        meter: &Meter,
+        conversation: &'c dyn Conversation,
+        from: usize,
+        tools: &'c [Value],
+    ) -> Self {
         let mut visitor = Visitor {
             meter,
             in_result: false,
             programs: HashSet::new(),
             is_for_program: false,
-            found: scan,
+            found: self,
         };
         for message in from..conversation.len() {
             visitor.message(conversation, message);
@@ -137,6 +152,13 @@ impl<'c> Scan<'c> {
             let _ = runtime.spawn_blocking(count).await;
         }
     }
+}
+
+/// Counts the tokens of a conversation and of the schemas of its tools.
+pub(crate) fn count_tokens(meter: &Meter, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
+    let mut scan = Scan::empty(None).visit(meter, conversation, 0, tools);
+    scan.count(meter);
+    scan.tokens
 }
 
 /// The definitions of tools that the model is given: those with `defer_loading` only once a search

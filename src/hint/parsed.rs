@@ -113,7 +113,7 @@ pub struct Flags {
     pub interrupted: bool,
     /// The original is not UTF-8; the preview has replacement characters.
     pub not_utf8: bool,
-    /// The original was several texts; the stored content begins with a line that lists their
+    /// The original was several texts; the stored content ends with a line that lists their
     /// lengths.
     pub joined: bool,
 }

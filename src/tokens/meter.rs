@@ -230,29 +230,6 @@ impl Meter {
         media_cost(part).saturating_add(Text::of_part(part).map_or(0, |text| self.count_text(text)))
     }
 
-    /// The number of tokens of a message.
-    pub(crate) fn message(&self, conversation: &dyn Conversation, message: usize) -> u64 {
-        let mut tokens = PER_MESSAGE;
-        conversation.visit(message, &mut |piece| {
-            tokens = tokens.saturating_add(match piece {
-                Piece::Content(part) => self.part(part),
-                Piece::Call(call) => self
-                    .count_str(call.name)
-                    .saturating_add(self.count_text(Text::of_arguments(call.arguments))),
-                Piece::Role(_) | Piece::Result(_) => 0,
-            });
-        });
-        tokens
-    }
-
-    pub(crate) fn conversation(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-        let messages = (0..conversation.len()).map(|message| self.message(conversation, message));
-        let tools = tools
-            .iter()
-            .map(|tool| self.count_text(Text::of_json(tool.into())));
-        messages.chain(tools).fold(0, u64::saturating_add)
-    }
-
     /// Returns an upper bound on the tokens of `tools` and of all messages starting at `from`,
     /// without counting. Returns `None` if the bound exceeds `limit`, or if the counter does not
     /// promise one. Stops at the message that exceeds `limit`.
@@ -365,7 +342,7 @@ mod tests {
         ];
         let (meter, tools) = (Meter::new(Arc::new(Bytes)), [json!({"name": "grep"})]);
         let conversation = Messages::new(Plain, &mut messages);
-        let exact = meter.conversation(&conversation, &tools);
+        let exact = crate::clear::count_tokens(&meter, &conversation, &tools);
         assert_eq!(meter.bound(&conversation, 0, &tools, exact), Some(exact));
         assert_eq!(meter.bound(&conversation, 0, &tools, exact - 1), None);
         assert_eq!(

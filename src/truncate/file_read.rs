@@ -19,9 +19,12 @@ const READERS: [&str; 7] = [
 const READER_PREFIX: &str = "get_file";
 const REPLACED: &str = "old_str";
 /// Tools that run a command, in lower case.
-const SHELLS: [&str; 8] = [
+const SHELLS: [&str; 11] = [
     "bash",
+    "exec",
     "shell",
+    "shell_command",
+    "run_shell_command",
     "exec_command",
     "execute_bash",
     "local_shell",

@@ -37,9 +37,11 @@ async fn clear_with(
 
 /// The tokens of messages in which nothing can be cleared.
 async fn counted(format: WireFormat, messages: Vec<Value>, tools: &[Value]) -> u64 {
-    let mut messages = messages;
-    let report = clear_with(&eager(1), format, &mut messages, tools).await;
-    report.tokens.unwrap().counted
+    let (reduction, mut messages) = (eager(1), messages);
+    let all = reduction.count_tokens(&Messages::new(format, &mut messages), tools);
+    let report = clear_with(&reduction, format, &mut messages, tools).await;
+    assert_eq!(report.tokens.unwrap().counted, all);
+    all
 }
 
 #[expect(

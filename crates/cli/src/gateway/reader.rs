@@ -1,6 +1,6 @@
 //! The way in which the model of a request can read stored content back.
 
-use offcut::format::{JsonText, LoopFormat, WireFormat};
+use offcut::format::{JsonText, WireFormat};
 use serde_json::Value;
 
 /// Tools of known agents that open a file by its path.
@@ -155,6 +155,7 @@ fn takes_path(schema: &Value) -> bool {
 mod tests {
     use offcut::ToolReduction;
     use offcut::backend::Memory;
+    use offcut::format::LoopFormat;
     use serde_json::json;
 
     use super::*;

@@ -56,6 +56,11 @@ impl ToolReduction {
     }
 
     /// The definition of the [reader](Self::read_file_tool), for a request's `tools`.
+    #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "formats are passed by value, as they have no size"
+    )]
     pub fn reader<F: LoopFormat>(&self, format: F) -> Value {
         format.tool(&self.read_file_tool())
     }

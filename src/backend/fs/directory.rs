@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File, Metadata};
 
-use super::Fs;
 use super::error::{default_if_absent, is_absent, link_found};
 use super::place::{self, sync};
+use super::store::Fs;
 use crate::backend::Key;
 
 /// A store's directory. All paths are relative to it. It is opened for each call, so that content is

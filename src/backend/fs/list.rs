@@ -6,10 +6,10 @@ use cap_std::fs::{DirEntry, ReadDir};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::Fs;
 use super::directory::Directory;
 use super::error::{Doing, blocking, failed};
 use super::stage::STAGING;
+use super::store::Fs;
 use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
 
 /// Number of entries that the walk may be ahead of its reader.

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use cap_std::fs::{DirEntry, File, OpenOptions};
 
-use super::Fs;
 use super::directory::{self, Directory, Found, is_older};
 use super::error::{default_if_absent, link_refused};
+use super::store::Fs;
 use crate::backend::range::within;
 use crate::backend::{Key, PutOutcome};
 

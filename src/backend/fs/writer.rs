@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use super::Fs;
 use super::error::{Doing, blocking, failed};
 use super::stage::Stage;
+use super::store::Fs;
 use crate::backend::range::{indexes_within, within};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, Writer};
 

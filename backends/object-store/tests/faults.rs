@@ -13,24 +13,8 @@ use futures_util::{StreamExt, stream};
 use hyper::Method;
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use offcut_object_store::Objects;
-use sha2::{Digest, Sha256};
 
-use server::{Fault, Server, noise};
-
-const ALL: std::ops::Range<u64> = 0..u64::MAX;
-
-fn key(path: &str) -> Key {
-    Key::new(path).unwrap()
-}
-
-/// Returns a key that names `content`.
-fn key_of(content: &Bytes) -> Key {
-    let digest: String = Sha256::digest(content)[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    key(&format!("trunc/call_1-{digest}"))
-}
+use server::{ALL, Fault, Server, key, named, noise};
 
 /// Opens a store that has already proved that it overwrites nothing, so that the next request is
 /// the one that counts.
@@ -283,7 +267,7 @@ async fn a_store_that_overwrites_is_refused_before_anything_is_stored() {
         assert!(error.to_string().contains("`If-None-Match: *`"), "{error}");
     }
     let long = noise(9 << 20, 1);
-    assert!(store.put(&key_of(&long), long).await.is_err());
+    assert!(store.put(&named(&long), long).await.is_err());
     assert!(store.check().await.is_err());
     assert_eq!(server.buckets().objects().len(), 0);
 }
@@ -320,7 +304,7 @@ async fn left_open(server: &Server, should: usize) -> usize {
 /// Runs an upload whose `nth` request meets `fault`. The requests: compare, begin, two parts,
 /// compare, complete, and those that follow a failure.
 async fn upload_with(fault: Fault, nth: usize, content: Bytes) {
-    let key = key_of(&content);
+    let key = named(&content);
     let server = Server::start().await;
     let store = Objects::open(&server.url("p", "&timeout=12s")).unwrap();
     store.check().await.unwrap();
@@ -360,7 +344,7 @@ async fn an_upload_survives_every_fault_at_every_request() {
 
 /// Runs an upload whose `nth` request is answered late or never, and drops it before the answer.
 async fn drop_upload(fault: Fault, nth: usize, content: Bytes) {
-    let key = key_of(&content);
+    let key = named(&content);
     let server = Server::start().await;
     let store = server.open("p");
     store.check().await.unwrap();

@@ -10,39 +10,14 @@ use bytes::Bytes;
 use futures_util::{TryStreamExt, stream};
 use hyper::Method;
 use offcut::agent::Tool;
-use offcut::backend::{Backend, ErrorKind, Key, Location, PutOutcome, Writer};
+use offcut::backend::{Backend, ErrorKind, Key, Location, PutOutcome};
 use offcut::format::{Message, Plain};
 use offcut::hint::Hint;
 use offcut::report::Outcome;
 use offcut::{Body, Chunk, Part, TokenCounter, ToolCall, ToolOutput, ToolReduction};
 use offcut_object_store::Objects;
-use sha2::{Digest, Sha256};
 
-use server::{Fault, Server, noise};
-
-const ALL: std::ops::Range<u64> = 0..u64::MAX;
-const MAX_SINGLE_PUT: usize = 8 << 20;
-
-fn key(path: &str) -> Key {
-    Key::new(path).unwrap()
-}
-
-/// Returns the name of a call with the digest of `content`.
-fn named(content: &[u8]) -> Key {
-    let digest: String = Sha256::digest(content)[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    key(&format!("trunc/call_1-{digest}"))
-}
-
-async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
-    let mut writer = store.writer().await.unwrap();
-    for chunk in content.chunks(777_777) {
-        writer.write(Bytes::copy_from_slice(chunk)).await.unwrap();
-    }
-    writer
-}
+use server::{ALL, Fault, MAX_SINGLE_PUT, Server, key, named, noise, written};
 
 /// Makes everything fail that stores.
 fn fail(server: &Server, status: u16) {
@@ -117,6 +92,7 @@ async fn t12_what_the_spool_does_not_keep_fails_with_the_error_of_the_store() {
     let plain = key("trunc/call_1");
     assert_eq!(writer.finish(&plain).await.unwrap(), PutOutcome::Taken);
     std::fs::remove_dir_all(server.spool()).unwrap();
+    std::fs::write(server.spool(), "not a directory").unwrap();
     let error = writer.finish(&named(&content)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(

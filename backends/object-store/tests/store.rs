@@ -12,35 +12,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::Method;
 use object_store::memory::InMemory;
-use offcut::backend::{Backend, ErrorKind, Key, PutOutcome, Writer};
+use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use offcut::hint::Hint;
 use offcut::{BuildError, ToolCall, ToolPolicy, ToolReduction};
 use offcut_object_store::{Objects, OpenError};
-use sha2::{Digest, Sha256};
 
-use server::{BUCKET, Fault, KEY_ID, SECRET, Server, noise};
-
-const ALL: std::ops::Range<u64> = 0..u64::MAX;
-const MAX_SINGLE_PUT: usize = 8 << 20;
-
-fn key(path: &str) -> Key {
-    Key::new(path).unwrap()
-}
-
-fn digest(content: &Bytes) -> String {
-    Sha256::digest(content)[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
-    let mut writer = store.writer().await.unwrap();
-    for chunk in content.chunks(777_777) {
-        writer.write(Bytes::copy_from_slice(chunk)).await.unwrap();
-    }
-    writer
-}
+use server::{
+    ALL, BUCKET, Fault, KEY_ID, MAX_SINGLE_PUT, SECRET, Server, digest, key, noise, written,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t2_a_stream_and_a_whole_result_get_the_same_name() {

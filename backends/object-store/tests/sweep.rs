@@ -27,12 +27,11 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::TryStreamExt;
 use hyper::Method;
-use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
+use offcut::backend::{Backend, ErrorKind, PutOutcome};
 use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
-use sha2::{Digest, Sha256};
 
-use server::{Fault, Server, noise};
+use server::{Fault, Server, digest, key, noise};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -47,10 +46,6 @@ fn quick(store: impl Backend) -> ToolReduction {
         .max_tokens_for_clear(1_500)
         .build()
         .unwrap()
-}
-
-fn key(path: &str) -> Key {
-    Key::new(path).unwrap()
 }
 
 fn apply() -> SweepPolicy {
@@ -128,8 +123,7 @@ async fn the_spool_is_swept_too() {
     let server = Server::start().await;
     let store = server.open("agents");
     store.check().await.unwrap();
-    let digest = &Sha256::digest(noise(5_000, 8))[..8];
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest(&noise(5_000, 8));
     let spooled = |session| key(&format!("{session}/trunc/call_1-{digest}"));
     server.fault_always(&Method::PUT, Fault::Refuse(403));
     for session in ["s1", "s2"] {

@@ -13,9 +13,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use offcut::backend::{Backend, Key, Writer};
 use offcut_object_store::Objects;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -27,6 +29,36 @@ use self::faults::Faults;
 pub(crate) const BUCKET: &str = "bucket";
 pub(crate) const KEY_ID: &str = "AKIAOFFCUT";
 pub(crate) const SECRET: &str = "very/secret+key";
+/// All bytes of some content.
+pub(crate) const ALL: std::ops::Range<u64> = 0..u64::MAX;
+/// Content of more bytes is uploaded in parts.
+pub(crate) const MAX_SINGLE_PUT: usize = 8 << 20;
+
+pub(crate) fn key(path: &str) -> Key {
+    Key::new(path).unwrap()
+}
+
+/// The digest by which a key names its content.
+pub(crate) fn digest(content: &[u8]) -> String {
+    Sha256::digest(content)[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The name of a call with the digest of `content`.
+pub(crate) fn named(content: &[u8]) -> Key {
+    key(&format!("trunc/call_1-{}", digest(content)))
+}
+
+/// A writer of `store` with `content`, which came in chunks.
+pub(crate) async fn written(store: &Objects, content: &Bytes) -> Box<dyn Writer> {
+    let mut writer = store.writer().await.unwrap();
+    for chunk in content.chunks(777_777) {
+        writer.write(Bytes::copy_from_slice(chunk)).await.unwrap();
+    }
+    writer
+}
 
 /// A server that stops when dropped.
 pub(crate) struct Server {

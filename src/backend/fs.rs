@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{Doing, blocking, failed};
+use self::error::{Doing, blocking, failed, is_absent, none_if_not_found};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
@@ -49,7 +49,8 @@ impl Fs {
             Some(nearest) if nearest != self.path() => Self::over(nearest)?,
             _ => self.clone(),
         };
-        stage::try_out(&tried).map_err(|source| failed(source, Doing::Check, &self.place()))
+        let place = Location::new(&*self.path);
+        stage::try_out(&tried).map_err(|source| failed(source, Doing::Check, &place))
     }
 
     fn put_now(&self, key: &Key, content: &[u8]) -> Result<PutOutcome, BackendError> {
@@ -66,13 +67,14 @@ impl Fs {
     }
 
     fn remove_now(&self, key: &Key, before: SystemTime) -> io::Result<()> {
-        let Some(directory) = Directory::open_existing(self)? else {
-            return Ok(());
+        let directory = match Directory::open(self) {
+            Err(error) if is_absent(&error) => return Ok(()),
+            directory => directory?,
         };
         if directory.remove(key, before)? {
             if self.durable {
                 // Otherwise the file could reappear after a power loss, in place of newer content.
-                directory.sync(key).or_else(error::default_if_absent)?;
+                none_if_not_found(directory.sync(key))?;
             }
             directory.remove_empty_parents(key);
         }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, File, Metadata};
 
-use super::error::{default_if_absent, is_absent, link_found};
+use super::error::{is_absent, link_found, none_if_not_found};
 use super::place::{self, sync};
 use super::store::Fs;
 use crate::backend::Key;
@@ -61,13 +61,9 @@ impl Directory {
         }
     }
 
-    pub(super) fn open_existing(store: &Fs) -> io::Result<Option<Self>> {
-        Self::open(store).map(Some).or_else(default_if_absent)
-    }
-
     /// Opens the directory, and creates it if it does not exist.
     pub(super) fn make(store: &Fs) -> io::Result<Self> {
-        if let Some(directory) = Self::open_existing(store)? {
+        if let Some(directory) = none_if_not_found(Self::open(store))? {
             return Ok(directory);
         }
         if place::shown(&place::resolve(store.path())?).as_deref() != Some(&*store.path) {

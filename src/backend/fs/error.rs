@@ -100,12 +100,11 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The default of `T` instead of an error that means that the name does not exist.
-pub(super) fn default_if_absent<T: Default>(error: io::Error) -> io::Result<T> {
-    if is_absent(&error) {
-        Ok(T::default())
-    } else {
-        Err(error)
+/// `None` instead of the error that nothing is found.
+pub(super) fn none_if_not_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
@@ -139,7 +138,7 @@ pub(super) async fn blocking<T: Send + 'static>(
         })
 }
 
-pub(super) fn runtime() -> Result<Handle, BackendError> {
+fn runtime() -> Result<Handle, BackendError> {
     Handle::try_current().map_err(|source| {
         BackendError::new(
             ErrorKind::Other,

@@ -21,15 +21,12 @@ const AHEAD: usize = 256;
 pub(super) fn list(store: Fs) -> BoxStream<'static, Result<Entry, BackendError>> {
     let (found, mut receiver) = mpsc::channel(AHEAD);
     let walk = blocking(move || {
-        let entries = Directory::open_existing(&store).and_then(|directory| {
-            directory.map_or(Ok(None), |directory| directory.0.entries().map(Some))
-        });
+        let entries = Directory::open(&store).and_then(|directory| directory.0.entries());
         let walk = Walk { store, found };
-        match entries {
-            Ok(Some(entries)) => _ = walk.directory(entries, ""),
-            Ok(None) => {}
-            Err(error) => _ = walk.fail(error, ""),
-        }
+        _ = match entries {
+            Ok(entries) => walk.directory(entries, ""),
+            Err(error) => walk.fail(error, ""),
+        };
         Ok(())
     });
     let walk = stream::once(walk).filter_map(async |walked| walked.err().map(Err));
@@ -48,11 +45,13 @@ impl Walk {
     /// ends in `/`.
     fn directory(&self, entries: ReadDir, prefix: &str) -> Option<()> {
         for entry in entries {
-            match entry.and_then(|entry| self.entry(&entry, prefix)) {
-                Ok(go_on) => go_on?,
-                // Removed during the walk, so it is no longer stored.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.fail(error, prefix)?,
+            match entry {
+                Ok(entry) => match self.entry(&entry, prefix) {
+                    Ok(go_on) => go_on?,
+                    Err(error) => self.fail(error, prefix)?,
+                },
+                // A broken directory might return the same error forever.
+                Err(error) => return self.fail(error, prefix),
             }
         }
         Some(())
@@ -103,6 +102,10 @@ impl Walk {
     }
 
     fn fail(&self, source: io::Error, prefix: &str) -> Option<()> {
+        // Removed during the walk, so it is no longer stored.
+        if source.kind() == io::ErrorKind::NotFound {
+            return Some(());
+        }
         self.send(Err(failed(source, Doing::List, &self.place(prefix))))
     }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use cap_std::fs::{DirEntry, File, OpenOptions};
 
 use super::directory::{self, Directory, Found, is_older};
-use super::error::{default_if_absent, link_refused};
+use super::error::{link_refused, none_if_not_found};
 use super::store::Fs;
 use crate::backend::range::within;
 use crate::backend::{Key, PutOutcome};
@@ -101,6 +101,18 @@ impl Stage {
     /// Stores the content under `key`, unless that is taken. If it is not stored, another key can be
     /// tried.
     pub(super) fn name(&mut self, key: &Key) -> io::Result<PutOutcome> {
+        if let Some(put) = none_if_not_found(self.link(key))? {
+            return Ok(put);
+        }
+        // A sweep took the idle staging file for a leftover and removed it, but it is still open.
+        let mut again = Self::create(&self.store)?;
+        self.file.rewind()?;
+        io::copy(&mut self.file, &mut again.file)?;
+        std::mem::swap(self, &mut again);
+        self.link(key)
+    }
+
+    fn link(&mut self, key: &Key) -> io::Result<PutOutcome> {
         // The last bytes of a stream may be old, but it is stored now.
         _ = self
             .file
@@ -158,15 +170,10 @@ impl Drop for Stage {
 pub(super) fn tidy(store: &Fs, before: SystemTime) -> io::Result<u64> {
     let entries = Directory::open(store).and_then(|Directory(dir)| dir.read_dir(STAGING));
     let mut removed = 0;
-    for entry in entries
-        .map(Some)
-        .or_else(default_if_absent)?
-        .into_iter()
-        .flatten()
-    {
-        let is_removed = remove_if_older(&entry?, before).map(Some);
+    for entry in none_if_not_found(entries)?.into_iter().flatten() {
         // Its writer may have removed it.
-        removed += u64::from(is_removed.or_else(default_if_absent)?.unwrap_or_default());
+        let is_removed = none_if_not_found(remove_if_older(&entry?, before))?;
+        removed += u64::from(is_removed.unwrap_or_default());
     }
     Ok(removed)
 }
@@ -200,7 +207,7 @@ pub(super) fn compare(
             stored.sync_all()?;
         }
         let synced = Directory::open(store).and_then(|directory| directory.sync(key));
-        if synced.map(Some).or_else(default_if_absent)?.is_none() {
+        if none_if_not_found(synced)?.is_none() {
             // Removed by a sweep during the call, together with its directory.
             return Ok(None);
         }
@@ -262,6 +269,35 @@ mod tests {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.0.by_ref().take(1).read(buffer)
         }
+    }
+
+    #[test]
+    fn what_a_sweep_took_for_a_leftover_is_named_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Fs::open(home.path()).unwrap();
+        let mut stage = Stage::create(&store).unwrap();
+        stage.write(b"slow").unwrap();
+        assert_eq!(
+            tidy(
+                &store,
+                SystemTime::now() + std::time::Duration::from_secs(60)
+            )
+            .unwrap(),
+            1
+        );
+        stage.write(b"ly").unwrap();
+        assert_eq!(
+            stage.name(&Key::new("trunc/call_1").unwrap()).unwrap(),
+            PutOutcome::Stored
+        );
+        stage.write(b"!").unwrap();
+        drop(stage);
+        assert!(
+            std::fs::read(home.path().join("trunc/call_1"))
+                .unwrap()
+                .starts_with(b"slowly")
+        );
+        assert_eq!(home.path().join(STAGING).read_dir().unwrap().count(), 0);
     }
 
     #[test]

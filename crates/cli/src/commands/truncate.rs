@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use offcut::report::Outcome;
 use offcut::{OnStoreFailure, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -66,17 +65,10 @@ fn of_text(
 ) -> Result<ExitCode, Failure> {
     let may_lose = reduction.settings().on_offload_error == OnStoreFailure::PreviewOnly;
     let truncated = truncate(runtime, reduction, call, input.stream(may_lose));
-    let is_lost = |truncated: &Truncated| {
-        truncated
-            .report
-            .decisions
-            .iter()
-            .any(|one| one.outcome == Outcome::Lost)
-    };
     match truncated {
-        // The result had left memory, and the store failed to store it. It is passed on unchanged,
-        // as the settings ask.
-        Ok(truncated) if !may_lose && input.is_broken() && is_lost(&truncated) => {
+        // The result had left memory, and the store failed to store it, which ended the stream. It
+        // is passed on unchanged, as the settings ask.
+        Ok(truncated) if !may_lose && input.is_broken() => {
             note_failures(&truncated.report);
             runtime.block_on(input.pass_on())?;
             if json {

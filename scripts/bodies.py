@@ -695,7 +695,10 @@ def unstable(form, text, first, offcut):
     if not isinstance(body.get(form.key), list):
         return found
     spelling = {"ensure_ascii": text.isascii(), "separators": (", ", ": ") if re.match(r'{"\w+": ', text) else (",", ":")}
-    for name, base in (("original", body), ("sent", shown)):
+    # A conversation is named by its first call, so what was sent is another one if that call was cleared.
+    first_call = next((path for path, kind, _, _ in slots(form, body) if kind == "arguments"), None)
+    is_other = first_call and at(body, *first_call) != at(shown, *first_call)
+    for name, base in (("original", body),) if is_other else (("original", body), ("sent", shown)):
         _, _, got = offcut.send(form, json.dumps(base | {form.key: base[form.key] + [MORE[form.key]]}, **spelling))
         next_ = json.loads(got)
         for path, kind, _, _ in slots(form, shown):

@@ -1,9 +1,11 @@
-//! Reading stored content back: bounded pages, by lines, by bytes inside long lines, or by a
-//! pattern.
+//! Reading stored content back: bounded pages, by lines, by bytes inside long lines, by a pattern, or
+//! by a query.
 
 mod matches;
 mod other_reader;
 mod page;
+#[cfg(feature = "query")]
+mod query;
 mod tool;
 mod words;
 
@@ -119,6 +121,17 @@ pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext
         said.prose
             .says(&shown.prose, |prose| prose.of_hint(shown, facts))
     })
+}
+
+/// The texts of stored content, without the manifest of joined ones.
+#[cfg(feature = "query")]
+fn without_manifest(content: &[u8]) -> &[u8] {
+    let (texts, last) = content.split_at(content.len() - last_line(content).len());
+    if last.starts_with(br#"{"offcut_parts""#) {
+        texts
+    } else {
+        content
+    }
 }
 
 /// Splits stored content into the number of joined texts, 0 if it is a single text, and the bytes

@@ -1,5 +1,6 @@
 //! The lines of stored content that match a pattern.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::hint::Prose;
@@ -28,14 +29,28 @@ const MAX_ROW_OVERHEAD: usize = 56;
 /// Marks a cut in a long line.
 const CUT: char = '…';
 
+/// The part of the matches to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) max_rows: Option<u64>,
+    /// Number of lines before and after each match to show with it.
+    pub(super) context: u64,
+    /// Only the number of matching lines.
+    pub(super) count_only: bool,
+}
+
 /// Finds matching lines in content that arrives in blocks. Holds only the page and one line,
 /// however long the content is.
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,
     from: Position,
-    max_matches: u64,
+    wanted_rows: Wanted,
     room: usize,
+    /// The beginnings of the lines before the current one, with their numbers, for `context`.
+    before: VecDeque<(u64, String)>,
+    /// The last line for which a match asks as `context`.
+    context_to: u64,
     /// Number of the current line. `pending` holds the part of it that is not searched yet.
     line: u64,
     pending: Vec<u8>,
@@ -57,17 +72,14 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub(super) fn new(
-        pattern: Regex,
-        from: Position,
-        max_matches: Option<u64>,
-        room: usize,
-    ) -> Self {
+    pub(super) fn new(pattern: Regex, from: Position, wanted_rows: Wanted, room: usize) -> Self {
         Self {
             pattern,
             from,
-            max_matches: max_matches.unwrap_or(u64::MAX),
+            wanted_rows,
             room,
+            before: VecDeque::new(),
+            context_to: 0,
             line: 1,
             pending: Vec::new(),
             pending_at: 0,
@@ -121,6 +133,9 @@ impl Finder {
             self.searched += line.len() as u64;
             self.find_in(line, line.len() + usize::from(ends) - kept, ends);
         }
+        if self.wanted_rows.context > 0 && self.pending_at == 0 {
+            self.keep_as_context(line, ends);
+        }
         if ends {
             self.line += 1;
             self.pending_at = 0;
@@ -163,7 +178,17 @@ impl Finder {
                 // Matches that the row shows get no row of their own.
                 (row, end.max(found.end()).max(found.start() + 1))
             };
-            if self.rows >= self.max_matches || self.shown.len() + row.len() > self.room {
+            if self.wanted_rows.count_only {
+                self.count += u64::from(self.last != self.line);
+                self.last = self.line;
+                return;
+            }
+            let is_enough = self
+                .wanted_rows
+                .max_rows
+                .is_some_and(|most| self.rows >= most);
+            let row = self.with_context(row);
+            if is_enough || self.shown.len() + row.len() > self.room {
                 let byte = if is_short { 0 } else { place };
                 self.next = Some(Position {
                     line: self.line,
@@ -172,11 +197,42 @@ impl Finder {
                 return;
             }
             self.shown.push_str(&row);
+            self.before.clear();
+            self.context_to = self.line.saturating_add(self.wanted_rows.context);
             self.rows += 1;
             self.count += u64::from(self.last != self.line);
             self.last = self.line;
             at = end;
             self.wanted = self.pending_at + at as u64;
+        }
+    }
+
+    /// Puts the lines before a match above its row, if they fit.
+    fn with_context(&self, row: String) -> String {
+        let before = self
+            .before
+            .iter()
+            .map(|(number, text)| format!("{number}-{text}\n"));
+        let rows: String = before.chain([row.clone()]).collect();
+        if rows.len() <= self.room { rows } else { row }
+    }
+
+    /// Shows a line after a match, or keeps it for a match below it.
+    fn keep_as_context(&mut self, line: &[u8], ends: bool) {
+        if self.last == self.line || self.next.is_some() {
+            return;
+        }
+        let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT + 4)]);
+        let text = excerpt(&text, 0, EXCERPT, false, ends);
+        let row = format!("{}-{text}\n", self.line);
+        if self.line <= self.context_to && self.shown.len() + row.len() <= self.room {
+            self.shown.push_str(&row);
+        } else {
+            self.context_to = 0;
+            self.before.push_back((self.line, text));
+            if self.before.len() as u64 > self.wanted_rows.context {
+                self.before.pop_front();
+            }
         }
     }
 
@@ -212,8 +268,8 @@ fn excerpt(line: &str, at: usize, width: usize, goes_before: bool, ends: bool) -
     out
 }
 
-/// Returns true if every row is a line of the content with its number, and the sentence has their
-/// count.
+/// Returns true if every row is a line of the content with its number, and the sentence has the count
+/// of those that match.
 pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
     let rows: Vec<&str> = if hint.preview.is_empty() {
         Vec::new()
@@ -224,14 +280,17 @@ pub(super) fn is_genuine(hint: &Hint, content: &[u8], prose: &Prose) -> bool {
     let mut current = lines.next();
     let mut numbers = std::collections::HashSet::new();
     let all_there = rows.iter().all(|row| {
-        let Some((place, shown)) = row.split_once(':') else {
+        let Some(at) = row.find([':', '-']) else {
             return false;
         };
+        let (place, shown) = (&row[..at], &row[at + 1..]);
         let number = place.split('+').next().unwrap_or_default();
         while current.is_some_and(|(_, line)| line.to_string() != number) {
             current = lines.next();
         }
-        numbers.insert(number);
+        if row.as_bytes()[at] == b':' {
+            numbers.insert(number);
+        }
         current.is_some_and(|(line, _)| {
             let line = String::from_utf8_lossy(line);
             let excerpt = shown.strip_prefix(CUT).unwrap_or(shown);
@@ -273,7 +332,11 @@ mod tests {
             line: from,
             byte: 0,
         };
-        let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, max, room);
+        let wanted = Wanted {
+            max_rows: max,
+            ..Wanted::default()
+        };
+        let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, wanted, room);
         for block in content.chunks(5) {
             finder.push(block);
         }
@@ -321,7 +384,8 @@ mod tests {
         let pattern = Regex::new("needle").unwrap();
         for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
             let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
-            let mut finder = Finder::new(pattern.clone(), Position::START, None, 1_000);
+            let mut finder =
+                Finder::new(pattern.clone(), Position::START, Wanted::default(), 1_000);
             assert!(
                 line.as_bytes()
                     .chunks(100_000)
@@ -349,7 +413,7 @@ mod tests {
         for room in [500, 1_000, 16_000] {
             let (mut from, mut seen, mut pages) = (Position::START, Vec::new(), 0);
             loop {
-                let mut finder = Finder::new(pattern.clone(), from, None, room);
+                let mut finder = Finder::new(pattern.clone(), from, Wanted::default(), room);
                 content
                     .chunks(10_000)
                     .take_while(|block| finder.push(block))
@@ -377,7 +441,7 @@ mod tests {
         let mut finder = Finder::new(
             Regex::new("^").unwrap(),
             Position { line: 2, byte: 0 },
-            None,
+            Wanted::default(),
             1_000,
         );
         content
@@ -392,7 +456,12 @@ mod tests {
         assert!(!is_too_costly(seconds(2), 1), "patience");
         assert!(is_too_costly(seconds(3), 1 << 20));
         assert!(!is_too_costly(seconds(3), 3 << 20), "much text takes long");
-        let mut finder = Finder::new(Regex::new("x").unwrap(), Position::START, None, 1_000);
+        let mut finder = Finder::new(
+            Regex::new("x").unwrap(),
+            Position::START,
+            Wanted::default(),
+            1_000,
+        );
         finder.spent = seconds(60);
         assert!(!finder.push(&vec![b'y'; 4 * MAX_LINE]) && finder.is_too_costly());
     }

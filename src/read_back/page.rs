@@ -21,6 +21,10 @@ pub(super) fn room(session: &Session, tool: &str) -> usize {
     }
 }
 
+/// The most bytes of the sentence above what a query printed, and its line feed.
+#[cfg(feature = "query")]
+pub(super) const MAX_SENTENCE: usize = 120;
+
 /// Cuts a page out of content that arrives in blocks. Holds only the page, however long the content
 /// is.
 #[derive(Debug)]
@@ -136,6 +140,17 @@ fn nth_feed(bytes: &[u8], n: u64) -> Option<usize> {
 }
 
 impl Page {
+    /// The page of what a query printed: as it is if that is all, else below a sentence that says which
+    /// lines it has.
+    #[cfg(feature = "query")]
+    pub(super) fn text(self, prose: &Prose) -> String {
+        if self.from == Position::START && !self.has_next {
+            return self.text;
+        }
+        let said = said(prose, self.from, self.end, self.has_next);
+        format!("{said}\n{}", self.text)
+    }
+
     pub(super) fn hint(self, location: Location, prose: &Prose) -> Hint {
         let mut hint = Hint::new(Kind::Page { from: self.from }, self.total);
         hint.lines = self.lines;

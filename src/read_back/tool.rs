@@ -6,7 +6,12 @@ use async_trait::async_trait;
 use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
+use super::matches::Wanted;
 use super::page::room;
+#[cfg(feature = "query")]
+use super::page::{MAX_SENTENCE, PageCutter};
+#[cfg(feature = "query")]
+use super::query;
 use super::words::{Description, Refusal};
 use super::{MIN_PAGE, decoded, matches, overhead, page};
 use crate::backend::BackendError;
@@ -17,8 +22,9 @@ use crate::preview::Preview;
 use crate::session::Session;
 use crate::tool::{Tool, ToolDefinition};
 
-/// `read_file { path, offset?, limit?, pattern? }`, a tool that reads stored content back one
-/// bounded page at a time.
+/// `read_file { path, offset?, limit?, pattern?, context?, count?, query? }`, a tool that reads stored
+/// content back one bounded page at a time, finds lines in it, and answers questions about it in jq's
+/// language (feature `query`).
 ///
 /// It reads only content that its own reduction stored in its own session. Its answers are always
 /// within the truncation limit, so they are never truncated or stored themselves.
@@ -48,17 +54,23 @@ impl fmt::Debug for ReadFileTool {
 impl Tool for ReadFileTool {
     fn definition(&self) -> ToolDefinition {
         let description = Description::of(self.session.language());
+        let mut properties = json!({
+            "path": {"type": "string", "description": description.path},
+            "offset": {"type": ["integer", "string"], "description": description.offset},
+            "limit": {"type": "integer", "minimum": 1, "description": description.limit},
+            "pattern": {"type": "string", "description": description.pattern},
+            "context": {"type": "integer", "minimum": 0, "description": description.context},
+            "count": {"type": "boolean", "description": description.count}
+        });
+        if ANSWERS_QUERIES {
+            properties["query"] = json!({"type": "string", "description": description.query});
+        }
         ToolDefinition {
             name: self.session.reader_name().to_owned(),
             description: description.tool.to_owned(),
             parameters: json!({
                 "type": "object",
-                "properties": {
-                    "path": {"type": "string", "description": description.path},
-                    "offset": {"type": ["integer", "string"], "description": description.offset},
-                    "limit": {"type": "integer", "minimum": 1, "description": description.limit},
-                    "pattern": {"type": "string", "description": description.pattern}
-                },
+                "properties": properties,
                 "required": ["path"]
             }),
         }
@@ -85,7 +97,15 @@ struct ReadRequest {
     offset: Offset,
     limit: Option<u64>,
     pattern: Option<String>,
+    context: u64,
+    count: bool,
+    query: Option<String>,
 }
+
+/// A query that costs too much unwinds.
+const ANSWERS_QUERIES: bool = cfg!(all(feature = "query", panic = "unwind"));
+/// The most lines of `context`.
+const MAX_CONTEXT: u64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Offset {
@@ -112,22 +132,36 @@ impl ReadRequest {
                 .ok_or(Refusal::InvalidLimit)
         };
         let limit = field("limit").map(lines).transpose()?;
-        let pattern = given
-            .get("pattern")
-            .and_then(Value::as_str)
-            .filter(|pattern| !pattern.is_empty())
-            .map(str::to_owned);
+        let text = |name| {
+            let text = given.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let (pattern, query) = (text("pattern"), text("query"));
+        if pattern.is_some() && query.is_some() {
+            return Err(Refusal::PatternAndQuery);
+        }
+        let is_from_end = matches!(offset, Offset::FromEnd(_));
+        if is_from_end && (pattern.is_some() || query.is_some()) {
+            return Err(Refusal::NegativeOffset);
+        }
+        let context = field("context").map(|lines| {
+            let lines = lines.as_u64().or_else(|| lines.as_str()?.parse().ok());
+            lines.ok_or(Refusal::InvalidContext)
+        });
         Ok(Self {
             path: path.to_owned(),
             offset,
             limit,
             pattern,
+            context: context.transpose()?.unwrap_or(0).min(MAX_CONTEXT),
+            count: matches!(field("count"), Some(Value::Bool(true))),
+            query,
         })
     }
 }
 
 /// Names that models write for the reader's arguments, beside misspellings.
-const SYNONYMS: [(&str, &[&str]); 4] = [
+const SYNONYMS: [(&str, &[&str]); 6] = [
     (
         "path",
         &["file", "filename", "file_name", "location", "uri", "url"],
@@ -146,21 +180,14 @@ const SYNONYMS: [(&str, &[&str]); 4] = [
     ),
     (
         "limit",
-        &[
-            "lines",
-            "max_lines",
-            "num_lines",
-            "line_count",
-            "count",
-            "max",
-        ],
+        &["lines", "max_lines", "num_lines", "line_count", "max"],
     ),
     (
         "pattern",
-        &[
-            "regex", "regexp", "query", "search", "grep", "match", "filter",
-        ],
+        &["regex", "regexp", "search", "grep", "match", "filter"],
     ),
+    ("context", &["before", "after", "around", "context_lines"]),
+    ("query", &["jq", "expression", "select"]),
 ];
 
 /// Less similar names are not taken for one another.
@@ -170,10 +197,16 @@ const LIKE: f64 = 0.8;
 /// ignored, and so is one whose meaning is given under its own name too.
 fn misnamed(given: &Value) -> Option<Refusal> {
     let is_given = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
+    if given.get("count").is_some_and(Value::is_number) {
+        return Some(Refusal::Misnamed {
+            given: "count".to_owned(),
+            meant: "limit",
+        });
+    }
     let unknown = given.as_object()?.keys().filter(|name| is_given(name));
     let mut missing = SYNONYMS.iter().filter(|(ours, _)| !is_given(ours));
     let unknown: Vec<&String> = unknown
-        .filter(|name| SYNONYMS.iter().all(|(ours, _)| ours != name))
+        .filter(|name| *name != "count" && SYNONYMS.iter().all(|(ours, _)| ours != name))
         .collect();
     let (ours, theirs) = missing.find_map(|(ours, synonyms)| {
         let is_meant = |name: &&&String| {
@@ -218,14 +251,46 @@ async fn read(
     let Some(stored) = session.resolve(&request.path) else {
         return Err(Refusal::UnknownPath);
     };
-    if request.pattern.is_none() && media_type(&stored.key).is_some() {
+    let is_plain = request.pattern.is_none() && request.query.is_none();
+    if is_plain && media_type(&stored.key).is_some() {
         return media(&stored).await;
     }
     let stored = decoded(stored).await.map_err(Refusal::Store)?;
-    match &request.pattern {
-        Some(pattern) => find(session, &stored, pattern, request, room).await,
-        None => show(session, &stored, request, room).await,
+    match (&request.pattern, &request.query) {
+        (Some(pattern), _) => find(session, &stored, pattern, request, room).await,
+        (None, Some(query)) => answer(session, &stored, query, request, room).await,
+        (None, None) => show(session, &stored, request, room).await,
     }
+}
+
+/// Answers a query with what it prints, or with a page of that.
+#[cfg(feature = "query")]
+async fn answer(
+    session: &Session,
+    stored: &Stored,
+    query: &str,
+    request: &ReadRequest,
+    room: usize,
+) -> Result<ToolOutput, Refusal> {
+    let Offset::From(from) = request.offset else {
+        return Err(Refusal::NegativeOffset);
+    };
+    let page_room = room.saturating_sub(MAX_SENTENCE).max(MIN_PAGE);
+    let cutter = PageCutter::new(from, request.limit, page_room);
+    let page = query::answer(stored, query.to_owned(), cutter).await;
+    let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
+    Ok(page.text(session.prose()).into())
+}
+
+#[cfg(not(feature = "query"))]
+async fn answer(
+    _: &Session,
+    _: &Stored,
+    _: &str,
+    _: &ReadRequest,
+    _: usize,
+) -> Result<ToolOutput, Refusal> {
+    Err(Refusal::NoQueries)
 }
 
 async fn show(
@@ -276,7 +341,12 @@ async fn find(
     let room = room
         .saturating_sub(overhead(&stored.location, session.prose()))
         .max(MIN_PAGE);
-    let mut finder = matches::Finder::new(pattern, from, request.limit, room);
+    let wanted = Wanted {
+        max_rows: request.limit,
+        context: request.context,
+        count_only: request.count,
+    };
+    let mut finder = matches::Finder::new(pattern, from, wanted, room);
     let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
     if finder.is_too_costly() {
         return Err(Refusal::SlowPattern);
@@ -350,7 +420,7 @@ mod tests {
         assert_eq!(
             error(r#"{"file_path":"a","line":5}"#),
             "there is no argument \"file_path\": did you mean `path`? There are `path`, `offset` \
-             (the first line), `limit` (the most lines) and `pattern`"
+             (the first line), `limit` (the most lines), `pattern`, `context`, `count` and `query`"
         );
         for fine in [
             r#"{"path":"a","file_path":"a"}"#,

@@ -1,5 +1,7 @@
 //! The words of the reader in each language: its description and its errors. Models read them.
 
+#[cfg(feature = "query")]
+use super::query::{Excess, QueryError};
 use crate::backend::{BackendError, ErrorKind};
 use crate::content::ToolError;
 use crate::hint::Language;
@@ -11,6 +13,9 @@ pub(super) struct Description {
     pub(super) offset: &'static str,
     pub(super) limit: &'static str,
     pub(super) pattern: &'static str,
+    pub(super) context: &'static str,
+    pub(super) count: &'static str,
+    pub(super) query: &'static str,
 }
 
 impl Description {
@@ -24,21 +29,29 @@ const DESCRIPTIONS: [Description; Language::ALL.len()] = [ENGLISH, CHINESE];
 
 const ENGLISH: Description = Description {
     tool: "Read a stored tool result. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \
-           Shows one page starting at line `offset`, or the lines that match `pattern`.",
+           Shows a page from line `offset` on, the lines that match `pattern`, or what `query` prints.",
     path: "The location, exactly as the hint shows it.",
-    offset: "The first line, counted from 1; negative numbers count from the end. \
+    offset: "The first line, from 1; negative numbers count from the end. \
              \"12+4000\" starts at byte 4000 of line 12. Default: 1.",
-    limit: "The maximum number of lines. Default: as many as fit.",
-    pattern: "A regular expression; only matching lines are shown.",
+    limit: "The most lines. Default: as many as fit.",
+    pattern: "A regular expression without look-around, e.g. (?i)error|failed.",
+    context: "Lines to show around each match of `pattern`.",
+    count: "Show only how many lines match `pattern`.",
+    query: "A jq filter, e.g. map(select(.price < 100)) | sort_by(.price). `.` is the JSON; an array of \
+            records for JSON Lines, CSV and tables; an array of lines for other text.",
 };
 
 const CHINESE: Description = Description {
     tool: "读取已存储的工具结果。`path` 为 [offcut/1 truncated … \"path\"] 这类提示中的位置。\
-           从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行。",
-    path: "提示中的位置，须原样填写。",
+           从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行，或显示 `query` 的输出。",
+    path: "提示中的位置，原样填写。",
     offset: "起始行号，从 1 起；负数从末尾数。\"12+4000\" 指第 12 行偏移 4000 字节处。默认 1。",
     limit: "最多显示的行数。默认尽可能多。",
-    pattern: "正则表达式：只显示匹配的行。",
+    pattern: "不含环视的正则表达式，如 (?i)error|failed。",
+    context: "每处 `pattern` 匹配前后显示的行数。",
+    count: "只显示匹配 `pattern` 的行数。",
+    query: "jq 过滤器，如 map(select(.price < 100)) | sort_by(.price)。`.` 为 JSON；\
+            JSON Lines、CSV 和表格为记录的数组；其他文本为行的数组。",
 };
 
 /// Reason for refusing a call of the reader.
@@ -59,9 +72,15 @@ pub(super) enum Refusal {
     /// The stored media is too large.
     TooLarge,
     InvalidPattern(regex::Error),
-    /// A pattern with an offset from the end.
+    /// A pattern or a query with an offset from the end.
     NegativeOffset,
     SlowPattern,
+    InvalidContext,
+    PatternAndQuery,
+    #[cfg(feature = "query")]
+    Query(QueryError),
+    #[cfg(not(feature = "query"))]
+    NoQueries,
 }
 
 impl Refusal {
@@ -86,12 +105,18 @@ impl Refusal {
             Self::Misnamed { given, meant } => {
                 return format!(
                     "there is no argument {given:?}: did you mean `{meant}`? There are `path`, `offset` (the first \
-                     line), `limit` (the most lines) and `pattern`"
+                     line), `limit` (the most lines), `pattern`, `context`, `count` and `query`"
                 );
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
             }
+            #[cfg(feature = "query")]
+            Self::Query(error) => return error.english(),
+            #[cfg(not(feature = "query"))]
+            Self::NoQueries => "this program answers no `query`: pass `pattern` or `offset`",
+            Self::InvalidContext => "`context` must be a number of lines, 0 or more",
+            Self::PatternAndQuery => "pass either `pattern` or `query`",
             Self::NoPath => "`path` is missing: pass the location that a hint shows",
             Self::InvalidOffset => {
                 "`offset` must be a line number, such as 12 or -5, or \"LINE+BYTE\" as a page shows it"
@@ -108,7 +133,7 @@ impl Refusal {
             }
             Self::TooLarge => "the file at `path` is too large: do not retry",
             Self::NegativeOffset => {
-                "`offset` can't be negative with `pattern`: pass 1 or more"
+                "`offset` can't be negative with `pattern` or `query`: pass 1 or more"
             }
             Self::SlowPattern => {
                 "`pattern` takes too long to search: simplify it, avoid counts such as `{100}`, or omit it"
@@ -125,12 +150,18 @@ impl Refusal {
             Self::Misnamed { given, meant } => {
                 return format!(
                     "没有参数 {given:?}，是否指 `{meant}`？可用参数：`path`、`offset`（首行）、\
-                     `limit`（最多行数）和 `pattern`"
+                     `limit`（最多行数）、`pattern`、`context`、`count` 和 `query`"
                 );
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` 不是受支持的正则表达式：{error}");
             }
+            #[cfg(feature = "query")]
+            Self::Query(error) => return error.chinese(),
+            #[cfg(not(feature = "query"))]
+            Self::NoQueries => "本程序不支持 `query`：请改用 `pattern` 或 `offset`",
+            Self::InvalidContext => "`context` 须为行数，至少为 0",
+            Self::PatternAndQuery => "`pattern` 和 `query` 只能传其一",
             Self::NoPath => "缺少 `path`：请填写提示中的位置",
             Self::InvalidOffset => "`offset` 须为行号，如 12 或 -5，或页面所示的 \"LINE+BYTE\"",
             Self::InvalidLimit => "`limit` 须为行数，至少为 1",
@@ -140,8 +171,52 @@ impl Refusal {
             }
             Self::Store(_) => "读取存储失败：请重试，或重新调用该工具以获取结果",
             Self::TooLarge => "`path` 处的文件过大：请勿重试",
-            Self::NegativeOffset => "使用 `pattern` 时 `offset` 不能为负：请填 1 或更大",
+            Self::NegativeOffset => "使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大",
             Self::SlowPattern => "`pattern` 搜索耗时过长：请简化，避免 `{100}` 这类次数，或省略它",
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(feature = "query")]
+impl QueryError {
+    fn english(&self) -> String {
+        match self {
+            Self::Failed(why) => return format!("`query` failed: {why}"),
+            Self::TooLong => "`query` is too long: pass at most 4 KiB",
+            Self::Costly(Excess::Time) => {
+                "`query` takes too long: select fewer records first, or pass `pattern`"
+            }
+            Self::Costly(Excess::Memory) => {
+                "`query` needs too much memory: select fewer records first, or go through them with \
+                 reduce inputs as $record (…; …)"
+            }
+            Self::Costly(Excess::Depth) => "`query` recurses too deep: go through the records with .[]",
+            Self::NeedsInputs => {
+                "this result is too long for `.`: go through its records with `inputs`, e.g. \
+                 inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
+            }
+            Self::LongJson => "this result is one JSON value too long for a query: pass `pattern`",
+            Self::Unsupported => "this program answers no `query`: pass `pattern` or `offset`",
+        }
+        .to_owned()
+    }
+
+    fn chinese(&self) -> String {
+        match self {
+            Self::Failed(why) => return format!("`query` 执行失败：{why}"),
+            Self::TooLong => "`query` 过长：最多 4 KiB",
+            Self::Costly(Excess::Time) => "`query` 耗时过长：请先筛选记录，或改用 `pattern`",
+            Self::Costly(Excess::Memory) => {
+                "`query` 占用内存过多：请先筛选记录，或用 reduce inputs as $record (…; …) 逐条处理"
+            }
+            Self::Costly(Excess::Depth) => "`query` 递归过深：请用 .[] 逐条处理记录",
+            Self::NeedsInputs => {
+                "该结果过长，不能使用 `.`：请用 `inputs` 逐条处理，如 inputs | select(.level == \"error\")，\
+                 或 reduce inputs as $record (0; . + $record.size)"
+            }
+            Self::LongJson => "该结果是一个过长的 JSON 值，无法查询：请改用 `pattern`",
+            Self::Unsupported => "本程序不支持 `query`：请改用 `pattern` 或 `offset`",
         }
         .to_owned()
     }

@@ -1,7 +1,8 @@
-//! Reading stored content back, rule by rule (R1–R4).
+//! Reading stored content back, rule by rule (R1–R5).
 #![cfg(feature = "fs")]
 
 mod other_readers;
+mod queries;
 
 use std::collections::HashSet;
 
@@ -422,7 +423,7 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
     let definition = reader.definition();
     let mut shown = format!("{}\n", definition.description);
     let properties = &definition.parameters["properties"];
-    for name in ["path", "offset", "limit", "pattern"] {
+    for name in ["path", "offset", "limit", "pattern", "context", "count"] {
         let description = properties[name]["description"].as_str().unwrap();
         shown.push_str(&format!("{name}: {description}\n"));
     }
@@ -442,18 +443,20 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
     let error = reader.call(&broken).await.unwrap_err();
     shown.push_str(&error.to_string());
     insta::assert_snapshot!(shown, @r#"
-    读取已存储的工具结果。`path` 为 [offcut/1 truncated … "path"] 这类提示中的位置。从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行。
-    path: 提示中的位置，须原样填写。
+    读取已存储的工具结果。`path` 为 [offcut/1 truncated … "path"] 这类提示中的位置。从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行，或显示 `query` 的输出。
+    path: 提示中的位置，原样填写。
     offset: 起始行号，从 1 起；负数从末尾数。"12+4000" 指第 12 行偏移 4000 字节处。默认 1。
     limit: 最多显示的行数。默认尽可能多。
-    pattern: 正则表达式：只显示匹配的行。
+    pattern: 不含环视的正则表达式，如 (?i)error|failed。
+    context: 每处 `pattern` 匹配前后显示的行数。
+    count: 只显示匹配 `pattern` 的行数。
     缺少 `path`：请填写提示中的位置
     `path` 处的结果已不再保存：如有需要请重新调用该工具
     `path` 不是本次对话中存储的结果：请原样复制提示中的位置
     `offset` 须为行号，如 12 或 -5，或页面所示的 "LINE+BYTE"
     `limit` 须为行数，至少为 1
     `pattern` 不是受支持的正则表达式：Compiled regex exceeds size limit of 262144 bytes.
-    使用 `pattern` 时 `offset` 不能为负：请填 1 或更大
+    使用 `pattern` 或 `query` 时 `offset` 不能为负：请填 1 或更大
     参数不是有效的 JSON（EOF while parsing an object at line 1 column 1）：请传入 {"path": "…"}
     "#);
 }
@@ -643,6 +646,111 @@ async fn r4_matching_lines_continue_where_the_last_page_ended() {
     }
 }
 
+/// Every request has it.
+#[cfg(feature = "tiktoken")]
+#[test]
+fn r1_the_reader_is_described_in_few_tokens() {
+    let counter = offcut::TokenCounter::O200kBase.build().unwrap();
+    for language in Language::ALL {
+        let reduction = small(&memory()).language(language).build().unwrap();
+        let definition = reduction.read_file_tool().definition();
+        let properties = definition.parameters["properties"].as_object().unwrap();
+        let said = properties
+            .values()
+            .map(|property| property["description"].as_str().unwrap());
+        let said: Vec<&str> = said.chain([&*definition.description]).collect();
+        let tokens = counter.count(&said.join("\n"));
+        assert!(tokens <= 200, "{language:?}: {tokens}");
+    }
+}
+
+#[tokio::test]
+async fn r4_matches_come_with_the_lines_around_them() {
+    let mut log: Vec<String> = (1..=400).map(|n| format!("step {n}")).collect();
+    for at in [1, 3, 100, 399] {
+        log[at - 1] = format!("error in step {at}");
+    }
+    let reduction = small(&memory()).build().unwrap();
+    let location = store_result(&reduction, "a", log.join("\n")).await;
+    let found = |more: Value| {
+        let mut arguments = json!({"path": location, "pattern": "error"});
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        read(&reduction, arguments)
+    };
+    let page = found(json!({"context": 1})).await.unwrap();
+    assert_eq!(page.prose, "Matching lines: 4.");
+    insta::assert_snapshot!(page.preview, @"
+    1:error in step 1
+    2-step 2
+    3:error in step 3
+    4-step 4
+    99-step 99
+    100:error in step 100
+    101-step 101
+    398-step 398
+    399:error in step 399
+    400-step 400
+    ");
+    // A page that goes on says so, and counts only lines that match.
+    let page = found(json!({"context": 2, "limit": 2})).await.unwrap();
+    assert_eq!(
+        page.prose,
+        "Matching lines so far: 2. Continue with offset 100."
+    );
+    let page = found(json!({"context": "2", "offset": 100, "limit": 1}))
+        .await
+        .unwrap();
+    assert!(
+        page.preview
+            .starts_with("98-step 98\n99-step 99\n100:error"),
+        "{}",
+        page.preview
+    );
+    let page = found(json!({"context": 5_000})).await.unwrap();
+    assert!(
+        page.render().len() <= 1_000 && page.preview.contains("3:error"),
+        "{}",
+        page.preview
+    );
+    let page = found(json!({"count": true})).await.unwrap();
+    assert_eq!(
+        (page.prose.as_str(), page.preview.as_str()),
+        ("Matching lines: 4.", "")
+    );
+    assert_eq!(
+        found(json!({"context": -1})).await.unwrap_err(),
+        "`context` must be a number of lines, 0 or more"
+    );
+    let meant = found(json!({"count": 5})).await.unwrap_err();
+    assert!(meant.contains("did you mean `limit`?"), "{meant}");
+    // Long lines around a match are cut.
+    let reduction = small(&memory())
+        .max_length_for_trunc(2_000)
+        .build()
+        .unwrap();
+    let long = format!("{}\nneedle\n{}", "a".repeat(200_000), "b".repeat(200_000));
+    let location = store_result(&reduction, "b", long).await;
+    let page = read(
+        &reduction,
+        json!({"path": location, "pattern": "needle", "context": 1}),
+    )
+    .await
+    .unwrap();
+    let rows: Vec<&str> = page.preview.lines().collect();
+    assert!(
+        rows[0].starts_with("1-aaa") && rows[0].ends_with("a…"),
+        "{rows:?}"
+    );
+    assert_eq!(rows[1], "2:needle");
+    assert!(
+        rows[2].starts_with("3-bbb") && rows[2].ends_with("b…"),
+        "{rows:?}"
+    );
+}
+
 #[tokio::test]
 async fn r4_patterns_that_can_not_be_used_say_why() {
     let reduction = small(&memory()).build().unwrap();
@@ -677,7 +785,7 @@ async fn r4_patterns_that_can_not_be_used_say_why() {
     error: look-around, including look-ahead and look-behind, is not supported
 
     x
-    `offset` can't be negative with `pattern`: pass 1 or more
+    `offset` can't be negative with `pattern` or `query`: pass 1 or more
     ");
 }
 

@@ -15,8 +15,11 @@ pub(crate) struct Read {
     pub(crate) reduction: Reduction,
     /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its key,
     /// such as trunc/call_1.
-    #[arg(required_unless_present = "definition")]
+    #[arg(required_unless_present_any = ["definition", "arguments"])]
     pub(crate) location: Option<String>,
+    /// The model's call of the reader, as JSON, in place of the location and the options below.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["location", "definition", "offset", "limit", "pattern", "context", "count", "query"])]
+    pub(crate) arguments: Option<String>,
     /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
     /// openai-responses, anthropic or gemini.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["location", "offset", "limit", "pattern"])]
@@ -31,6 +34,15 @@ pub(crate) struct Read {
     /// A regular expression: print only lines that match it.
     #[arg(long, value_name = "RE", value_parser = pattern)]
     pub(crate) pattern: Option<String>,
+    /// Number of lines to print before and after each match.
+    #[arg(long, value_name = "N", requires = "pattern")]
+    pub(crate) context: Option<u64>,
+    /// Print only how many lines match.
+    #[arg(long, requires = "pattern")]
+    pub(crate) count: bool,
+    /// A jq filter: print what it makes of JSON, JSON Lines, a table or lines.
+    #[arg(long, value_name = "JQ", conflicts_with = "pattern")]
+    pub(crate) query: Option<String>,
 }
 
 /// Parses an offset as the reader takes it.

@@ -20,32 +20,46 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         output::write_json(&format.tool(&reader))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if args.pattern.is_some()
+    if (args.pattern.is_some() || args.query.is_some())
         && args
             .offset
             .as_ref()
             .is_some_and(|offset| offset.starts_with('-'))
     {
         return Err(Failure::usage(
-            "--pattern needs an --offset of 1 or more",
-            "omit the minus sign, or the pattern",
+            "--pattern and --query need an --offset of 1 or more",
+            "omit the minus sign, or the pattern or query",
         ));
     }
     let reduction = settings::reader(&args.reduction)?;
     let reader = reduction.read_file_tool();
-    let named = args.location.as_deref().unwrap_or_default();
-    let mut meant = stores::meanings(&reduction.stores(), named);
+    let mut asked = match &args.arguments {
+        Some(arguments) => serde_json::from_str(arguments).map_err(|error| {
+            Failure::usage(
+                format!("--arguments is not JSON: {error}"),
+                "pass the arguments of the model's call, such as {\"path\": \"…\"}",
+            )
+        })?,
+        None => json!({
+            "path": args.location,
+            "offset": args.offset,
+            "limit": args.limit,
+            "pattern": args.pattern,
+            "context": args.context,
+            "count": args.count,
+            "query": args.query,
+        }),
+    };
+    let named = asked["path"].as_str().unwrap_or_default().to_owned();
+    let mut meant = stores::meanings(&reduction.stores(), &named);
     if meant.is_empty() {
         // The reader says what is wrong with it.
         meant.push(Location::new(named));
     }
-    let read = |location: &Location| {
-        let asked = json!({
-            "path": location.as_str(),
-            "offset": args.offset,
-            "limit": args.limit,
-            "pattern": args.pattern,
-        });
+    let mut read = |location: &Location| {
+        if let Some(asked) = asked.as_object_mut() {
+            asked.insert("path".to_owned(), json!(location.as_str()));
+        }
         let call = ToolCall::new("", reader.definition().name, asked.to_string());
         runtime.block_on(reader.call(&call))
     };

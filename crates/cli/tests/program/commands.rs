@@ -61,6 +61,30 @@ fn a_long_result_is_stored_and_read_back() {
     assert!(read(&["--offset", "-2"]).contains("line 19999\nline 20000\n"));
     assert!(read(&["--offset", "7", "--limit", "1"]).contains("line 7\n"));
     assert!(read(&["--pattern", "line 1999[89]"]).contains("19998"));
+    let around = read(&["--pattern", "line 19998", "--context", "1"]);
+    assert!(
+        around.contains("19997-line 19997\n19998:line 19998\n"),
+        "{around}"
+    );
+    assert!(read(&["--pattern", "7$", "--count"]).contains("Matching lines: 2000."));
+    assert_eq!(
+        read(&["--query", "map(select(endswith(\"777\"))) | length"]),
+        "20\n"
+    );
+    let asked = json!({"path": location, "query": ".[-1]"}).to_string();
+    let of_model = |asked: &str| {
+        [&["read", "--arguments", asked], &from[..]]
+            .concat()
+            .join("\0")
+    };
+    let arguments = of_model(&asked);
+    assert_eq!(
+        succeed(&arguments.split('\0').collect::<Vec<_>>(), ""),
+        "line 20000\n"
+    );
+    let arguments = of_model("{");
+    let said = fail(&arguments.split('\0').collect::<Vec<_>>(), "", 2);
+    assert!(said.contains("--arguments is not JSON"), "{said}");
     let json: Value = serde_json::from_str(&read(&["--limit", "1", "--json"])).unwrap();
     assert!(
         json["text"].as_str().unwrap().ends_with("line 1\n"),

@@ -1,0 +1,389 @@
+//! Answers to questions about stored content, in jq's language.
+//!
+//! A query runs on a thread of its own with bounds on its time, memory and depth ([`bounds`]). It
+//! sees nothing but the content. A text of at most [`MAX_HELD`] bytes is `.`, and `inputs` are its
+//! records; a longer one is read record by record, through `inputs` alone.
+
+mod bounds;
+mod functions;
+mod records;
+mod value;
+
+use std::fmt::{self, Write as _};
+use std::io::{self, BufReader, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use bytes::Bytes;
+use jaq_core::data::HasLut;
+use jaq_core::load::{Arena, File, Loader};
+use jaq_core::{Compiler, Ctx, DataT, Lut, Vars, load};
+use jaq_std::input::{HasInputs, Inputs, RcIter};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+pub(super) use self::bounds::Excess;
+use self::bounds::step;
+use self::records::{Records, Shape};
+use self::value::Value;
+use super::page::{Page, PageCutter};
+use crate::backend::BackendError;
+use crate::backend::content::Stored;
+
+/// The longest query, in bytes. Parsing recurses.
+const MAX_QUERY: usize = 4 << 10;
+/// A longer text is not held as a whole.
+const MAX_HELD: u64 = 32 << 20;
+/// Bytes read from the store at once.
+const BLOCK: u64 = 1 << 20;
+/// Longer arrays, in bytes, are shown with an element on each line.
+const MAX_ARRAY_LINE: usize = 120;
+/// The most bytes of an error's values that are shown.
+const MAX_SHOWN: usize = 300;
+/// Queries that run at the same time in this process. The others wait.
+static RUNNING: Semaphore = Semaphore::const_new(2);
+
+/// Reason for refusing a query.
+#[derive(Debug)]
+pub(super) enum QueryError {
+    TooLong,
+    /// The text is not a query, or the query does not fit the text, as this says.
+    Failed(String),
+    Costly(Excess),
+    /// The text is one JSON value that is too long.
+    LongJson,
+    /// The text is too long for `.`.
+    NeedsInputs,
+    /// This program can't stop a query that costs too much.
+    Unsupported,
+}
+
+/// Runs `query` over `stored`, and cuts a page out of what it prints. Fails if the store does.
+pub(super) async fn answer(
+    stored: &Stored,
+    query: String,
+    cutter: PageCutter,
+) -> Result<Result<Page, QueryError>, BackendError> {
+    // A query that costs too much unwinds.
+    if cfg!(not(panic = "unwind")) {
+        return Ok(Err(QueryError::Unsupported));
+    }
+    if query.len() > MAX_QUERY {
+        return Ok(Err(QueryError::TooLong));
+    }
+    let total = stored.read(0..1).await?.total;
+    let _permit = RUNNING.acquire().await;
+    let (ask, mut asked) = mpsc::channel(1);
+    let (done, result) = oneshot::channel();
+    let work = move || {
+        let content = Content {
+            ask,
+            at: 0,
+            total,
+            block: Bytes::new(),
+        };
+        let ran = catch_unwind(AssertUnwindSafe(|| run(&query, content, cutter)));
+        _ = done.send(ran.unwrap_or_else(|payload| {
+            let excess = payload
+                .downcast::<Excess>()
+                .map(|excess| QueryError::Costly(*excess));
+            Err(excess.unwrap_or_else(|_| QueryError::Failed("this query can't be run".to_owned())))
+        }));
+    };
+    let spawned = thread::Builder::new()
+        .name("offcut query".to_owned())
+        .stack_size(bounds::STACK)
+        .spawn(work);
+    if let Err(error) = spawned {
+        return Ok(Err(QueryError::Failed(format!(
+            "no thread could be started: {error}"
+        ))));
+    }
+    let mut failed = None;
+    while let Some((at, reply)) = asked.recv().await {
+        let read = stored.read(at..at + BLOCK).await;
+        let block = read
+            .map(|block| block.bytes)
+            .map_err(|error| failed = Some(error));
+        // A thread that has given up reads no more.
+        _ = oneshot::Sender::send(reply, block.ok());
+    }
+    let ran = result
+        .await
+        .map_err(|_| QueryError::Failed("this query can't be run".to_owned()));
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(ran.flatten()),
+    }
+}
+
+/// Stored content, read from the query's thread.
+struct Content {
+    ask: mpsc::Sender<(u64, oneshot::Sender<Option<Bytes>>)>,
+    at: u64,
+    total: u64,
+    block: Bytes,
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        step();
+        if self.block.is_empty() && self.at < self.total {
+            let (reply, block) = oneshot::channel();
+            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+            self.ask
+                .blocking_send((self.at, reply))
+                .map_err(|_| gone())?;
+            self.block = block.blocking_recv().ok().flatten().ok_or_else(gone)?;
+            self.at += self.block.len() as u64;
+        }
+        let length = self.block.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.block.split_to(length));
+        Ok(length)
+    }
+}
+
+/// The types of a query: its values, and the data beside them.
+struct Kind;
+
+impl DataT for Kind {
+    type V<'a> = Value;
+    type Data<'a> = Data<'a>;
+}
+
+struct Data<'a> {
+    lut: &'a Lut<Kind>,
+    inputs: Inputs<'a, Value>,
+}
+
+impl Clone for Data<'_> {
+    /// Evaluating any part of a query clones its data first.
+    fn clone(&self) -> Self {
+        step();
+        Self { ..*self }
+    }
+}
+
+impl<'a> HasLut<'a, Kind> for Data<'a> {
+    fn lut(&self) -> &'a Lut<Kind> {
+        self.lut
+    }
+}
+
+impl<'a> HasInputs<'a, Value> for Data<'a> {
+    fn inputs(&self) -> Inputs<'a, Value> {
+        self.inputs
+    }
+}
+
+fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, QueryError> {
+    let filter = compile(query)?;
+    let total = content.total;
+    bounds::begin(total);
+    let unreadable =
+        |error: io::Error| QueryError::Failed(format!("the content can't be read: {error}"));
+    let (input, shape, inputs): (_, _, Records<'_>) = if total <= MAX_HELD {
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).map_err(unreadable)?;
+        let text = String::from_utf8_lossy(super::without_manifest(&bytes));
+        let (value, shape) = records::read_whole(&text);
+        let records = value.clone();
+        let length = records.items().map_or(1, <[Value]>::len);
+        let record = move |at: usize| {
+            Ok(records
+                .items()
+                .map_or_else(|| records.clone(), |items| items[at].clone()))
+        };
+        (value, shape, Box::new((0..length).map(record)))
+    } else if !query.contains("input") {
+        return Err(QueryError::NeedsInputs);
+    } else {
+        let text = BufReader::with_capacity(BLOCK as usize, content);
+        let (records, shape) = records::read_in_order(text)
+            .map_err(unreadable)?
+            .ok_or(QueryError::LongJson)?;
+        (Value::Null, shape, records)
+    };
+    let described = describe(&input, shape);
+    let inputs = RcIter::new(inputs);
+    let data = Data {
+        lut: &filter.lut,
+        inputs: &inputs,
+    };
+    let mut printed = Output { cutter, length: 0 };
+    for value in filter
+        .id
+        .run((Ctx::<Kind>::new(data, Vars::new([])), input))
+    {
+        match value {
+            Ok(value) => _ = printed.value(&value),
+            Err(exception) => {
+                let problem = match exception.get_err() {
+                    Ok(error) => shown(&error),
+                    Err(_) => "`break` without its label".to_owned(),
+                };
+                return Err(QueryError::Failed(format!("{problem}. {described}")));
+            }
+        }
+    }
+    if printed.length == 0 {
+        _ = writeln!(printed, "The query printed nothing. {described}.");
+    }
+    Ok(printed.page())
+}
+
+fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
+    let (arena, program) = (
+        Arena::default(),
+        File {
+            code: query,
+            path: (),
+        },
+    );
+    let loader = Loader::new(functions::definitions());
+    let loaded = loader.load(&arena, program).map_err(|errors| {
+        let problems = errors.into_iter().map(|(_, error)| match error {
+            load::Error::Io(imports) => imports.first().map_or_else(String::new, |(path, _)| {
+                format!("{path:?} can't be imported: there are no modules")
+            }),
+            load::Error::Lex(errors) => errors
+                .first()
+                .map_or_else(String::new, |(expected, found)| {
+                    unexpected(query, expected.as_str(), found)
+                }),
+            load::Error::Parse(errors) => errors
+                .first()
+                .map_or_else(String::new, |(expected, found)| {
+                    unexpected(query, expected.as_str(), found)
+                }),
+        });
+        QueryError::Failed(problems.collect::<Vec<_>>().join("; "))
+    })?;
+    let functions = functions::functions().chain(
+        jaq_std::input::funs()
+            .into_vec()
+            .into_iter()
+            .map(jaq_core::native::run),
+    );
+    let compiler = Compiler::default().with_funs(functions);
+    compiler.compile(loaded).map_err(|errors| {
+        let undefined = errors.into_iter().flat_map(|(_, errors)| errors).next();
+        QueryError::Failed(undefined.map_or_else(String::new, |(name, kind)| {
+            let kind = kind.as_str();
+            format!("there is no {kind} `{name}`")
+        }))
+    })
+}
+
+fn unexpected(query: &str, expected: &str, found: &str) -> String {
+    let at = load::span(query, found).start;
+    let found: String = found.chars().take(20).collect();
+    if found.is_empty() {
+        return format!("it ends where {expected} is expected");
+    }
+    format!(
+        "at character {}, {expected} is expected, not {found:?}",
+        query[..at].chars().count() + 1
+    )
+}
+
+fn shown(error: &value::Error) -> String {
+    let mut text = Beginning(String::new());
+    _ = write!(text, "{error}");
+    // A text that `error` was called with is JSON.
+    let text = text.0;
+    serde_json::from_str(&text).unwrap_or(text)
+}
+
+/// The beginning of a text that may be long.
+struct Beginning(String);
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = MAX_SHOWN.saturating_sub(self.0.len());
+        self.0
+            .push_str(&text[..text.floor_char_boundary(room.min(text.len()))]);
+        if room < text.len() {
+            self.0.push('…');
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+/// Says what `.` is: what a query that failed should have known.
+fn describe(input: &Value, shape: Shape) -> String {
+    let mut said = Beginning(String::new());
+    _ = match (shape, input) {
+        (_, Value::Null) => write!(said, "`inputs` are its records"),
+        (Shape::Lines, _) => write!(
+            said,
+            "`.` is an array of its {} lines, as strings",
+            input.items().unwrap_or_default().len()
+        ),
+        (_, Value::Array(_)) => {
+            let items = input.items().unwrap_or_default();
+            write!(said, "`.` is an array of {}", items.len()).and_then(|()| match items.first() {
+                Some(first) => write!(said, ", the first: {first}"),
+                None => Ok(()),
+            })
+        }
+        (_, Value::Object(_)) => {
+            let keys: Vec<_> = input
+                .entries()
+                .into_iter()
+                .flatten()
+                .map(|(key, _)| key.to_str())
+                .collect();
+            write!(said, "`.` is an object with the keys {}", keys.join(", "))
+        }
+        _ => write!(said, "`.` is {input}"),
+    };
+    said.0
+}
+
+/// The output of a query: a text as it is, everything else as JSON, each value on a line.
+struct Output {
+    cutter: PageCutter,
+    length: u64,
+}
+
+impl Output {
+    fn value(&mut self, value: &Value) -> fmt::Result {
+        match value.items() {
+            Some(items) if is_long(value) => {
+                for (at, item) in items.iter().enumerate() {
+                    let before = if at == 0 { "[\n" } else { ",\n" };
+                    write!(self, "{before}{item}")?;
+                }
+                self.write_str("\n]\n")
+            }
+            _ => {
+                value.write_plain(self)?;
+                self.write_str("\n")
+            }
+        }
+    }
+
+    fn page(self) -> Page {
+        self.cutter.finish(self.length)
+    }
+}
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.length += text.len() as u64;
+        self.cutter.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn is_long(value: &Value) -> bool {
+    struct Room(usize);
+    impl fmt::Write for Room {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 = self.0.checked_sub(text.len()).ok_or(fmt::Error)?;
+            Ok(())
+        }
+    }
+    write!(Room(MAX_ARRAY_LINE), "{value}").is_err()
+}

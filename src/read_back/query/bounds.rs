@@ -1,0 +1,105 @@
+//! Bounds on the cost of a query. A model wrote it, so it can ask for anything.
+
+use std::cell::Cell;
+use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
+
+/// Size of the stack that a query runs on, in bytes. Only what is used of it takes memory.
+pub(super) const STACK: usize = 64 << 20;
+/// The part of the stack for what does not recurse, and for what recurses and is bounded otherwise.
+const RESERVE: usize = 16 << 20;
+/// The most bytes of values that a query may hold at once.
+const MAX_MEMORY: usize = 256 << 20;
+/// The greatest depth of a value. Dropping, writing and comparing it recurse.
+const MAX_DEPTH: u32 = 1_000;
+/// A query may run this long, and longer for a long text.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MIN_BYTES_PER_SECOND: u64 = 8 << 20;
+/// The clock is read after this many steps.
+const CLOCK_EVERY: u64 = 1 << 10;
+
+/// Reason for giving up a query. It unwinds the stack, because a query could catch an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::read_back) enum Excess {
+    Time,
+    Memory,
+    Depth,
+}
+
+thread_local! {
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+    static MEMORY: Cell<usize> = const { Cell::new(0) };
+    static BOUNDS: Cell<Option<(Instant, usize)>> = const { Cell::new(None) };
+}
+
+/// Bounds what this thread does from here on, for a text of `length` bytes.
+pub(super) fn begin(length: u64) {
+    let allowed = PATIENCE + Duration::from_secs(length / MIN_BYTES_PER_SECOND);
+    BOUNDS.set(Some((Instant::now() + allowed, here())));
+}
+
+/// An address on the stack.
+fn here() -> usize {
+    let local = 0u8;
+    (&raw const local).addr()
+}
+
+fn give_up(excess: Excess) -> ! {
+    resume_unwind(Box::new(excess))
+}
+
+/// Counts a step. Every loop and every recursion of a query goes through it.
+pub(super) fn step() {
+    let Some((deadline, bottom)) = BOUNDS.get() else {
+        return;
+    };
+    let steps = STEPS.get() + 1;
+    STEPS.set(steps);
+    if bottom.abs_diff(here()) > STACK - RESERVE {
+        give_up(Excess::Depth);
+    }
+    if steps.is_multiple_of(CLOCK_EVERY) && Instant::now() > deadline {
+        give_up(Excess::Time);
+    }
+}
+
+/// Returns the depth of a container of values, of which the deepest has the depth `of_values`.
+pub(super) fn depth_above(of_values: u32) -> u32 {
+    if of_values >= MAX_DEPTH {
+        give_up(Excess::Depth);
+    }
+    of_values + 1
+}
+
+/// Memory that a value holds, until it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Charge(usize);
+
+impl Charge {
+    pub(super) fn new(bytes: usize) -> Self {
+        let mut charge = Self(0);
+        charge.add(bytes);
+        charge
+    }
+
+    pub(super) fn add(&mut self, bytes: usize) {
+        let memory = MEMORY.get().saturating_add(bytes);
+        if memory > MAX_MEMORY {
+            give_up(Excess::Memory);
+        }
+        MEMORY.set(memory);
+        self.0 += bytes;
+    }
+}
+
+impl Clone for Charge {
+    fn clone(&self) -> Self {
+        Self::new(self.0)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        MEMORY.set(MEMORY.get() - self.0);
+    }
+}

@@ -1,0 +1,209 @@
+//! The functions of a query: jq's, without those that reach outside of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use jaq_core::load::parse::Def;
+use jaq_core::native::{Fun, bome, run, unary, v};
+use jaq_core::{Cv, DataT, ValT as _, load};
+use jaq_std::ValT as _;
+use regex::{Regex, RegexBuilder};
+
+use super::bounds::step;
+use super::value::{Error, ValR, Value};
+
+/// Size limit of a compiled pattern, in bytes, and of a text that is searched by one, so that the
+/// time of one search is bounded.
+const MAX_PATTERN: usize = 64 << 10;
+const MAX_SEARCHED: usize = 1 << 20;
+/// The number of patterns that are kept compiled.
+const KEPT: usize = 64;
+
+/// Names of the standard library that are left out: those that end the program, write to its log, or
+/// read its environment and clock; and those that divide by zero, which is an error here.
+const LEFT_OUT: [&str; 12] = [
+    "debug",
+    "debug_empty",
+    "env",
+    "halt",
+    "halt_error",
+    "infinite",
+    "localtime",
+    "nan",
+    "now",
+    "stderr",
+    "stderr_empty",
+    "strflocaltime",
+];
+/// A definition in place of the standard library's, to which NaN is less than itself.
+const ISNAN: &str = "def isnan: isnumber and (. == . | not);";
+
+/// Definitions that jq has and the standard library does not.
+const DEFINITIONS: &str = r#"
+def tonumber: if isnumber then . else (fromjson | if isnumber then . else error("this is no number") end) end;
+def toboolean: if isboolean then . else (fromjson | if isboolean then . else error("this is no boolean") end) end;
+def toarray: if isarray then . else [.] end;
+def transpose: [range([.[] | length] | max) as $i | [.[][$i]]];
+def in(xs): . as $x | xs | has($x);
+def inside(xs): . as $x | xs | contains($x);
+def index($i): indices($i)[0];
+def rindex($i): indices($i)[-1];
+def leaf_paths: paths(scalars);
+def IN(s): any(s == .; .);
+def IN(src; s): any(src == s; .);
+def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);
+def INDEX(f): INDEX(.[]; f);
+def GROUP_BY(f): group_by(f);
+def ascii: [.] | implode;
+def @json: tojson;
+def @csv: [.[] | if isstring then "\"" + gsub("\""; "\"\"") + "\"" elif . == null then "" else tostring end] | join(",");
+def @tsv: [.[] | if isstring then gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") elif . == null then "" else tostring end] | join("\t");
+"#;
+
+pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
+    let standard = jaq_core::defs().chain(jaq_std::defs());
+    let standard = standard
+        .filter(|def| !LEFT_OUT.contains(&def.name))
+        .flat_map(|def| {
+            if def.name == "isnan" {
+                parsed(ISNAN)
+            } else {
+                vec![def]
+            }
+        });
+    standard.chain(parsed(DEFINITIONS))
+}
+
+fn parsed(definitions: &'static str) -> Vec<Def<&'static str>> {
+    load::parse(definitions, |parser| parser.defs()).unwrap_or_default()
+}
+
+pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item = Fun<D>> {
+    let standard = jaq_core::funs().chain(jaq_std::funs());
+    let standard = standard.filter(|(name, ..)| !LEFT_OUT.contains(name));
+    let ours: [(&'static str, _, jaq_core::RunPtr<D>); 11] = [
+        ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
+        ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),
+        ("tojson", v(0), |cv| bome(Ok(Value::from(cv.1.to_string())))),
+        ("fromjson", v(0), |cv| bome(cv.1.parse_json())),
+        ("length", v(0), |cv| bome(cv.1.length())),
+        ("has", v(1), |cv| unary(cv, |value, key| value.has(&key))),
+        ("contains", v(1), |cv| {
+            unary(cv, |value, part| Ok(value.contains(&part).into()))
+        }),
+        ("indices", v(1), |cv| {
+            unary(cv, |value, part| value.indices(&part))
+        }),
+        ("matches", v(2), |cv| bome(search(cv, false, true))),
+        ("split_matches", v(2), |cv| bome(search(cv, true, true))),
+        ("split_", v(2), |cv| bome(search(cv, true, false))),
+    ];
+    standard.chain(ours.into_iter().map(run::<D>))
+}
+
+/// Lists what a pattern finds: what lies between the matches, the matches, or both in turn.
+fn search<D: for<'a> DataT<V<'a> = Value>>(
+    mut cv: Cv<'_, D>,
+    between: bool,
+    matches: bool,
+) -> ValR {
+    let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
+    let text = cv.1.try_as_utf8_bytes()?;
+    let is_long = text.len() > MAX_SEARCHED;
+    let text = std::str::from_utf8(text).map_err(Error::str)?;
+    if is_long {
+        return Err(Error::str(
+            "a text of over 1 MiB can't be searched in a query: pass `pattern` instead",
+        ));
+    }
+    let flags = flags.try_as_utf8_bytes()?.to_vec();
+    let regex = compiled(pattern.try_as_utf8_bytes()?, &flags)?;
+    let (is_global, skips_empty) = (flags.contains(&b'g'), flags.contains(&b'n'));
+    let (mut found, mut last, mut characters) = (Vec::new(), 0, Characters::default());
+    for captures in regex.captures_iter(text) {
+        step();
+        let whole = captures.get_match();
+        if skips_empty && whole.is_empty() {
+            continue;
+        }
+        if between {
+            found.push(Value::text(&text[last..whole.start()]));
+            last = whole.end();
+        }
+        if matches {
+            let groups = captures.iter().zip(regex.capture_names());
+            let groups = groups.filter_map(|(group, name)| Some((group?, name)));
+            let groups = groups.map(|(group, name)| {
+                let fields = [
+                    ("offset", characters.before(text, group.start()).into()),
+                    ("length", group.as_str().chars().count().into()),
+                    ("string", Value::text(group.as_str())),
+                ];
+                let name = name.map(|name| ("name", Value::text(name)));
+                let fields = fields.into_iter().chain(name);
+                Value::from_map(fields.map(|(name, value)| (Value::text(name), value)))
+            });
+            found.push(groups.collect::<ValR>()?);
+        }
+        if !is_global {
+            break;
+        }
+    }
+    if between {
+        found.push(Value::text(&text[last..]));
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Counts characters up to places of a text that mostly come in order.
+#[derive(Default)]
+struct Characters {
+    at: usize,
+    count: usize,
+}
+
+impl Characters {
+    fn before(&mut self, text: &str, place: usize) -> usize {
+        if place < self.at {
+            *self = Self::default();
+        }
+        self.count += text[self.at..place].chars().count();
+        self.at = place;
+        self.count
+    }
+}
+
+fn compiled(pattern: &[u8], flags: &[u8]) -> Result<Rc<Regex>, Error> {
+    type Compiled = IndexMap<(Vec<u8>, Vec<u8>), Rc<Regex>>;
+    thread_local! {
+        static COMPILED: RefCell<Compiled> = RefCell::default();
+    }
+    COMPILED.with_borrow_mut(|known| {
+        let key = (pattern.to_vec(), flags.to_vec());
+        if let Some(regex) = known.get(&key) {
+            return Ok(Rc::clone(regex));
+        }
+        let unknown = flags.iter().find(|flag| !b"gnixsl".contains(flag));
+        if let Some(flag) = unknown {
+            let flag = char::from(*flag);
+            return Err(Error::str(format!(
+                "{flag} is no flag of a pattern: there are g, n, i, x, s and l"
+            )));
+        }
+        let pattern = std::str::from_utf8(pattern).map_err(Error::str)?;
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(MAX_PATTERN)
+            .case_insensitive(flags.contains(&b'i'))
+            .ignore_whitespace(flags.contains(&b'x'))
+            .dot_matches_new_line(flags.contains(&b's'))
+            .build()
+            .map_err(Error::str)?;
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        let regex = Rc::new(regex);
+        known.insert(key, Rc::clone(&regex));
+        Ok(regex)
+    })
+}

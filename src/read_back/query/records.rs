@@ -1,0 +1,203 @@
+//! The text of a result, read as values.
+
+use std::io::{BufRead, Read};
+
+use super::bounds::step;
+use super::value::Value;
+
+/// The way in which a text was read. The error of a query says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape {
+    Json,
+    JsonLines,
+    /// CSV, TSV and the like.
+    Table,
+    Lines,
+}
+
+/// Characters that separate the columns of a table, the likeliest first.
+const SEPARATORS: [u8; 4] = [b'\t', b',', b';', b'|'];
+
+/// Reads a whole text: JSON, also after lines that say something about it; JSON Lines; a table with a
+/// header; or else its lines.
+pub(super) fn read_whole(text: &str) -> (Value, Shape) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Ok(value) = serde_json::from_str(text) {
+        return (value, Shape::Json);
+    }
+    if let Some(values) = json_lines(text) {
+        return (values, Shape::JsonLines);
+    }
+    if let Some(rows) = json_after_preface(text) {
+        return rows;
+    }
+    if let Some(rows) =
+        markdown_table(text).or_else(|| SEPARATORS.into_iter().find_map(|by| table(text, by)))
+    {
+        return (rows, Shape::Table);
+    }
+    (text.lines().map(Value::text).collect(), Shape::Lines)
+}
+
+/// Several JSON values, one after another.
+fn json_lines(text: &str) -> Option<Value> {
+    let begins = text.trim_start();
+    if !begins.starts_with(['{', '[']) {
+        return None;
+    }
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
+        .into_iter()
+        .collect();
+    Some(values.ok()?.into_iter().collect())
+}
+
+/// JSON from the first line on that begins as JSON does.
+fn json_after_preface(text: &str) -> Option<(Value, Shape)> {
+    let is_json = |line: &str| line.starts_with(['{', '[']);
+    let at = text
+        .match_indices('\n')
+        .map(|(feed, _)| feed + 1)
+        .find(|at| is_json(&text[*at..]))?;
+    let rest = &text[at..];
+    match serde_json::from_str(rest) {
+        Ok(value) => Some((value, Shape::Json)),
+        Err(_) => Some((json_lines(rest)?, Shape::JsonLines)),
+    }
+}
+
+fn table(text: &str, separator: u8) -> Option<Value> {
+    let header = text.lines().next()?;
+    if !header.as_bytes().contains(&separator) {
+        return None;
+    }
+    let rows = rows_of(text.as_bytes(), separator);
+    let all: Vec<Value> = rows.collect::<Result<_, _>>().ok()?;
+    // Two lines with a comma are not a table yet.
+    (all.len() > 1).then(|| all.into_iter().collect())
+}
+
+fn rows_of(text: impl Read, separator: u8) -> Rows<impl Read> {
+    let reader = csv::ReaderBuilder::new()
+        .delimiter(separator)
+        .trim(csv::Trim::All)
+        .from_reader(text);
+    Rows {
+        reader,
+        names: None,
+    }
+}
+
+/// The rows of a table as objects.
+struct Rows<R> {
+    reader: csv::Reader<R>,
+    names: Option<Vec<Value>>,
+}
+
+impl<R: Read> Iterator for Rows<R> {
+    type Item = Result<Value, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        step();
+        if self.names.is_none() {
+            match self.reader.byte_headers() {
+                Ok(names) => {
+                    let names = names.iter().map(String::from_utf8_lossy);
+                    self.names = Some(names.map(|name| Value::text(&name)).collect());
+                }
+                Err(error) => return Some(Err(error.to_string())),
+            }
+        }
+        let names = self.names.as_deref().unwrap_or_default();
+        if names
+            .iter()
+            .any(|name| matches!(name, Value::Text(text) if text.as_bytes().is_empty()))
+        {
+            return Some(Err("a column has no name".to_owned()));
+        }
+        let mut cells = csv::ByteRecord::new();
+        match self.reader.read_byte_record(&mut cells) {
+            Ok(true) => Some(Ok(row(names, cells.iter().map(String::from_utf8_lossy)))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error.to_string())),
+        }
+    }
+}
+
+fn row(names: &[Value], cells: impl Iterator<Item = impl AsRef<str>>) -> Value {
+    let cells = names
+        .iter()
+        .cloned()
+        .zip(cells.map(|text| cell(text.as_ref())));
+    jaq_core::ValT::from_map(cells).unwrap_or(Value::Null)
+}
+
+/// A cell that is a number as JSON writes it becomes one, everything else stays text: `007` is no
+/// number.
+fn cell(text: &str) -> Value {
+    let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    let number = is_number.then(|| serde_json::from_str(text).ok()).flatten();
+    number.unwrap_or_else(|| Value::text(text))
+}
+
+fn markdown_table(text: &str) -> Option<Value> {
+    let mut rows = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let cells = line.strip_prefix('|')?.strip_suffix('|')?;
+            Some(cells.split('|').map(str::trim))
+        });
+    let names: Vec<Value> = rows.next()??.map(Value::text).collect();
+    let mut rule = rows.next()??;
+    if !rule.all(|cell| cell.len() > 1 && cell.bytes().all(|byte| b"-:".contains(&byte))) {
+        return None;
+    }
+    rows.map(|cells| Some(row(&names, cells?))).collect()
+}
+
+/// Records, one after another.
+pub(super) type Records<'r> = Box<dyn Iterator<Item = Result<Value, String>> + 'r>;
+
+/// Reads a text that is too long to hold, value by value. `None` if it is one JSON value.
+pub(super) fn read_in_order<'r>(
+    mut text: impl BufRead + 'r,
+) -> std::io::Result<Option<(Records<'r>, Shape)>> {
+    let beginning = text.fill_buf()?;
+    let line = beginning
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = String::from_utf8_lossy(line).into_owned();
+    if line.starts_with(['{', '[']) {
+        if serde_json::from_str::<Value>(&line).is_err() {
+            return Ok(None);
+        }
+        let values = serde_json::Deserializer::from_reader(text).into_iter();
+        return Ok(Some((
+            Box::new(values.map(|value| value.map_err(|error| error.to_string()))),
+            Shape::JsonLines,
+        )));
+    }
+    let beginning = String::from_utf8_lossy(text.fill_buf()?).into_owned();
+    let whole_lines = beginning.rfind('\n').map_or("", |feed| &beginning[..=feed]);
+    if let Some(separator) = SEPARATORS
+        .into_iter()
+        .find(|by| table(whole_lines, *by).is_some())
+    {
+        return Ok(Some((Box::new(rows_of(text, separator)), Shape::Table)));
+    }
+    let mut line = Vec::new();
+    let lines = std::iter::from_fn(move || {
+        step();
+        line.clear();
+        match text.read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(Value::text(
+                String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']),
+            ))),
+            Err(error) => Some(Err(error.to_string())),
+        }
+    });
+    Ok(Some((Box::new(lines), Shape::Lines)))
+}

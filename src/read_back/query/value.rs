@@ -1,0 +1,975 @@
+//! Values of a query: JSON whose memory and depth are bounded.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use jaq_core::box_iter::{BoxIter, box_once};
+use jaq_core::ops::Math;
+use jaq_core::path::Opt;
+use jaq_core::{Exn, ValX};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::bounds::{Charge, depth_above, step};
+
+pub(super) type Error = jaq_core::Error<Value>;
+pub(super) type ValR = jaq_core::ValR<Value>;
+type Range<T> = std::ops::Range<Option<T>>;
+type Entries = IndexMap<Text, Value, foldhash::fast::RandomState>;
+
+/// Bytes that an element of an array takes, and an entry of an object beside its key's text.
+const ELEMENT: usize = size_of::<Value>();
+const ENTRY: usize = size_of::<Value>() + size_of::<Text>() + 24;
+/// Bytes that an allocation takes beside its content.
+const ALLOCATION: usize = 48;
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Integers that `Int` can't hold.
+    Large(u64),
+    Float(f64),
+    Text(Text),
+    Array(Rc<Array>),
+    Object(Rc<Object>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Text(Rc<(Box<[u8]>, Charge)>);
+
+#[derive(Clone, Debug)]
+pub(super) struct Array {
+    items: Vec<Value>,
+    depth: u32,
+    charge: Charge,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    entries: Entries,
+    depth: u32,
+    charge: Charge,
+}
+
+impl Text {
+    fn new(bytes: impl Into<Box<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let charge = Charge::new(bytes.len() + ALLOCATION);
+        Self(Rc::new((bytes, charge)))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0.0
+    }
+
+    pub(super) fn to_str(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Text {}
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+impl indexmap::Equivalent<Text> for [u8] {
+    fn equivalent(&self, key: &Text) -> bool {
+        self == key.as_bytes()
+    }
+}
+
+impl Value {
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(Text::new(text.as_bytes()))
+    }
+
+    fn array(items: Vec<Value>) -> Self {
+        items.into_iter().collect()
+    }
+
+    fn object(entries: Entries) -> Self {
+        let deepest = entries.values().map(Self::depth).max().unwrap_or(0);
+        Self::Object(Rc::new(Object {
+            depth: depth_above(deepest),
+            charge: Charge::new(ALLOCATION + entries.len() * ENTRY),
+            entries,
+        }))
+    }
+
+    fn depth(&self) -> u32 {
+        match self {
+            Self::Array(array) => array.depth,
+            Self::Object(object) => object.depth,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn items(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(array) => Some(&array.items),
+            _ => None,
+        }
+    }
+
+    pub(super) fn entries(&self) -> Option<&Entries> {
+        match self {
+            Self::Object(object) => Some(&object.entries),
+            _ => None,
+        }
+    }
+
+    fn field(&self, name: &[u8]) -> Option<&Value> {
+        self.entries()?.get(name)
+    }
+
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Int(number) => Some(*number as f64),
+            Self::Large(number) => Some(*number as f64),
+            Self::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// An index or a bound: floats are rounded down.
+    fn whole(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(*number),
+            Self::Float(number) => Some(number.floor() as i64),
+            Self::Large(_) => Some(i64::MAX),
+            _ => None,
+        }
+    }
+
+    /// The kinds of values in the order that jq gives them.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Null => 0,
+            Self::Bool(_) => 1,
+            Self::Int(_) | Self::Large(_) | Self::Float(_) => 2,
+            Self::Text(_) => 3,
+            Self::Array(_) => 4,
+            Self::Object(_) => 5,
+        }
+    }
+
+    pub(super) fn length(&self) -> ValR {
+        let length = match self {
+            Self::Null => 0,
+            Self::Bool(_) => return Err(Error::typ(self.clone(), "something that has a length")),
+            Self::Int(number) => {
+                return Ok(number
+                    .checked_abs()
+                    .map_or(Self::Float(2f64.powi(63)), Self::Int));
+            }
+            Self::Large(_) => return Ok(self.clone()),
+            Self::Float(number) => return Ok(Self::Float(number.abs())),
+            Self::Text(text) => text.to_str().chars().count(),
+            Self::Array(array) => array.items.len(),
+            Self::Object(object) => object.entries.len(),
+        };
+        Ok(length.into())
+    }
+
+    pub(super) fn has(&self, key: &Self) -> ValR {
+        let has = match (self, key) {
+            (Self::Array(array), key) if key.whole().is_some() => key
+                .whole()
+                .is_some_and(|at| at >= 0 && (at as u64) < array.items.len() as u64),
+            (Self::Object(object), Self::Text(key)) => object.entries.contains_key(key),
+            _ => return Err(Error::index(self.clone(), key.clone())),
+        };
+        Ok(has.into())
+    }
+
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        step();
+        match (self, other) {
+            (Self::Text(text), Self::Text(part)) => {
+                memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some()
+            }
+            (Self::Array(array), Self::Array(parts)) => parts
+                .items
+                .iter()
+                .all(|part| array.items.iter().any(|item| item.contains(part))),
+            (Self::Object(object), Self::Object(parts)) => {
+                parts.entries.iter().all(|(key, part)| {
+                    object
+                        .entries
+                        .get(key)
+                        .is_some_and(|value| value.contains(part))
+                })
+            }
+            _ => self == other,
+        }
+    }
+
+    /// The places at which `part` begins: in characters in a text, as jq counts, in elements in an array.
+    pub(super) fn indices(&self, part: &Self) -> ValR {
+        let windows = |items: &[Value], part: &[Value]| {
+            let found = items.windows(part.len()).enumerate();
+            found
+                .filter(|(_, window)| *window == part)
+                .map(|(at, _)| at.into())
+                .collect()
+        };
+        match (self, part) {
+            (Self::Null, _) => Ok(Self::Null),
+            (Self::Text(text), Self::Text(part)) if !part.as_bytes().is_empty() => {
+                let (mut at, mut characters) = (0, 0);
+                let found = memchr::memmem::find_iter(text.as_bytes(), part.as_bytes());
+                Ok(found
+                    .map(|found| {
+                        let skipped = String::from_utf8_lossy(&text.as_bytes()[at..found]);
+                        characters += skipped.chars().count();
+                        at = found;
+                        characters.into()
+                    })
+                    .collect())
+            }
+            (Self::Array(array), Self::Array(part)) if !part.items.is_empty() => {
+                Ok(windows(&array.items, &part.items))
+            }
+            (Self::Text(_), Self::Text(_)) | (Self::Array(_), Self::Array(_)) => Ok(Self::Null),
+            (Self::Array(array), part) => Ok(windows(&array.items, std::slice::from_ref(part))),
+            _ => Err(Error::index(self.clone(), part.clone())),
+        }
+    }
+
+    pub(super) fn parse_json(&self) -> ValR {
+        let Self::Text(text) = self else {
+            return Err(Error::typ(self.clone(), "string"));
+        };
+        match serde_json::from_slice(text.as_bytes()) {
+            Ok(value) => Ok(value),
+            Err(_) if text.as_bytes() == b"nan" => Ok(Self::Float(f64::NAN)),
+            Err(error) => Err(Error::str(format!("this is not JSON: {error}"))),
+        }
+    }
+
+    /// The bounds of a slice of something of `length` elements.
+    fn bounds(range: &Range<&Self>, length: usize) -> Result<std::ops::Range<usize>, Error> {
+        let bound = |bound: Option<&Self>, otherwise| {
+            let Some(bound) = bound.filter(|bound| !matches!(bound, Self::Null)) else {
+                return Ok(otherwise);
+            };
+            let at = bound
+                .whole()
+                .ok_or_else(|| Error::typ(bound.clone(), "integer"))?;
+            let at = if at < 0 {
+                at.saturating_add(length as i64)
+            } else {
+                at
+            };
+            Ok((at.max(0) as usize).min(length))
+        };
+        let start = bound(range.start, 0)?;
+        Ok(start..bound(range.end, length)?.max(start))
+    }
+
+    /// The place of an element, counted from the end if `index` is negative.
+    fn place(index: i64, length: usize) -> Option<usize> {
+        let at = if index < 0 {
+            index + length as i64
+        } else {
+            index
+        };
+        usize::try_from(at).ok().filter(|at| *at < length)
+    }
+
+    /// Writes text as it is and everything else as JSON.
+    pub(super) fn write_plain(&self, to: &mut impl fmt::Write) -> fmt::Result {
+        match self {
+            Self::Text(text) => to.write_str(&text.to_str()),
+            _ => self.write_json(to),
+        }
+    }
+
+    fn write_json(&self, to: &mut impl fmt::Write) -> fmt::Result {
+        step();
+        match self {
+            Self::Null => to.write_str("null"),
+            Self::Bool(truth) => write!(to, "{truth}"),
+            Self::Int(number) => write!(to, "{number}"),
+            Self::Large(number) => write!(to, "{number}"),
+            Self::Float(number) if number.fract() == 0.0 && number.abs() < 1e17 => {
+                write!(to, "{}", *number as i64)
+            }
+            // As jq writes what JSON can't.
+            Self::Float(number) if number.is_nan() => to.write_str("null"),
+            Self::Float(number) => {
+                let number = number.clamp(f64::MIN, f64::MAX);
+                to.write_str(&serde_json::json!(number).to_string())
+            }
+            Self::Text(text) => write_text(text, to),
+            Self::Array(array) => {
+                to.write_char('[')?;
+                for (at, item) in array.items.iter().enumerate() {
+                    if at > 0 {
+                        to.write_char(',')?;
+                    }
+                    item.write_json(to)?;
+                }
+                to.write_char(']')
+            }
+            Self::Object(object) => {
+                to.write_char('{')?;
+                for (at, (key, value)) in object.entries.iter().enumerate() {
+                    if at > 0 {
+                        to.write_char(',')?;
+                    }
+                    write_text(key, to)?;
+                    to.write_char(':')?;
+                    value.write_json(to)?;
+                }
+                to.write_char('}')
+            }
+        }
+    }
+}
+
+fn write_text(text: &Text, to: &mut impl fmt::Write) -> fmt::Result {
+    let spelled = serde_json::to_string(&text.to_str()).map_err(|_| fmt::Error)?;
+    to.write_str(&spelled)
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_json(f)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Bool(truth)
+    }
+}
+
+impl From<isize> for Value {
+    fn from(number: isize) -> Self {
+        Self::Int(number as i64)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(number: usize) -> Self {
+        i64::try_from(number).map_or(Self::Large(number as u64), Self::Int)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(Text::new(text.into_bytes()))
+    }
+}
+
+impl From<Range<Value>> for Value {
+    fn from(range: Range<Value>) -> Self {
+        let bounds = [("start", range.start), ("end", range.end)];
+        let given = bounds
+            .into_iter()
+            .filter_map(|(name, bound)| Some((Text::new(name.as_bytes()), bound?)));
+        Self::object(given.collect())
+    }
+}
+
+impl FromIterator<Value> for Value {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+        let (mut items, mut charge, mut deepest) = (Vec::new(), Charge::new(ALLOCATION), 0);
+        for value in values {
+            step();
+            charge.add(ELEMENT);
+            deepest = deepest.max(value.depth());
+            items.push(value);
+        }
+        let depth = depth_above(deepest);
+        Self::Array(Rc::new(Array {
+            items,
+            depth,
+            charge,
+        }))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        step();
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Large(a), Self::Large(b)) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => Rc::ptr_eq(a, b) || a.items == b.items,
+            (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b) || a.entries == b.entries,
+            _ => matches!((self.number(), other.number()), (Some(a), Some(b)) if a == b),
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        step();
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::Int(a), Self::Int(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Array(a), Self::Array(b)) => a.items.cmp(&b.items),
+            (Self::Object(a), Self::Object(b)) => {
+                let sorted = |object: &Object| {
+                    let mut entries: Vec<(Vec<u8>, Value)> = object
+                        .entries
+                        .iter()
+                        .map(|(key, value)| (key.as_bytes().to_vec(), value.clone()))
+                        .collect();
+                    entries.sort_by(|a, b| a.0.cmp(&b.0));
+                    entries
+                };
+                let (a, b) = (sorted(a), sorted(b));
+                let keys = a
+                    .iter()
+                    .map(|(key, _)| key)
+                    .cmp(b.iter().map(|(key, _)| key));
+                keys.then_with(|| {
+                    a.iter()
+                        .map(|(_, value)| value)
+                        .cmp(b.iter().map(|(_, value)| value))
+                })
+            }
+            _ => match (self.number(), other.number()) {
+                // No number is less than itself, so that sorting has an order; NaN comes first.
+                (Some(a), Some(b)) => a
+                    .partial_cmp(&b)
+                    .unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
+                _ => self.rank().cmp(&other.rank()),
+            },
+        }
+    }
+}
+
+/// Calculates with integers as long as the result is one.
+fn calculate(
+    a: &Value,
+    b: &Value,
+    whole: impl Fn(i64, i64) -> Option<i64>,
+    float: impl Fn(f64, f64) -> f64,
+) -> Option<Value> {
+    if let (Value::Int(a), Value::Int(b)) = (a, b)
+        && let Some(number) = whole(*a, *b)
+    {
+        return Some(Value::Int(number));
+    }
+    Some(Value::Float(float(a.number()?, b.number()?)))
+}
+
+fn no_math<T>(a: Value, by: Math, b: Value) -> Result<T, Error> {
+    Err(Error::math(a, by, b))
+}
+
+impl Add for Value {
+    type Output = ValR;
+
+    fn add(self, other: Self) -> ValR {
+        step();
+        match (self, other) {
+            (Self::Null, other) | (other, Self::Null) => Ok(other),
+            (Self::Text(a), Self::Text(b)) => {
+                Ok(Self::Text(Text::new([a.as_bytes(), b.as_bytes()].concat())))
+            }
+            (Self::Array(mut a), Self::Array(b)) => {
+                let array = Rc::make_mut(&mut a);
+                array.charge.add(b.items.len() * ELEMENT);
+                array.depth = array.depth.max(b.depth);
+                array.items.extend_from_slice(&b.items);
+                Ok(Self::Array(a))
+            }
+            (Self::Object(mut a), Self::Object(b)) => {
+                let object = Rc::make_mut(&mut a);
+                object.charge.add(b.entries.len() * ENTRY);
+                object.depth = object.depth.max(b.depth);
+                let entries = b
+                    .entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.clone()));
+                object.entries.extend(entries);
+                Ok(Self::Object(a))
+            }
+            (a, b) => match calculate(&a, &b, i64::checked_add, |a, b| a + b) {
+                Some(sum) => Ok(sum),
+                None => no_math(a, Math::Add, b),
+            },
+        }
+    }
+}
+
+impl Sub for Value {
+    type Output = ValR;
+
+    fn sub(self, other: Self) -> ValR {
+        step();
+        match (self, other) {
+            (Self::Array(a), Self::Array(b)) => {
+                let without: BTreeSet<&Value> = b.items.iter().collect();
+                Ok(a.items
+                    .iter()
+                    .filter(|item| !without.contains(item))
+                    .cloned()
+                    .collect())
+            }
+            (a, b) => match calculate(&a, &b, i64::checked_sub, |a, b| a - b) {
+                Some(difference) => Ok(difference),
+                None => no_math(a, Math::Sub, b),
+            },
+        }
+    }
+}
+
+impl Mul for Value {
+    type Output = ValR;
+
+    fn mul(self, other: Self) -> ValR {
+        step();
+        match (self, other) {
+            (Self::Text(text), times) | (times, Self::Text(text)) if times.number().is_some() => {
+                let times = times.number().unwrap_or_default();
+                if times <= 0.0 {
+                    return Ok(Self::Null);
+                }
+                let times = times.ceil() as usize;
+                // Before it is allocated.
+                drop(Charge::new(text.as_bytes().len().saturating_mul(times)));
+                Ok(Self::Text(Text::new(text.as_bytes().repeat(times))))
+            }
+            (Self::Object(a), Self::Object(b)) => merge(a, &b),
+            (a, b) => match calculate(&a, &b, i64::checked_mul, |a, b| a * b) {
+                Some(product) => Ok(product),
+                None => no_math(a, Math::Mul, b),
+            },
+        }
+    }
+}
+
+fn merge(a: Rc<Object>, b: &Object) -> ValR {
+    step();
+    let mut entries = a.entries.clone();
+    drop(a);
+    for (key, value) in &b.entries {
+        let value = match (entries.get(key), value) {
+            (Some(Value::Object(ours)), Value::Object(theirs)) => merge(Rc::clone(ours), theirs)?,
+            _ => value.clone(),
+        };
+        entries.insert(key.clone(), value);
+    }
+    Ok(Value::object(entries))
+}
+
+impl Div for Value {
+    type Output = ValR;
+
+    fn div(self, other: Self) -> ValR {
+        step();
+        match (self, other) {
+            (Self::Text(text), Self::Text(by)) => {
+                let (text, by) = (text.to_str(), by.to_str());
+                Ok(match (text.is_empty(), by.is_empty()) {
+                    (true, _) => Self::array(Vec::new()),
+                    (_, true) => text
+                        .chars()
+                        .map(|char| Self::from(char.to_string()))
+                        .collect(),
+                    _ => text.split(&*by).map(Self::text).collect(),
+                })
+            }
+            (a, b) => {
+                let divide = |a: i64, b: i64| {
+                    a.checked_rem(b)
+                        .filter(|rest| *rest == 0)
+                        .and_then(|_| a.checked_div(b))
+                };
+                match calculate(&a, &b, divide, |a, b| a / b) {
+                    Some(quotient) if b.number() != Some(0.0) => Ok(quotient),
+                    _ => no_math(a, Math::Div, b),
+                }
+            }
+        }
+    }
+}
+
+impl Rem for Value {
+    type Output = ValR;
+
+    fn rem(self, other: Self) -> ValR {
+        match (self.whole(), other.whole()) {
+            (Some(a), Some(b)) if b != 0 => Ok(Self::Int(a.checked_rem(b).unwrap_or(0))),
+            _ => no_math(self, Math::Rem, other),
+        }
+    }
+}
+
+impl Neg for Value {
+    type Output = ValR;
+
+    fn neg(self) -> ValR {
+        Self::Int(0) - self
+    }
+}
+
+impl jaq_core::ValT for Value {
+    fn from_num(number: &str) -> ValR {
+        if let Ok(number) = number.parse() {
+            return Ok(Self::Int(number));
+        }
+        let number = number
+            .parse()
+            .map_err(|error| Error::str(format!("{number} is no number: {error}")))?;
+        Ok(Self::Float(number))
+    }
+
+    fn from_map<I: IntoIterator<Item = (Self, Self)>>(entries: I) -> ValR {
+        let entries = entries.into_iter().map(|(key, value)| match key {
+            Self::Text(key) => Ok((key, value)),
+            key => Err(Error::typ(key, "a key: keys are strings")),
+        });
+        Ok(Self::object(entries.collect::<Result<_, _>>()?))
+    }
+
+    fn key_values(self) -> BoxIter<'static, Result<(Self, Self), Error>> {
+        match self {
+            Self::Array(array) => Box::new((0..array.items.len()).map(move |at| {
+                step();
+                Ok((at.into(), array.items[at].clone()))
+            })),
+            Self::Object(object) => Box::new((0..object.entries.len()).map(move |at| {
+                step();
+                let (key, value) = &object
+                    .entries
+                    .get_index(at)
+                    .ok_or_else(|| Error::str("gone"))?;
+                Ok((Self::Text((*key).clone()), (*value).clone()))
+            })),
+            other => box_once(Err(Error::typ(other, "array or object"))),
+        }
+    }
+
+    fn values(self) -> Box<dyn Iterator<Item = ValR>> {
+        Box::new(self.key_values().map(|entry| entry.map(|(_, value)| value)))
+    }
+
+    fn index(self, index: &Self) -> ValR {
+        step();
+        match (&self, index) {
+            (Self::Null, Self::Null | Self::Text(_)) => Ok(Self::Null),
+            (Self::Null, index) if index.whole().is_some() => Ok(Self::Null),
+            (Self::Object(object), Self::Text(key)) => {
+                Ok(object.entries.get(key).cloned().unwrap_or(Self::Null))
+            }
+            (Self::Array(array), index) if index.whole().is_some() => {
+                let at = index
+                    .whole()
+                    .and_then(|at| Self::place(at, array.items.len()));
+                Ok(at.map_or(Self::Null, |at| array.items[at].clone()))
+            }
+            (Self::Array(_) | Self::Text(_) | Self::Null, Self::Object(_)) => {
+                let (start, end) = (index.field(b"start"), index.field(b"end"));
+                self.range(start..end)
+            }
+            (Self::Array(_), Self::Array(_)) => self.indices(index),
+            _ => Err(Error::index(self, index.clone())),
+        }
+    }
+
+    fn range(self, range: Range<&Self>) -> ValR {
+        match &self {
+            Self::Null => Ok(Self::Null),
+            Self::Array(array) => {
+                let bounds = Self::bounds(&range, array.items.len())?;
+                Ok(array.items[bounds].iter().cloned().collect())
+            }
+            Self::Text(text) => {
+                let text = text.to_str();
+                let bounds = Self::bounds(&range, text.chars().count())?;
+                Ok(Self::from(
+                    text.chars()
+                        .skip(bounds.start)
+                        .take(bounds.len())
+                        .collect::<String>(),
+                ))
+            }
+            _ => Err(Error::typ(self, "array or string")),
+        }
+    }
+
+    fn map_values<'a, I: Iterator<Item = ValX<'a, Self>>>(
+        self,
+        opt: Opt,
+        f: impl Fn(Self) -> I,
+    ) -> ValX<'a, Self> {
+        match self {
+            Self::Array(array) => {
+                let items = array.items.iter().cloned().flat_map(f);
+                items.collect::<Result<Self, _>>()
+            }
+            Self::Object(object) => {
+                let entries = object.entries.iter().filter_map(|(key, value)| {
+                    f(value.clone())
+                        .next()
+                        .map(|value| Ok((key.clone(), value?)))
+                });
+                Ok(Self::object(entries.collect::<Result<_, Exn<'_, _>>>()?))
+            }
+            other => opt.fail(other, |other| {
+                Exn::from(Error::typ(other, "array or object"))
+            }),
+        }
+    }
+
+    fn map_index<'a, I: Iterator<Item = ValX<'a, Self>>>(
+        mut self,
+        index: &Self,
+        opt: Opt,
+        f: impl Fn(Self) -> I,
+    ) -> ValX<'a, Self> {
+        step();
+        if let (Self::Array(_), Self::Object(_)) = (&self, index) {
+            let (start, end) = (index.field(b"start"), index.field(b"end"));
+            return self.map_range(start..end, opt, f);
+        }
+        if let (Self::Null, Self::Text(_)) = (&self, index) {
+            self = Self::object(Entries::default());
+        }
+        if let (Self::Null, Some(_)) = (&self, index.whole()) {
+            self = Self::array(Vec::new());
+        }
+        match (&mut self, index) {
+            (Self::Object(object), Self::Text(key)) => {
+                // Taken out, so that it can be changed in place.
+                let object = Rc::make_mut(object);
+                let slot = object.entries.get_mut(key);
+                let old = slot.map_or(Self::Null, |slot| std::mem::replace(slot, Self::Null));
+                match f(old).next().transpose()? {
+                    Some(new) => {
+                        object.depth = object.depth.max(depth_above(new.depth()));
+                        if object.entries.insert(key.clone(), new).is_none() {
+                            object.charge.add(ENTRY);
+                        }
+                    }
+                    None => {
+                        object.entries.shift_remove(key);
+                    }
+                }
+                Ok(self)
+            }
+            (Self::Array(array), index) if index.whole().is_some() => {
+                let at = index.whole().unwrap_or_default();
+                let length = array.items.len();
+                let at = if at < 0 { at + length as i64 } else { at };
+                let Ok(at) = usize::try_from(at) else {
+                    return opt.fail(self, |_| Exn::from(Error::str("an index is out of bounds")));
+                };
+                let array = Rc::make_mut(array);
+                if at >= length {
+                    array
+                        .charge
+                        .add((at - length).saturating_add(1).saturating_mul(ELEMENT));
+                    array.items.resize(at + 1, Self::Null);
+                }
+                let old = std::mem::replace(&mut array.items[at], Self::Null);
+                match f(old).next().transpose()? {
+                    Some(new) => {
+                        array.depth = array.depth.max(depth_above(new.depth()));
+                        array.items[at] = new;
+                    }
+                    None => {
+                        array.items.remove(at);
+                    }
+                }
+                Ok(self)
+            }
+            _ => opt.fail(self, |value| Exn::from(Error::index(value, index.clone()))),
+        }
+    }
+
+    fn map_range<'a, I: Iterator<Item = ValX<'a, Self>>>(
+        self,
+        range: Range<&Self>,
+        opt: Opt,
+        f: impl Fn(Self) -> I,
+    ) -> ValX<'a, Self> {
+        let Self::Array(array) = &self else {
+            return opt.fail(self, |value| Exn::from(Error::typ(value, "array")));
+        };
+        let bounds = Self::bounds(&range, array.items.len())?;
+        let (before, after) = (&array.items[..bounds.start], &array.items[bounds.end..]);
+        let part = array.items[bounds.clone()].iter().cloned().collect();
+        let new = f(part)
+            .next()
+            .transpose()?
+            .unwrap_or_else(|| Self::array(Vec::new()));
+        let Some(new) = new.items() else {
+            return Err(Exn::from(Error::typ(new, "array")));
+        };
+        Ok([before, new, after]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect())
+    }
+
+    fn as_bool(&self) -> bool {
+        step();
+        !matches!(self, Self::Null | Self::Bool(false))
+    }
+
+    fn into_string(self) -> Self {
+        match self {
+            Self::Text(_) => self,
+            other => {
+                let mut text = Bounded::default();
+                _ = other.write_json(&mut text);
+                Self::from(text.0)
+            }
+        }
+    }
+}
+
+/// A text that grows within the bounds of memory.
+#[derive(Default)]
+struct Bounded(String, Charge);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.1.add(text.len());
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+impl jaq_std::ValT for Value {
+    fn into_seq<S: FromIterator<Self>>(self) -> Result<S, Self> {
+        match self {
+            Self::Array(array) => Ok(array.items.iter().cloned().collect()),
+            other => Err(other),
+        }
+    }
+
+    fn is_int(&self) -> bool {
+        match self {
+            Self::Int(_) | Self::Large(_) => true,
+            Self::Float(number) => number.fract() == 0.0,
+            _ => false,
+        }
+    }
+
+    fn as_isize(&self) -> Option<isize> {
+        self.whole()
+            .filter(|_| self.is_int())
+            .and_then(|number| isize::try_from(number).ok())
+    }
+
+    fn as_f64(&self) -> Option<f64> {
+        self.number()
+    }
+
+    fn is_utf8_str(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
+    fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Text(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+
+    fn as_sub_str(&self, part: &[u8]) -> Self {
+        Self::Text(Text::new(part))
+    }
+
+    fn from_utf8_bytes(bytes: impl AsRef<[u8]> + Send + 'static) -> Self {
+        Self::Text(Text::new(bytes.as_ref()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+
+            fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+                Ok(Value::Bool(truth))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+                Ok(Value::Int(number))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+                Ok(i64::try_from(number).map_or(Value::Large(number), Value::Int))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+                Ok(Value::Float(number))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+                let mut all = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    all.push(item);
+                }
+                Ok(Value::array(all))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+                let mut entries = Entries::default();
+                while let Some((name, value)) = fields.next_entry::<String, Value>()? {
+                    entries.insert(Text::new(name.into_bytes()), value);
+                }
+                Ok(Value::object(entries))
+            }
+        }
+        deserializer.deserialize_any(AnyValue)
+    }
+}

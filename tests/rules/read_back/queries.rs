@@ -1,0 +1,329 @@
+//! Questions to the reader, in jq's language (R5).
+#![cfg(feature = "query")]
+
+use offcut::ToolReduction;
+use offcut::backend::Memory;
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+use serde_json::{Value, json};
+
+use super::{small, store_result};
+use crate::common::text;
+use offcut::ToolCall;
+use offcut::agent::Tool;
+
+const FLIGHTS: &str = r#"{"flights": [
+    {"id": 18446744073709551615, "from": "TXL", "price": 80.50, "seats": [1, 2]},
+    {"id": 2, "from": "FRA", "price": 120, "seats": []},
+    {"id": 3, "from": "TXL", "price": 60, "seats": [7]}
+]}"#;
+
+async fn asked(reduction: &ToolReduction, arguments: Value) -> String {
+    let reader = reduction.read_file_tool();
+    let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
+    match reader.call(&call).await {
+        Ok(output) => text(&output.into_parts().await.0).to_owned(),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+/// Stores `content` and asks `query` about it.
+async fn ask(content: impl Into<String>, query: &str) -> String {
+    let store = Memory::new();
+    let reduction = small(&store).build().unwrap();
+    let padded = content.into();
+    // Below the limit nothing is stored.
+    assert!(padded.len() > 1_000, "store more");
+    let path = store_result(&reduction, "a", padded).await;
+    asked(&reduction, json!({"path": path, "query": query})).await
+}
+
+/// Asks about `content`, however short it is.
+async fn of(content: &str, query: &str) -> String {
+    let padding = " ".repeat(1_001);
+    ask(format!("{content}{padding}"), query).await
+}
+
+#[tokio::test]
+async fn r5_json_is_asked_in_jqs_language() {
+    for (query, printed) in [
+        (".flights | length", "3\n"),
+        (
+            ".flights[] | select(.from == \"TXL\") | .id",
+            "18446744073709551615\n3\n",
+        ),
+        ("[.flights[].price] | add", "260.5\n"),
+        (
+            ".flights | map({from, price}) | sort_by(.price)[0]",
+            "{\"from\":\"TXL\",\"price\":60}\n",
+        ),
+        (
+            ".flights | group_by(.from) | map({(.[0].from): length}) | add",
+            "{\"FRA\":1,\"TXL\":2}\n",
+        ),
+        (".flights | max_by(.price).from", "FRA\n"),
+        ("[.flights[].seats[]] | unique | @csv", "1,2,7\n"),
+        (
+            ".flights[0] | to_entries | map(.key) | join(\" \")",
+            "id from price seats\n",
+        ),
+        (
+            "reduce .flights[] as $f ({}; .[$f.from] += $f.price)",
+            "{\"TXL\":140.5,\"FRA\":120}\n",
+        ),
+        (
+            ".flights[] | select(.from | test(\"^t\"; \"i\")) | .price",
+            "80.5\n60\n",
+        ),
+        ("INDEX(.flights[]; .id)[\"3\"].from", "TXL\n"),
+        (".flights[1:] | length, (.[-1].id)", "2\n3\n"),
+        (
+            "def cheap($most): map(select(.price < $most)); .flights | cheap(100) | length",
+            "2\n",
+        ),
+        ("del(.flights[0]) | .flights[0].id", "2\n"),
+        (
+            ".flights[].from |= ascii_downcase | .flights[0].from",
+            "txl\n",
+        ),
+        ("[paths(type == \"number\")] | length", "9\n"),
+        (".nothing?, (.flights | .nothing?)", "null\n"),
+        ("[.flights[] | .from] | index(\"FRA\")", "1\n"),
+        (
+            "[limit(2; .flights[].from)] | tojson",
+            "[\"TXL\",\"FRA\"]\n",
+        ),
+        ("\"a-b_c\" | [splits(\"[-_]\")] | join(\"+\")", "a+b+c\n"),
+        (
+            "\"äöü 12\" | capture(\"(?<n>\\\\d+)\").n | tonumber + 1",
+            "13\n",
+        ),
+        ("\"äöü 12\" | match(\"1\").offset", "4\n"),
+        ("7 / 2, 8 / 2, 7 % 2, -7", "3.5\n4\n1\n-7\n"),
+        ("[nan] | sort | .[0] | isnan", "true\n"),
+        ("try error(\"x\") catch .", "x\n"),
+        ("\"2026-11-27T10:00:00Z\" | fromdate", "1795773600\n"),
+    ] {
+        assert_eq!(of(FLIGHTS, query).await, printed, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn r5_records_are_read_in_the_shapes_that_tools_return() {
+    let total = "map(.n) | add";
+    for content in [
+        "{\"n\": 1}\n{\"n\": 2}\n",
+        "[{\"n\": 1}, {\"n\": 2}]",
+        "\u{feff}[{\"n\": 1}, {\"n\": 2}]",
+        "Chunk ID: 7\nOutput:\n[{\"n\": 1}, {\"n\": 2}]",
+        "Here:\n{\"n\": 1}\n{\"n\": 2}\n",
+        "a,n\nx,1\n\"y, z\",2\n",
+        "a\tn\nx\t1\ny\t2\n",
+        "a;n\nx;1\ny;2\n",
+        "| a | n |\n|---|--:|\n| x | 1 |\n| y | 2 |\n",
+    ] {
+        let padded = format!("{content}{}", "\n".repeat(1_001));
+        assert_eq!(ask(padded, total).await, "3\n", "{content}");
+    }
+    let lines = "one, two\nthree\nfour 4\n".to_owned() + &"\n".repeat(1_001);
+    assert_eq!(
+        ask(lines.clone(), "map(select(test(\"o\")))[1]").await,
+        "four 4\n"
+    );
+    assert_eq!(
+        ask(
+            lines,
+            "[.[] | capture(\"(?<word>\\\\w+) (?<n>\\\\d+)\")][0].n"
+        )
+        .await,
+        "4\n"
+    );
+    let zeros = "id,n\n007,1\n1e3,2\n".to_owned() + &"\n".repeat(1_001);
+    assert_eq!(ask(zeros, "map(.id) | tojson").await, "[\"007\",1000]\n");
+}
+
+#[tokio::test]
+async fn r5_a_mistake_is_answered_with_its_cure() {
+    for (query, says) in [
+        (".flights[", "error: `query` failed: it ends where"),
+        (".flights | foo(1)", "there is no filter `foo`"),
+        (".flights | .x", "cannot index [{"),
+        (".flights | .x", "`.` is an object with the keys flights"),
+        ("$ENV", "there is no variable `$ENV`"),
+        ("env", "there is no filter `env`"),
+        ("halt", "there is no filter `halt`"),
+        ("now", "there is no filter `now`"),
+        ("import \"a\" as a; .", "can't be imported"),
+        (
+            "empty",
+            "The query printed nothing. `.` is an object with the keys flights.",
+        ),
+        ("\"x\" | test(\"(?=a)\")", "look-around"),
+        ("break $x", "label"),
+    ] {
+        let said = of(FLIGHTS, query).await;
+        assert!(said.contains(says), "{query}: {said}");
+        assert!(said.len() <= 1_000, "{query}: {said}");
+    }
+    let store = Memory::new();
+    let reduction = small(&store).build().unwrap();
+    let path = store_result(&reduction, "a", FLIGHTS.repeat(9)).await;
+    for (arguments, says) in [
+        (
+            json!({"path": path, "query": ".", "pattern": "a"}),
+            "either `pattern` or `query`",
+        ),
+        (
+            json!({"path": path, "query": ".", "offset": -3}),
+            "can't be negative",
+        ),
+        (json!({"path": path, "jq": "."}), "did you mean `query`?"),
+        (
+            json!({"path": "/etc/passwd", "query": "."}),
+            "not a stored result",
+        ),
+        (
+            json!({"path": path, "query": ".".repeat(5_000)}),
+            "too long",
+        ),
+    ] {
+        let said = asked(&reduction, arguments).await;
+        assert!(said.starts_with("error: ") && said.contains(says), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn r5_what_a_query_prints_is_paged() {
+    let records: String = (0..900).map(|n| format!("{{\"n\": {n}}}\n")).collect();
+    let store = Memory::new();
+    let reduction = small(&store).build().unwrap();
+    let path = store_result(&reduction, "a", records).await;
+    let (mut rows, mut offset, mut pages) = (Vec::new(), "1".to_owned(), 0);
+    loop {
+        let page = asked(
+            &reduction,
+            json!({"path": path, "query": "map(.n + 1)", "offset": offset}),
+        )
+        .await;
+        assert!(page.len() <= 1_000, "{page}");
+        let (said, shown) = page.split_once('\n').unwrap();
+        assert!(said.starts_with("Lines "), "{said}");
+        rows.extend(shown.lines().map(str::to_owned));
+        pages += 1;
+        match said.split_once("offset ") {
+            Some((_, next)) => offset = next.trim_end_matches('.').to_owned(),
+            None => break,
+        }
+    }
+    assert!(pages > 3, "{pages}");
+    let all: Vec<u64> = serde_json::from_str(&rows.concat()).unwrap();
+    assert_eq!(all, (1..=900).collect::<Vec<u64>>());
+    let limited = asked(
+        &reduction,
+        json!({"path": path, "query": ".[].n", "limit": 2}),
+    )
+    .await;
+    assert_eq!(limited, "Lines 1-2. Continue with offset 3.\n0\n1\n");
+}
+
+/// Whatever a model writes is answered, within bounds, and the process goes on.
+#[tokio::test]
+async fn r5_no_query_runs_forever_or_takes_all_memory() {
+    let many = (0..10).map(|_| "(.,.,.)").collect::<Vec<_>>().join("|");
+    let nested = |open: &str, close: &str, times: usize| {
+        format!("{}.{}", open.repeat(times), close.repeat(times))
+    };
+    let hostile = [
+        ("last(repeat(1))".to_owned(), "too long"),
+        ("[repeat(1)]".to_owned(), "too"),
+        ("reduce repeat(1) as $x (0; .)".to_owned(), "too long"),
+        ("def f: f; f".to_owned(), "too long"),
+        ("def f: 1 + f; f".to_owned(), "recurses too deep"),
+        ("def f: [f]; f".to_owned(), "recurses too deep"),
+        (
+            "try (def f: 1 + f; f) catch 1".to_owned(),
+            "recurses too deep",
+        ),
+        (
+            "reduce range(1e9) as $i (0; [.]) | tojson".to_owned(),
+            "recurses too deep",
+        ),
+        (
+            "reduce range(1e6) as $i (0; {a: .})".to_owned(),
+            "recurses too deep",
+        ),
+        (
+            "reduce range(200) as $i (0; [., .]) | tojson".to_owned(),
+            "too",
+        ),
+        (
+            "reduce range(200) as $i (0; [., .]) == 1".to_owned(),
+            "false",
+        ),
+        (
+            "reduce range(200) as $i (0; [., .]) | flatten | length".to_owned(),
+            "too",
+        ),
+        ("[range(1e9)]".to_owned(), "too"),
+        ("last(range(1e12))".to_owned(), "too long"),
+        ("\"x\" * 1e9 | length".to_owned(), "memory"),
+        ("\"x\" * 1e300 | length".to_owned(), "memory"),
+        (
+            "reduce range(99) as $i (\"x\"; . + .) | length".to_owned(),
+            "memory",
+        ),
+        (".[1e12] = 1".to_owned(), ""),
+        ("null | .[1e12] = 1".to_owned(), "memory"),
+        ("[limit(1e9; repeat(\"x\"))] | length".to_owned(), "too"),
+        (format!("{many}|{many}|empty"), "too long"),
+        ("(reduce range(1e6) as $x (.; .)) |= 1".to_owned(), ""),
+        (
+            "null | setpath([range(1e6) | 0]; 1)".to_owned(),
+            "recurses too deep",
+        ),
+        ("[recurse(. + 1; . < 1e9)] | length".to_owned(), ""),
+        (
+            "\"a\" * 1e6 | [match(\"(a?){50}(a?){50}b\"; \"g\")] | length".to_owned(),
+            "",
+        ),
+        ("\"a\" * 9e5 | [match(\"\"; \"g\")] | length".to_owned(), ""),
+        (nested("[", "]", 2_000), ""),
+        (nested("(", ")", 2_000), ""),
+        (nested("-", "", 4_000), ""),
+        (nested("def f: ", ";.", 400), ""),
+        (nested("{a:", "}", 1_000), ""),
+        (nested("if . then ", " end", 250), ""),
+        (format!("{}1", "1+".repeat(2_000)), "2001"),
+        (format!("{}1", ".|".repeat(2_000)), "1"),
+        (format!("\"{}\"", "\\(.)".repeat(900)), ""),
+    ];
+    // Each takes its time, mostly.
+    futures_util::future::join_all(hostile.into_iter().map(async |(query, says)| {
+        let said = of("5", &query).await;
+        assert!(said.contains(says), "{query:.60}: {said}");
+        assert!(said.len() <= 1_000, "{query:.60}");
+    }))
+    .await;
+}
+
+proptest! {
+    /// A table that JSON and CSV both hold has the same records.
+    #[test]
+    fn r5_a_table_reads_back_into_the_same_records(
+        rows in proptest::collection::vec(("[a-z \",;\n]{1,9}x", 0u32..), 2..9)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let records: Vec<Value> = rows.iter().map(|(name, n)| json!({"n": n, "name": name.trim()})).collect();
+        let quoted = rows.iter().map(|(name, n)| format!("{n},\"{}\"\n", name.trim().replace('"', "\"\"")));
+        let csv: String = std::iter::once("n,name\n".to_owned()).chain(quoted).collect();
+        let said = runtime.block_on(ask(format!("{csv}{}", "\n".repeat(1_001)), "tojson"));
+        prop_assert_eq!(serde_json::from_str::<Vec<Value>>(&said).unwrap(), records);
+    }
+
+    /// No text is a query that does harm.
+    #[test]
+    fn l7_any_query_is_answered(query in r#"([.|,\[\](){}"\\:;$?+*/%=<>-]|def |as |reduce |foreach |if |then |end|try |[a-z0-9 ]){0,40}"#) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let said = runtime.block_on(of(FLIGHTS, &query));
+        prop_assert!(!said.is_empty() && said.len() <= 1_000, "{}", said);
+    }
+}

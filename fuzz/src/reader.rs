@@ -101,7 +101,9 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
         .await
         .unwrap();
     assert_eq!(again.parts, parts, "an answer was truncated");
-    let Some(page) = Hint::parse(&text) else {
+    // A query may print anything.
+    let query = serde_json::from_str::<Value>(arguments).is_ok_and(|given| is_given(&given, "query"));
+    let Some(page) = Hint::parse(&text).filter(|_| !query) else {
         return;
     };
     assert_eq!(page.bytes, content.len() as u64);
@@ -123,6 +125,10 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
     );
 }
 
+fn is_given(arguments: &Value, name: &str) -> bool {
+    arguments[name].as_str().is_some_and(|text| !text.is_empty())
+}
+
 /// R2: checks that all content can be read page by page, and that no page leads back.
 async fn read_through(reduction: &ToolReduction, mut arguments: Value, path: &str, content: &[u8]) {
     let Some(given) = arguments.as_object_mut() else {
@@ -130,10 +136,8 @@ async fn read_through(reduction: &ToolReduction, mut arguments: Value, path: &st
     };
     given.insert("path".into(), path.into());
     given.remove("offset");
-    let has_pattern = given
-        .get("pattern")
-        .and_then(Value::as_str)
-        .is_some_and(|pattern| !pattern.is_empty());
+    given.remove("query");
+    let has_pattern = is_given(&arguments, "pattern");
     let (mut all, mut seen) = (String::new(), HashSet::new());
     for _ in 0..PAGES {
         let call = ToolCall::new("call_1", "read_file", arguments.to_string());

@@ -102,7 +102,8 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
         .unwrap();
     assert_eq!(again.parts, parts, "an answer was truncated");
     // A query may print anything.
-    let query = serde_json::from_str::<Value>(arguments).is_ok_and(|given| is_given(&given, "query"));
+    let query =
+        serde_json::from_str::<Value>(arguments).is_ok_and(|given| is_given(&given, "query"));
     let Some(page) = Hint::parse(&text).filter(|_| !query) else {
         return;
     };
@@ -126,7 +127,9 @@ async fn check(reduction: &ToolReduction, arguments: &str, content: &[u8]) {
 }
 
 fn is_given(arguments: &Value, name: &str) -> bool {
-    arguments[name].as_str().is_some_and(|text| !text.is_empty())
+    arguments[name]
+        .as_str()
+        .is_some_and(|text| !text.is_empty())
 }
 
 /// R2: checks that all content can be read page by page, and that no page leads back.

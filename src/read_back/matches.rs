@@ -236,10 +236,16 @@ impl Finder {
         }
     }
 
-    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
+    /// Searches the rest of the last line. Returns true if no line matches.
+    pub(super) fn found_none(&mut self) -> bool {
         if !self.pending.is_empty() && self.next.is_none() {
             self.search(true);
         }
+        self.count == 0 && self.next.is_none()
+    }
+
+    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
+        self.found_none();
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
         hint.prose = prose.of_matches(self.count, self.next);

@@ -331,6 +331,9 @@ async fn find(
     request: &ReadRequest,
     room: usize,
 ) -> Result<ToolOutput, Refusal> {
+    let crosses_lines = ["\n", "\\n", "(?s"]
+        .iter()
+        .any(|sign| pattern.contains(sign));
     let pattern = RegexBuilder::new(pattern)
         .size_limit(ReadFileTool::MAX_PATTERN)
         .build()
@@ -352,6 +355,9 @@ async fn find(
         return Err(Refusal::SlowPattern);
     }
     let total = scanned.map_err(Refusal::Store)?;
+    if crosses_lines && finder.found_none() {
+        return Err(Refusal::AcrossLines);
+    }
     let hint = finder.finish(total, stored.location.clone(), session.prose());
     Ok(hint.render().into())
 }

@@ -75,6 +75,8 @@ pub(super) enum Refusal {
     /// A pattern or a query with an offset from the end.
     NegativeOffset,
     SlowPattern,
+    /// A pattern for several lines that matches none.
+    AcrossLines,
     InvalidContext,
     PatternAndQuery,
     #[cfg(feature = "query")]
@@ -110,6 +112,10 @@ impl Refusal {
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
+            }
+            Self::AcrossLines => {
+                "`pattern` is matched within one line: search for one line of it with `context`, or pass a `query` \
+                 such as join(\"\\n\") | [match(\"BEGIN.*?END\"; \"gs\").string]"
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.english(),
@@ -155,6 +161,10 @@ impl Refusal {
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` 不是受支持的正则表达式：{error}");
+            }
+            Self::AcrossLines => {
+                "`pattern` 只在一行内匹配：请用 `context` 搜索其中一行，或传入 `query`，如 \
+                 join(\"\\n\") | [match(\"BEGIN.*?END\"; \"gs\").string]"
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.chinese(),

@@ -720,6 +720,11 @@ async fn r4_matches_come_with_the_lines_around_them() {
         (page.prose.as_str(), page.preview.as_str()),
         ("Matching lines: 4.", "")
     );
+    let across = found(json!({"pattern": "error[^x]*\\n.*step 2"}))
+        .await
+        .unwrap_err();
+    assert!(across.contains("within one line"), "{across}");
+    assert!(found(json!({"pattern": "error[^\\n]*3"})).await.is_ok());
     assert_eq!(
         found(json!({"context": -1})).await.unwrap_err(),
         "`context` must be a number of lines, 0 or more"

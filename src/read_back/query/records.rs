@@ -1,5 +1,6 @@
 //! The text of a result, read as values.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read};
 
 use super::bounds::step;
@@ -17,6 +18,8 @@ pub(super) enum Shape {
 
 /// Characters that separate the columns of a table, the likeliest first.
 const SEPARATORS: [u8; 4] = [b'\t', b',', b';', b'|'];
+/// Fewer lines below names are not taken for a table by their spaces.
+const MIN_ALIGNED: usize = 3;
 
 /// Reads a whole text: JSON, also after lines that say something about it; JSON Lines; a table with a
 /// header; or else its lines.
@@ -31,8 +34,10 @@ pub(super) fn read_whole(text: &str) -> (Value, Shape) {
     if let Some(rows) = json_after_preface(text) {
         return rows;
     }
-    if let Some(rows) =
-        markdown_table(text).or_else(|| SEPARATORS.into_iter().find_map(|by| table(text, by)))
+    let separated = || SEPARATORS.into_iter().find_map(|by| table(text, by));
+    if let Some(rows) = markdown_table(text)
+        .or_else(separated)
+        .or_else(|| aligned_table(text))
     {
         return (rows, Shape::Table);
     }
@@ -99,21 +104,18 @@ impl<R: Read> Iterator for Rows<R> {
     fn next(&mut self) -> Option<Self::Item> {
         step();
         if self.names.is_none() {
-            match self.reader.byte_headers() {
-                Ok(names) => {
-                    let names = names.iter().map(String::from_utf8_lossy);
-                    self.names = Some(names.map(|name| Value::text(&name)).collect());
-                }
+            let header = match self.reader.byte_headers() {
+                Ok(header) => header
+                    .iter()
+                    .map(String::from_utf8_lossy)
+                    .collect::<Vec<_>>(),
                 Err(error) => return Some(Err(error.to_string())),
-            }
+            };
+            self.names = named(&header.iter().map(|name| &**name).collect::<Vec<_>>());
         }
-        let names = self.names.as_deref().unwrap_or_default();
-        if names
-            .iter()
-            .any(|name| matches!(name, Value::Text(text) if text.as_bytes().is_empty()))
-        {
-            return Some(Err("a column has no name".to_owned()));
-        }
+        let Some(names) = self.names.as_deref() else {
+            return Some(Err("its columns have no names".to_owned()));
+        };
         let mut cells = csv::ByteRecord::new();
         match self.reader.read_byte_record(&mut cells) {
             Ok(true) => Some(Ok(row(names, cells.iter().map(String::from_utf8_lossy)))),
@@ -140,20 +142,56 @@ fn cell(text: &str) -> Value {
 }
 
 fn markdown_table(text: &str) -> Option<Value> {
-    let mut rows = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .map(|line| {
-            let cells = line.strip_prefix('|')?.strip_suffix('|')?;
-            Some(cells.split('|').map(str::trim))
-        });
-    let names: Vec<Value> = rows.next()??.map(Value::text).collect();
-    let mut rule = rows.next()??;
-    if !rule.all(|cell| cell.len() > 1 && cell.bytes().all(|byte| b"-:".contains(&byte))) {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut rows = lines.map(|line| {
+        let cells = line.strip_prefix('|')?.strip_suffix('|')?;
+        Some(cells.split('|').map(str::trim).collect::<Vec<_>>())
+    });
+    let names = named(&rows.next()??)?;
+    let is_rule = |cell: &&str| cell.len() > 1 && cell.bytes().all(|byte| b"-:".contains(&byte));
+    if !rows.next()??.iter().all(is_rule) {
         return None;
     }
-    rows.map(|cells| Some(row(&names, cells?))).collect()
+    rows.map(|cells| {
+        cells
+            .filter(|cells| cells.len() == names.len())
+            .map(|cells| row(&names, cells.into_iter()))
+    })
+    .collect()
+}
+
+/// A table whose columns begin at the same place in each line, below names that are at least two spaces
+/// apart, as `docker ps` and `kubectl get` print it.
+fn aligned_table(text: &str) -> Option<Value> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut lines = lines.map(|line| line.chars().collect::<Vec<char>>());
+    let header = lines.next()?;
+    let begins =
+        |at: &usize| header[*at] != ' ' && (*at == 0 || header[..*at].ends_with(&[' ', ' ']));
+    let starts: Vec<usize> = (0..header.len()).filter(begins).collect();
+    let cells = |line: &[char]| -> Option<Vec<String>> {
+        let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
+        let cells = starts.iter().zip(ends).map(|(start, end)| {
+            let before = start.checked_sub(1).and_then(|before| line.get(before));
+            let cell = line.get(*start..end.min(line.len())).unwrap_or_default();
+            before
+                .is_none_or(|char| *char == ' ')
+                .then(|| cell.iter().collect::<String>().trim().to_owned())
+        });
+        cells.collect()
+    };
+    let names = cells(&header)?;
+    let names = named(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let rows = lines.map(|line| Some(row(&names, cells(&line)?.into_iter())));
+    let rows: Vec<Value> = rows.collect::<Option<_>>()?;
+    (starts.first() == Some(&0) && starts.len() > 1 && rows.len() >= MIN_ALIGNED)
+        .then(|| rows.into_iter().collect())
+}
+
+/// The names of columns, if each has one of its own.
+fn named(names: &[&str]) -> Option<Vec<Value>> {
+    let distinct: HashSet<&&str> = names.iter().filter(|name| !name.is_empty()).collect();
+    (distinct.len() == names.len()).then(|| names.iter().map(|name| Value::text(name)).collect())
 }
 
 /// Records, one after another.

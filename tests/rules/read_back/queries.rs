@@ -137,6 +137,23 @@ async fn r5_records_are_read_in_the_shapes_that_tools_return() {
         .await,
         "4\n"
     );
+    let pods = "NAME   READY  AGE\na-1    1/1    3d\nb-234  0/1\nc      1/1    9d\n".to_owned()
+        + &"\n".repeat(1_001);
+    assert_eq!(
+        ask(pods, "map(select(.READY == \"0/1\"))[0] | .NAME, .AGE").await,
+        "b-234\n\n"
+    );
+    // These are lines: columns without a name of their own, rows of another length, cells across columns.
+    for lines in [
+        "a,a\n1,2\n3,4\n",
+        "a,b\n1\n3,4\n",
+        "| a | b |\n|---|---|\n| 1 |\n",
+        "USER  PID\nroot  1\nlonger 2\nx     3\n",
+    ] {
+        let lines = lines.to_owned() + &"\n".repeat(1_001);
+        let first = lines.lines().next().unwrap().to_owned() + "\n";
+        assert_eq!(ask(lines, ".[0]").await, first);
+    }
     let zeros = "id,n\n007,1\n1e3,2\n".to_owned() + &"\n".repeat(1_001);
     assert_eq!(ask(zeros, "map(.id) | tojson").await, "[\"007\",1000]\n");
 }

@@ -19,10 +19,15 @@ impl Change {
         }
     }
 
-    /// The rule of gain (L3) when a result arrives. These are bytes, and no tokens are counted: so many fewer bytes are
-    /// fewer tokens too.
+    /// The rule of gain (L3) when a result arrives: the most bytes that may stand for `before`. No tokens are counted:
+    /// so many fewer bytes are fewer tokens too.
+    pub(crate) fn most_after(before: u64) -> u64 {
+        before - before / 4
+    }
+
+    /// Returns true if this keeps to [`most_after`](Self::most_after).
     pub(crate) fn gains_uncounted(self) -> bool {
-        self.after <= self.before - self.before / 4
+        self.after <= Self::most_after(self.before)
     }
 
     /// The rule of gain (L3) in a pass. These are bytes.

@@ -279,7 +279,8 @@ impl Run {
             }
             _ => return None,
         };
-        let limit = policy.max_length_for_trunc;
+        let gain = usize::try_from(Change::most_after(text.length())).unwrap_or(usize::MAX);
+        let limit = policy.max_length_for_trunc.min(gain);
         let parts = page_of_other(session, &call.name, &stored, result, limit).await?;
         Some((stored.location, parts))
     }

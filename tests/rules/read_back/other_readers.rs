@@ -282,6 +282,19 @@ async fn r3_a_stretch_of_a_long_line_that_another_reader_returns_is_not_stored_a
     );
 }
 
+#[tokio::test]
+async fn l3_a_page_of_another_readers_output_saves_a_quarter_too() {
+    let store = memory();
+    let reduction = small(&store).build().unwrap();
+    let line = "0123456789".repeat(400);
+    let location = store_result(&reduction, "a", line.clone()).await;
+    let cat = ToolCall::new("b", "cat", json!({"file": location}).to_string());
+    let shown = reduction.truncate(&cat, &line[..1_100]).await.unwrap();
+    assert_eq!(shown.report.decisions[0].outcome, Outcome::Paged);
+    let length = text(&shown.parts).len();
+    assert!(length <= 825, "{length}");
+}
+
 /// Checks that `output`, which shows some lines of stored content that its call names, is stored
 /// whole, byte for byte.
 async fn is_stored(content: &str, how: &str, output: String) {

@@ -71,10 +71,12 @@ pub(super) async fn answer(
         return Ok(Err(QueryError::TooLong));
     }
     let total = stored.read(0..1).await?.total;
-    let _permit = RUNNING.acquire().await;
+    // The thread's, which may outlive this call.
+    let permit = RUNNING.acquire().await;
     let (ask, mut asked) = mpsc::channel(1);
     let (done, result) = oneshot::channel();
     let work = move || {
+        let _permit = permit;
         let content = Content {
             ask,
             at: 0,
@@ -137,6 +139,7 @@ impl Read for Content {
             self.at += self.block.len() as u64;
         }
         let length = self.block.len().min(buffer.len());
+        bounds::read(length);
         buffer[..length].copy_from_slice(&self.block.split_to(length));
         Ok(length)
     }
@@ -201,7 +204,8 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
         let (records, shape) = records::read_in_order(text)
             .map_err(unreadable)?
             .ok_or(QueryError::LongJson)?;
-        (Value::Null, shape, records)
+        let records = records.inspect(|_| bounds::next_record());
+        (Value::Null, shape, Box::new(records))
     };
     let described = describe(&input, shape);
     let inputs = RcIter::new(inputs);

@@ -12,6 +12,8 @@ const RESERVE: usize = 16 << 20;
 const MAX_MEMORY: usize = 256 << 20;
 /// The greatest depth of a value. Dropping, writing and comparing it recurse.
 const MAX_DEPTH: u32 = 1_000;
+/// The most bytes of the text of one record, which is read before it has a value.
+const MAX_RECORD: u64 = 48 << 20;
 /// A query may run this long, and longer for a long text.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MIN_BYTES_PER_SECOND: u64 = 8 << 20;
@@ -29,6 +31,7 @@ pub(in crate::read_back) enum Excess {
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
     static MEMORY: Cell<usize> = const { Cell::new(0) };
+    static UNPARSED: Cell<u64> = const { Cell::new(0) };
     static BOUNDS: Cell<Option<(Instant, usize)>> = const { Cell::new(None) };
 }
 
@@ -61,6 +64,20 @@ pub(super) fn step() {
     if steps.is_multiple_of(CLOCK_EVERY) && Instant::now() > deadline {
         give_up(Excess::Time);
     }
+}
+
+/// Counts bytes that are read for the next record.
+pub(super) fn read(bytes: usize) {
+    let unparsed = UNPARSED.get() + bytes as u64;
+    if unparsed > MAX_RECORD {
+        give_up(Excess::Memory);
+    }
+    UNPARSED.set(unparsed);
+}
+
+/// Begins with the next record.
+pub(super) fn next_record() {
+    UNPARSED.set(0);
 }
 
 /// Returns the depth of a container of values, of which the deepest has the depth `of_values`.

@@ -313,6 +313,39 @@ async fn r5_no_query_runs_forever_or_takes_all_memory() {
     .await;
 }
 
+/// Records that are too long to hold together are read one by one, if each can be held.
+#[tokio::test]
+async fn r5_long_content_is_read_record_by_record() {
+    let rows = 40_000;
+    let filler = "x".repeat(1_000);
+    let lines = |line: &dyn Fn(usize) -> String| (0..rows).map(line).collect::<String>();
+    let json_lines = lines(&|n| format!("{{\"n\": {n}, \"filler\": \"{filler}\"}}\n"));
+    let csv = "n,filler\n".to_owned() + &lines(&|n| format!("{n},{filler}\n"));
+    let sum = (rows * (rows - 1) / 2).to_string() + "\n";
+    for records in [json_lines.clone(), csv] {
+        assert_eq!(ask(records, "reduce inputs as $r (0; . + $r.n)").await, sum);
+    }
+    assert!(
+        ask(json_lines.clone(), "length")
+            .await
+            .contains("go through its records with `inputs`")
+    );
+    let said = ask(
+        format!("[{}", json_lines.replace('\n', ",")),
+        "[inputs] | length",
+    )
+    .await;
+    assert!(said.contains("too long for a query"), "{said}");
+    let last = ask(filler.repeat(rows) + "\nlast", "last(inputs)").await;
+    assert_eq!(last, "last\n");
+    let unclosed = ask(
+        format!("a,b\n1,2\n3,4\n5,\"{}", "\n".repeat(60 << 20)),
+        "[inputs] | length",
+    )
+    .await;
+    assert!(unclosed.contains("too much memory"), "{unclosed}");
+}
+
 proptest! {
     /// A table that JSON and CSV both hold has the same records.
     #[test]

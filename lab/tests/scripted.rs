@@ -6,7 +6,7 @@ use offcut::Settings;
 use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, run};
 
 /// Tokens of the reader's definition.
-const READER: u64 = 189;
+const READER: u64 = 298;
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]

@@ -123,30 +123,25 @@ pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext
     })
 }
 
-/// The texts of stored content, without the manifest of joined ones.
-#[cfg(feature = "query")]
-fn without_manifest(content: &[u8]) -> &[u8] {
-    let (texts, last) = content.split_at(content.len() - last_line(content).len());
-    if last.starts_with(br#"{"offcut_parts""#) {
-        texts
-    } else {
-        content
-    }
-}
-
 /// Splits stored content into the number of joined texts, 0 if it is a single text, and the bytes
 /// that can be shown: all but the manifest. `None` if the hint says joined and there is no
 /// manifest.
 pub(crate) fn texts_in<'c>(hint: &Hint, content: &'c [u8]) -> Option<(usize, &'c [u8])> {
-    if !hint.flags.joined {
-        return Some((0, content));
+    if hint.flags.joined {
+        joined_texts(content)
+    } else {
+        Some((0, content))
     }
-    let parts = |line: &[u8]| {
-        let manifest: serde_json::Value = serde_json::from_slice(line).ok()?;
-        Some(manifest.get("offcut_parts")?.as_array()?.len())
-    };
+}
+
+/// The number of texts that were joined, and their bytes. `None` if there is no manifest of ours.
+fn joined_texts(content: &[u8]) -> Option<(usize, &[u8])> {
     let (texts, manifest) = content.split_at(content.len() - last_line(content).len());
-    Some((parts(manifest)?, texts))
+    if !manifest.starts_with(br#"{"offcut_parts":"#) {
+        return None;
+    }
+    let manifest: serde_json::Value = serde_json::from_slice(manifest).ok()?;
+    Some((manifest.get("offcut_parts")?.as_array()?.len(), texts))
 }
 
 /// A page of `stored` from `from` on, as one text of at most `room` bytes. Its content gets at

@@ -45,7 +45,7 @@ pub(super) struct Wanted {
 pub(super) struct Finder {
     pattern: Regex,
     from: Position,
-    wanted_rows: Wanted,
+    shows: Wanted,
     room: usize,
     /// The beginnings of the lines before the current one, with their numbers, for `context`.
     before: VecDeque<(u64, String)>,
@@ -72,11 +72,11 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub(super) fn new(pattern: Regex, from: Position, wanted_rows: Wanted, room: usize) -> Self {
+    pub(super) fn new(pattern: Regex, from: Position, shows: Wanted, room: usize) -> Self {
         Self {
             pattern,
             from,
-            wanted_rows,
+            shows,
             room,
             before: VecDeque::new(),
             context_to: 0,
@@ -133,7 +133,7 @@ impl Finder {
             self.searched += line.len() as u64;
             self.find_in(line, line.len() + usize::from(ends) - kept, ends);
         }
-        if self.wanted_rows.context > 0 && self.pending_at == 0 {
+        if self.shows.context > 0 && self.pending_at == 0 {
             self.keep_as_context(line, ends);
         }
         if ends {
@@ -178,15 +178,12 @@ impl Finder {
                 // Matches that the row shows get no row of their own.
                 (row, end.max(found.end()).max(found.start() + 1))
             };
-            if self.wanted_rows.count_only {
+            if self.shows.count_only {
                 self.count += u64::from(self.last != self.line);
                 self.last = self.line;
                 return;
             }
-            let is_enough = self
-                .wanted_rows
-                .max_rows
-                .is_some_and(|most| self.rows >= most);
+            let is_enough = self.shows.max_rows.is_some_and(|most| self.rows >= most);
             let row = self.with_context(row);
             if is_enough || self.shown.len() + row.len() > self.room {
                 let byte = if is_short { 0 } else { place };
@@ -198,7 +195,7 @@ impl Finder {
             }
             self.shown.push_str(&row);
             self.before.clear();
-            self.context_to = self.line.saturating_add(self.wanted_rows.context);
+            self.context_to = self.line.saturating_add(self.shows.context);
             self.rows += 1;
             self.count += u64::from(self.last != self.line);
             self.last = self.line;
@@ -230,22 +227,26 @@ impl Finder {
         } else {
             self.context_to = 0;
             self.before.push_back((self.line, text));
-            if self.before.len() as u64 > self.wanted_rows.context {
+            if self.before.len() as u64 > self.shows.context {
                 self.before.pop_front();
             }
         }
     }
 
-    /// Searches the rest of the last line. Returns true if no line matches.
-    pub(super) fn found_none(&mut self) -> bool {
-        if !self.pending.is_empty() && self.next.is_none() {
-            self.search(true);
-        }
+    /// Searches the last line, which may have no end. Returns true if no line matches.
+    pub(super) fn ends_without_match(&mut self) -> bool {
+        self.search_rest();
         self.count == 0 && self.next.is_none()
     }
 
+    fn search_rest(&mut self) {
+        if !self.pending.is_empty() && self.next.is_none() {
+            self.search(true);
+        }
+    }
+
     pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
-        self.found_none();
+        self.search_rest();
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
         hint.prose = prose.of_matches(self.count, self.next);

@@ -21,10 +21,6 @@ pub(super) fn room(session: &Session, tool: &str) -> usize {
     }
 }
 
-/// The most bytes of the sentence above what a query printed, and its line feed.
-#[cfg(feature = "query")]
-pub(super) const MAX_SENTENCE: usize = 120;
-
 /// Cuts a page out of content that arrives in blocks. Holds only the page, however long the content
 /// is.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub(super) use self::bounds::Excess;
 use self::bounds::step;
-use self::records::{Records, Shape};
+use self::records::Records;
 use self::value::Value;
 use super::page::{Page, PageCutter};
 use crate::backend::BackendError;
@@ -53,8 +53,6 @@ pub(super) enum QueryError {
     LongJson,
     /// The text is too long for `.`.
     NeedsInputs,
-    /// This program can't stop a query that costs too much.
-    Unsupported,
 }
 
 /// Runs `query` over `stored`, and cuts a page out of what it prints. Fails if the store does.
@@ -63,10 +61,6 @@ pub(super) async fn answer(
     query: String,
     cutter: PageCutter,
 ) -> Result<Result<Page, QueryError>, BackendError> {
-    // A query that costs too much unwinds.
-    if cfg!(not(panic = "unwind")) {
-        return Ok(Err(QueryError::Unsupported));
-    }
     if query.len() > MAX_QUERY {
         return Ok(Err(QueryError::TooLong));
     }
@@ -107,7 +101,7 @@ pub(super) async fn answer(
             .map(|block| block.bytes)
             .map_err(|error| failed = Some(error));
         // A thread that has given up reads no more.
-        _ = oneshot::Sender::send(reply, block.ok());
+        _ = reply.send(block.ok());
     }
     let ran = result
         .await
@@ -184,11 +178,12 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
     bounds::begin(total);
     let unreadable =
         |error: io::Error| QueryError::Failed(format!("the content can't be read: {error}"));
-    let (input, shape, inputs): (_, _, Records<'_>) = if total <= MAX_HELD {
+    let (input, inputs): (_, Records<'_>) = if total <= MAX_HELD {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes).map_err(unreadable)?;
-        let text = String::from_utf8_lossy(super::without_manifest(&bytes));
-        let (value, shape) = records::read_whole(&text);
+        let texts = super::joined_texts(&bytes).map_or(&*bytes, |(_, texts)| texts);
+        let text = String::from_utf8_lossy(texts);
+        let value = records::read_whole(&text);
         let records = value.clone();
         let length = records.items().map_or(1, <[Value]>::len);
         let record = move |at: usize| {
@@ -196,18 +191,18 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
                 .items()
                 .map_or_else(|| records.clone(), |items| items[at].clone()))
         };
-        (value, shape, Box::new((0..length).map(record)))
+        (value, Box::new((0..length).map(record)))
     } else if !query.contains("input") {
         return Err(QueryError::NeedsInputs);
     } else {
         let text = BufReader::with_capacity(BLOCK as usize, content);
-        let (records, shape) = records::read_in_order(text)
+        let records = records::read_in_order(text)
             .map_err(unreadable)?
             .ok_or(QueryError::LongJson)?;
         let records = records.inspect(|_| bounds::next_record());
-        (Value::Null, shape, Box::new(records))
+        (Value::Null, Box::new(records))
     };
-    let described = describe(&input, shape);
+    let described = describe(&input);
     let inputs = RcIter::new(inputs);
     let data = Data {
         lut: &filter.lut,
@@ -291,58 +286,58 @@ fn unexpected(query: &str, expected: &str, found: &str) -> String {
 }
 
 fn shown(error: &value::Error) -> String {
-    let mut text = Beginning(String::new());
-    _ = write!(text, "{error}");
+    let mut shown = Beginning::of(MAX_SHOWN);
+    _ = write!(shown, "{error}");
     // A text that `error` was called with is JSON.
-    let text = text.0;
-    serde_json::from_str(&text).unwrap_or(text)
+    serde_json::from_str(&shown.text).unwrap_or(shown.text)
 }
 
-/// The beginning of a text that may be long.
-struct Beginning(String);
+/// The beginning of a text that may be long. Fails once it is longer.
+struct Beginning {
+    text: String,
+    room: usize,
+}
+
+impl Beginning {
+    fn of(room: usize) -> Self {
+        let text = String::new();
+        Self { text, room }
+    }
+}
 
 impl fmt::Write for Beginning {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = MAX_SHOWN.saturating_sub(self.0.len());
-        self.0
-            .push_str(&text[..text.floor_char_boundary(room.min(text.len()))]);
-        if room < text.len() {
-            self.0.push('…');
+        let shown = &text[..text.floor_char_boundary(self.room.min(text.len()))];
+        self.text.push_str(shown);
+        if self.room < text.len() {
+            self.text.push('…');
             return Err(fmt::Error);
         }
+        self.room -= text.len();
         Ok(())
     }
 }
 
 /// Says what `.` is: what a query that failed should have known.
-fn describe(input: &Value, shape: Shape) -> String {
-    let mut said = Beginning(String::new());
-    _ = match (shape, input) {
-        (_, Value::Null) => write!(said, "`inputs` are its records"),
-        (Shape::Lines, _) => write!(
-            said,
-            "`.` is an array of its {} lines, as strings",
-            input.items().unwrap_or_default().len()
-        ),
-        (_, Value::Array(_)) => {
+fn describe(input: &Value) -> String {
+    let mut said = Beginning::of(MAX_SHOWN);
+    _ = match input {
+        Value::Null => write!(said, "`inputs` are its records"),
+        Value::Array(_) => {
             let items = input.items().unwrap_or_default();
             write!(said, "`.` is an array of {}", items.len()).and_then(|()| match items.first() {
                 Some(first) => write!(said, ", the first: {first}"),
                 None => Ok(()),
             })
         }
-        (_, Value::Object(_)) => {
-            let keys: Vec<_> = input
-                .entries()
-                .into_iter()
-                .flatten()
-                .map(|(key, _)| key.to_str())
-                .collect();
+        Value::Object(_) => {
+            let entries = input.entries().into_iter().flatten();
+            let keys: Vec<_> = entries.map(|(key, _)| key.to_str()).collect();
             write!(said, "`.` is an object with the keys {}", keys.join(", "))
         }
         _ => write!(said, "`.` is {input}"),
     };
-    said.0
+    said.text
 }
 
 /// The output of a query: a text as it is, everything else as JSON, each value on a line.
@@ -354,7 +349,7 @@ struct Output {
 impl Output {
     fn value(&mut self, value: &Value) -> fmt::Result {
         match value.items() {
-            Some(items) if is_long(value) => {
+            Some(items) if write!(Beginning::of(MAX_ARRAY_LINE), "{value}").is_err() => {
                 for (at, item) in items.iter().enumerate() {
                     let before = if at == 0 { "[\n" } else { ",\n" };
                     write!(self, "{before}{item}")?;
@@ -379,15 +374,4 @@ impl fmt::Write for Output {
         self.cutter.push(text.as_bytes());
         Ok(())
     }
-}
-
-fn is_long(value: &Value) -> bool {
-    struct Room(usize);
-    impl fmt::Write for Room {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0 = self.0.checked_sub(text.len()).ok_or(fmt::Error)?;
-            Ok(())
-        }
-    }
-    write!(Room(MAX_ARRAY_LINE), "{value}").is_err()
 }

@@ -7,9 +7,9 @@ use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
 use super::matches::Wanted;
-use super::page::room;
 #[cfg(feature = "query")]
-use super::page::{MAX_SENTENCE, PageCutter};
+use super::page::PageCutter;
+use super::page::room;
 #[cfg(feature = "query")]
 use super::query;
 use super::words::{Description, Refusal};
@@ -140,9 +140,8 @@ impl ReadRequest {
         if pattern.is_some() && query.is_some() {
             return Err(Refusal::PatternAndQuery);
         }
-        let is_from_end = matches!(offset, Offset::FromEnd(_));
-        if is_from_end && (pattern.is_some() || query.is_some()) {
-            return Err(Refusal::NegativeOffset);
+        if query.is_some() && !ANSWERS_QUERIES {
+            return Err(Refusal::NoQueries);
         }
         let context = field("context").map(|lines| {
             let lines = lines.as_u64().or_else(|| lines.as_str()?.parse().ok());
@@ -258,8 +257,9 @@ async fn read(
     let stored = decoded(stored).await.map_err(Refusal::Store)?;
     match (&request.pattern, &request.query) {
         (Some(pattern), _) => find(session, &stored, pattern, request, room).await,
+        #[cfg(feature = "query")]
         (None, Some(query)) => answer(session, &stored, query, request, room).await,
-        (None, None) => show(session, &stored, request, room).await,
+        (None, _) => show(session, &stored, request, room).await,
     }
 }
 
@@ -275,22 +275,13 @@ async fn answer(
     let Offset::From(from) = request.offset else {
         return Err(Refusal::NegativeOffset);
     };
-    let page_room = room.saturating_sub(MAX_SENTENCE).max(MIN_PAGE);
-    let cutter = PageCutter::new(from, request.limit, page_room);
+    let room = room
+        .saturating_sub(overhead(&stored.location, session.prose()))
+        .max(MIN_PAGE);
+    let cutter = PageCutter::new(from, request.limit, room);
     let page = query::answer(stored, query.to_owned(), cutter).await;
     let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
     Ok(page.text(session.prose()).into())
-}
-
-#[cfg(not(feature = "query"))]
-async fn answer(
-    _: &Session,
-    _: &Stored,
-    _: &str,
-    _: &ReadRequest,
-    _: usize,
-) -> Result<ToolOutput, Refusal> {
-    Err(Refusal::NoQueries)
 }
 
 async fn show(
@@ -355,7 +346,7 @@ async fn find(
         return Err(Refusal::SlowPattern);
     }
     let total = scanned.map_err(Refusal::Store)?;
-    if crosses_lines && finder.found_none() {
+    if crosses_lines && finder.ends_without_match() {
         return Err(Refusal::AcrossLines);
     }
     let hint = finder.finish(total, stored.location.clone(), session.prose());

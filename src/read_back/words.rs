@@ -81,7 +81,6 @@ pub(super) enum Refusal {
     PatternAndQuery,
     #[cfg(feature = "query")]
     Query(QueryError),
-    #[cfg(not(feature = "query"))]
     NoQueries,
 }
 
@@ -119,7 +118,6 @@ impl Refusal {
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.english(),
-            #[cfg(not(feature = "query"))]
             Self::NoQueries => "this program answers no `query`: pass `pattern` or `offset`",
             Self::InvalidContext => "`context` must be a number of lines, 0 or more",
             Self::PatternAndQuery => "pass either `pattern` or `query`",
@@ -168,7 +166,6 @@ impl Refusal {
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.chinese(),
-            #[cfg(not(feature = "query"))]
             Self::NoQueries => "本程序不支持 `query`：请改用 `pattern` 或 `offset`",
             Self::InvalidContext => "`context` 须为行数，至少为 0",
             Self::PatternAndQuery => "`pattern` 和 `query` 只能传其一",
@@ -207,7 +204,6 @@ impl QueryError {
                  inputs | select(.level == \"error\"), or reduce inputs as $record (0; . + $record.size)"
             }
             Self::LongJson => "this result is one JSON value too long for a query: pass `pattern`",
-            Self::Unsupported => "this program answers no `query`: pass `pattern` or `offset`",
         }
         .to_owned()
     }
@@ -226,7 +222,6 @@ impl QueryError {
                  或 reduce inputs as $record (0; . + $record.size)"
             }
             Self::LongJson => "该结果是一个过长的 JSON 值，无法查询：请改用 `pattern`",
-            Self::Unsupported => "本程序不支持 `query`：请改用 `pattern` 或 `offset`",
         }
         .to_owned()
     }

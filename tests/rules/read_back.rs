@@ -37,7 +37,8 @@ async fn store_result(
     shown.report.decisions[0].locations[0].to_string()
 }
 
-async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, String> {
+/// The text that the reader answers.
+async fn answer(reduction: &ToolReduction, arguments: &Value) -> Result<String, String> {
     let reader = reduction.read_file_tool();
     let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
     let (parts, interrupted) = reader
@@ -47,7 +48,12 @@ async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, Strin
         .into_parts()
         .await;
     assert!(interrupted.is_none());
-    Ok(Hint::parse(text(&parts)).expect("a page is a hint"))
+    Ok(text(&parts).to_owned())
+}
+
+async fn read(reduction: &ToolReduction, arguments: Value) -> Result<Hint, String> {
+    let answer = answer(reduction, &arguments).await?;
+    Ok(Hint::parse(&answer).expect("a page is a hint"))
 }
 
 /// Returns the offset of the next page, as the page names it.

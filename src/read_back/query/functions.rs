@@ -54,7 +54,6 @@ def IN(s): any(s == .; .);
 def IN(src; s): any(src == s; .);
 def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);
 def INDEX(f): INDEX(.[]; f);
-def GROUP_BY(f): group_by(f);
 def ascii: [.] | implode;
 def @json: tojson;
 def @csv: [.[] | if isstring then "\"" + gsub("\""; "\"\"") + "\"" elif . == null then "" else tostring end] | join(",");
@@ -85,7 +84,7 @@ pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item
     let ours: [(&'static str, _, jaq_core::RunPtr<D>); 11] = [
         ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
         ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),
-        ("tojson", v(0), |cv| bome(Ok(Value::from(cv.1.to_string())))),
+        ("tojson", v(0), |cv| bome(Ok(cv.1.to_json()))),
         ("fromjson", v(0), |cv| bome(cv.1.parse_json())),
         ("length", v(0), |cv| bome(cv.1.length())),
         ("has", v(1), |cv| unary(cv, |value, key| value.has(&key))),
@@ -197,6 +196,7 @@ fn compiled(pattern: &[u8], flags: &[u8]) -> Result<Rc<Regex>, Error> {
             .case_insensitive(flags.contains(&b'i'))
             .ignore_whitespace(flags.contains(&b'x'))
             .dot_matches_new_line(flags.contains(&b's'))
+            .swap_greed(flags.contains(&b'l'))
             .build()
             .map_err(Error::str)?;
         if known.len() >= KEPT {

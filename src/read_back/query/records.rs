@@ -6,16 +6,6 @@ use std::io::{BufRead, Read};
 use super::bounds::step;
 use super::value::Value;
 
-/// The way in which a text was read. The error of a query says it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shape {
-    Json,
-    JsonLines,
-    /// CSV, TSV and the like.
-    Table,
-    Lines,
-}
-
 /// Characters that separate the columns of a table, the likeliest first.
 const SEPARATORS: [u8; 4] = [b'\t', b',', b';', b'|'];
 /// Fewer lines below names are not taken for a table by their spaces.
@@ -23,25 +13,19 @@ const MIN_ALIGNED: usize = 3;
 
 /// Reads a whole text: JSON, also after lines that say something about it; JSON Lines; a table with a
 /// header; or else its lines.
-pub(super) fn read_whole(text: &str) -> (Value, Shape) {
+pub(super) fn read_whole(text: &str) -> Value {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Ok(value) = serde_json::from_str(text) {
-        return (value, Shape::Json);
-    }
-    if let Some(values) = json_lines(text) {
-        return (values, Shape::JsonLines);
-    }
-    if let Some(rows) = json_after_preface(text) {
-        return rows;
-    }
     let separated = || SEPARATORS.into_iter().find_map(|by| table(text, by));
-    if let Some(rows) = markdown_table(text)
-        .or_else(separated)
-        .or_else(|| aligned_table(text))
-    {
-        return (rows, Shape::Table);
-    }
-    (text.lines().map(Value::text).collect(), Shape::Lines)
+    let records = json(text)
+        .or_else(|| json_after_preface(text))
+        .or_else(|| markdown_table(text));
+    let records = records.or_else(separated).or_else(|| aligned_table(text));
+    records.unwrap_or_else(|| text.lines().map(Value::text).collect())
+}
+
+/// One JSON value, or several as an array.
+fn json(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().or_else(|| json_lines(text))
 }
 
 /// Several JSON values, one after another.
@@ -57,17 +41,10 @@ fn json_lines(text: &str) -> Option<Value> {
 }
 
 /// JSON from the first line on that begins as JSON does.
-fn json_after_preface(text: &str) -> Option<(Value, Shape)> {
+fn json_after_preface(text: &str) -> Option<Value> {
     let is_json = |line: &str| line.starts_with(['{', '[']);
-    let at = text
-        .match_indices('\n')
-        .map(|(feed, _)| feed + 1)
-        .find(|at| is_json(&text[*at..]))?;
-    let rest = &text[at..];
-    match serde_json::from_str(rest) {
-        Ok(value) => Some((value, Shape::Json)),
-        Err(_) => Some((json_lines(rest)?, Shape::JsonLines)),
-    }
+    let mut lines = text.match_indices('\n').map(|(feed, _)| &text[feed + 1..]);
+    json(lines.find(|rest| is_json(rest))?)
 }
 
 fn table(text: &str, separator: u8) -> Option<Value> {
@@ -200,7 +177,7 @@ pub(super) type Records<'r> = Box<dyn Iterator<Item = Result<Value, String>> + '
 /// Reads a text that is too long to hold, value by value. `None` if it is one JSON value.
 pub(super) fn read_in_order<'r>(
     mut text: impl BufRead + 'r,
-) -> std::io::Result<Option<(Records<'r>, Shape)>> {
+) -> std::io::Result<Option<Records<'r>>> {
     let beginning = text.fill_buf()?;
     let line = beginning
         .split(|byte| *byte == b'\n')
@@ -212,10 +189,8 @@ pub(super) fn read_in_order<'r>(
             return Ok(None);
         }
         let values = serde_json::Deserializer::from_reader(text).into_iter();
-        return Ok(Some((
-            Box::new(values.map(|value| value.map_err(|error| error.to_string()))),
-            Shape::JsonLines,
-        )));
+        let values = values.map(|value| value.map_err(|error| error.to_string()));
+        return Ok(Some(Box::new(values)));
     }
     let beginning = String::from_utf8_lossy(text.fill_buf()?).into_owned();
     let whole_lines = beginning.rfind('\n').map_or("", |feed| &beginning[..=feed]);
@@ -223,7 +198,7 @@ pub(super) fn read_in_order<'r>(
         .into_iter()
         .find(|by| table(whole_lines, *by).is_some())
     {
-        return Ok(Some((Box::new(rows_of(text, separator)), Shape::Table)));
+        return Ok(Some(Box::new(rows_of(text, separator))));
     }
     let mut line = Vec::new();
     let lines = std::iter::from_fn(move || {
@@ -237,5 +212,5 @@ pub(super) fn read_in_order<'r>(
             Err(error) => Some(Err(error.to_string())),
         }
     });
-    Ok(Some((Box::new(lines), Shape::Lines)))
+    Ok(Some(Box::new(lines)))
 }

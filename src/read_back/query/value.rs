@@ -57,6 +57,14 @@ pub(super) struct Object {
     charge: Charge,
 }
 
+impl Object {
+    fn sorted(&self) -> Vec<(&Text, &Value)> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by_key(|(key, _)| key.as_bytes());
+        entries
+    }
+}
+
 impl Text {
     fn new(bytes: impl Into<Box<[u8]>>) -> Self {
         let bytes = bytes.into();
@@ -156,6 +164,17 @@ impl Value {
         }
     }
 
+    /// An index or a bound of something of `length` elements, counted from its start; a negative one counts
+    /// from its end, and may lie before the start.
+    fn counted_from_start(&self, length: usize) -> Option<i64> {
+        let at = self.whole()?;
+        Some(if at < 0 {
+            at.saturating_add(length as i64)
+        } else {
+            at
+        })
+    }
+
     /// The kinds of values in the order that jq gives them.
     fn rank(&self) -> u8 {
         match self {
@@ -187,11 +206,11 @@ impl Value {
     }
 
     pub(super) fn has(&self, key: &Self) -> ValR {
-        let has = match (self, key) {
-            (Self::Array(array), key) if key.whole().is_some() => key
-                .whole()
-                .is_some_and(|at| at >= 0 && (at as u64) < array.items.len() as u64),
-            (Self::Object(object), Self::Text(key)) => object.entries.contains_key(key),
+        let has = match (self, key, key.whole()) {
+            (Self::Array(array), _, Some(at)) => {
+                usize::try_from(at).is_ok_and(|at| at < array.items.len())
+            }
+            (Self::Object(object), Self::Text(key), _) => object.entries.contains_key(key),
             _ => return Err(Error::index(self.clone(), key.clone())),
         };
         Ok(has.into())
@@ -268,28 +287,12 @@ impl Value {
             let Some(bound) = bound.filter(|bound| !matches!(bound, Self::Null)) else {
                 return Ok(otherwise);
             };
-            let at = bound
-                .whole()
-                .ok_or_else(|| Error::typ(bound.clone(), "integer"))?;
-            let at = if at < 0 {
-                at.saturating_add(length as i64)
-            } else {
-                at
-            };
+            let at = bound.counted_from_start(length);
+            let at = at.ok_or_else(|| Error::typ(bound.clone(), "integer"))?;
             Ok((at.max(0) as usize).min(length))
         };
         let start = bound(range.start, 0)?;
         Ok(start..bound(range.end, length)?.max(start))
-    }
-
-    /// The place of an element, counted from the end if `index` is negative.
-    fn place(index: i64, length: usize) -> Option<usize> {
-        let at = if index < 0 {
-            index + length as i64
-        } else {
-            index
-        };
-        usize::try_from(at).ok().filter(|at| *at < length)
     }
 
     /// Writes text as it is and everything else as JSON.
@@ -298,6 +301,13 @@ impl Value {
             Self::Text(text) => to.write_str(&text.to_str()),
             _ => self.write_json(to),
         }
+    }
+
+    /// The JSON of the value, which can be longer than the value takes memory.
+    pub(super) fn to_json(&self) -> Self {
+        let mut text = Bounded::default();
+        _ = self.write_json(&mut text);
+        Self::from(text.0)
     }
 
     fn write_json(&self, to: &mut impl fmt::Write) -> fmt::Result {
@@ -366,9 +376,15 @@ impl From<isize> for Value {
     }
 }
 
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Large(number), Self::Int)
+    }
+}
+
 impl From<usize> for Value {
     fn from(number: usize) -> Self {
-        i64::try_from(number).map_or(Self::Large(number as u64), Self::Int)
+        Self::from(number as u64)
     }
 }
 
@@ -445,25 +461,11 @@ impl Ord for Value {
             (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
             (Self::Array(a), Self::Array(b)) => a.items.cmp(&b.items),
             (Self::Object(a), Self::Object(b)) => {
-                let sorted = |object: &Object| {
-                    let mut entries: Vec<(Vec<u8>, Value)> = object
-                        .entries
-                        .iter()
-                        .map(|(key, value)| (key.as_bytes().to_vec(), value.clone()))
-                        .collect();
-                    entries.sort_by(|a, b| a.0.cmp(&b.0));
-                    entries
-                };
-                let (a, b) = (sorted(a), sorted(b));
-                let keys = a
-                    .iter()
-                    .map(|(key, _)| key)
-                    .cmp(b.iter().map(|(key, _)| key));
-                keys.then_with(|| {
-                    a.iter()
-                        .map(|(_, value)| value)
-                        .cmp(b.iter().map(|(_, value)| value))
-                })
+                let (a, b) = (a.sorted(), b.sorted());
+                let keys = a.iter().map(|(key, _)| key.as_bytes());
+                let values = a.iter().map(|(_, value)| value);
+                keys.cmp(b.iter().map(|(key, _)| key.as_bytes()))
+                    .then_with(|| values.cmp(b.iter().map(|(_, value)| value)))
             }
             _ => match (self.number(), other.number()) {
                 // No number is less than itself, so that sorting has an order; NaN comes first.
@@ -476,23 +478,23 @@ impl Ord for Value {
     }
 }
 
-/// Calculates with integers as long as the result is one.
+/// Calculates with integers as long as the result is one. Fails unless both are numbers.
 fn calculate(
-    a: &Value,
-    b: &Value,
+    a: Value,
+    by: Math,
+    b: Value,
     whole: impl Fn(i64, i64) -> Option<i64>,
     float: impl Fn(f64, f64) -> f64,
-) -> Option<Value> {
-    if let (Value::Int(a), Value::Int(b)) = (a, b)
+) -> ValR {
+    if let (Value::Int(a), Value::Int(b)) = (&a, &b)
         && let Some(number) = whole(*a, *b)
     {
-        return Some(Value::Int(number));
+        return Ok(Value::Int(number));
     }
-    Some(Value::Float(float(a.number()?, b.number()?)))
-}
-
-fn no_math<T>(a: Value, by: Math, b: Value) -> Result<T, Error> {
-    Err(Error::math(a, by, b))
+    match (a.number(), b.number()) {
+        (Some(a), Some(b)) => Ok(Value::Float(float(a, b))),
+        _ => Err(Error::math(a, by, b)),
+    }
 }
 
 impl Add for Value {
@@ -523,10 +525,7 @@ impl Add for Value {
                 object.entries.extend(entries);
                 Ok(Self::Object(a))
             }
-            (a, b) => match calculate(&a, &b, i64::checked_add, |a, b| a + b) {
-                Some(sum) => Ok(sum),
-                None => no_math(a, Math::Add, b),
-            },
+            (a, b) => calculate(a, Math::Add, b, i64::checked_add, |a, b| a + b),
         }
     }
 }
@@ -545,10 +544,7 @@ impl Sub for Value {
                     .cloned()
                     .collect())
             }
-            (a, b) => match calculate(&a, &b, i64::checked_sub, |a, b| a - b) {
-                Some(difference) => Ok(difference),
-                None => no_math(a, Math::Sub, b),
-            },
+            (a, b) => calculate(a, Math::Sub, b, i64::checked_sub, |a, b| a - b),
         }
     }
 }
@@ -570,10 +566,7 @@ impl Mul for Value {
                 Ok(Self::Text(Text::new(text.as_bytes().repeat(times))))
             }
             (Self::Object(a), Self::Object(b)) => merge(a, &b),
-            (a, b) => match calculate(&a, &b, i64::checked_mul, |a, b| a * b) {
-                Some(product) => Ok(product),
-                None => no_math(a, Math::Mul, b),
-            },
+            (a, b) => calculate(a, Math::Mul, b, i64::checked_mul, |a, b| a * b),
         }
     }
 }
@@ -609,16 +602,10 @@ impl Div for Value {
                     _ => text.split(&*by).map(Self::text).collect(),
                 })
             }
+            (a, b) if b.number() == Some(0.0) => Err(Error::math(a, Math::Div, b)),
             (a, b) => {
-                let divide = |a: i64, b: i64| {
-                    a.checked_rem(b)
-                        .filter(|rest| *rest == 0)
-                        .and_then(|_| a.checked_div(b))
-                };
-                match calculate(&a, &b, divide, |a, b| a / b) {
-                    Some(quotient) if b.number() != Some(0.0) => Ok(quotient),
-                    _ => no_math(a, Math::Div, b),
-                }
+                let divide = |a: i64, b: i64| (a.checked_rem(b)? == 0).then(|| a / b);
+                calculate(a, Math::Div, b, divide, |a, b| a / b)
             }
         }
     }
@@ -630,7 +617,7 @@ impl Rem for Value {
     fn rem(self, other: Self) -> ValR {
         match (self.whole(), other.whole()) {
             (Some(a), Some(b)) if b != 0 => Ok(Self::Int(a.checked_rem(b).unwrap_or(0))),
-            _ => no_math(self, Math::Rem, other),
+            _ => Err(Error::math(self, Math::Rem, other)),
         }
     }
 }
@@ -688,15 +675,16 @@ impl jaq_core::ValT for Value {
         step();
         match (&self, index) {
             (Self::Null, Self::Null | Self::Text(_)) => Ok(Self::Null),
-            (Self::Null, index) if index.whole().is_some() => Ok(Self::Null),
+            (Self::Null, index) if index.number().is_some() => Ok(Self::Null),
             (Self::Object(object), Self::Text(key)) => {
                 Ok(object.entries.get(key).cloned().unwrap_or(Self::Null))
             }
-            (Self::Array(array), index) if index.whole().is_some() => {
+            (Self::Array(array), index) if index.number().is_some() => {
                 let at = index
-                    .whole()
-                    .and_then(|at| Self::place(at, array.items.len()));
-                Ok(at.map_or(Self::Null, |at| array.items[at].clone()))
+                    .counted_from_start(array.items.len())
+                    .and_then(|at| usize::try_from(at).ok());
+                let item = at.and_then(|at| array.items.get(at));
+                Ok(item.cloned().unwrap_or(Self::Null))
             }
             (Self::Array(_) | Self::Text(_) | Self::Null, Self::Object(_)) => {
                 let (start, end) = (index.field(b"start"), index.field(b"end"));
@@ -788,11 +776,12 @@ impl jaq_core::ValT for Value {
                 }
                 Ok(self)
             }
-            (Self::Array(array), index) if index.whole().is_some() => {
-                let at = index.whole().unwrap_or_default();
+            (Self::Array(array), index) if index.number().is_some() => {
                 let length = array.items.len();
-                let at = if at < 0 { at + length as i64 } else { at };
-                let Ok(at) = usize::try_from(at) else {
+                let at = index
+                    .counted_from_start(length)
+                    .and_then(|at| usize::try_from(at).ok());
+                let Some(at) = at else {
                     return opt.fail(self, |_| Exn::from(Error::str("an index is out of bounds")));
                 };
                 let array = Rc::make_mut(array);
@@ -852,11 +841,7 @@ impl jaq_core::ValT for Value {
     fn into_string(self) -> Self {
         match self {
             Self::Text(_) => self,
-            other => {
-                let mut text = Bounded::default();
-                _ = other.write_json(&mut text);
-                Self::from(text.0)
-            }
+            other => other.to_json(),
         }
     }
 }
@@ -943,7 +928,7 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-                Ok(i64::try_from(number).map_or(Value::Large(number), Value::Int))
+                Ok(Value::from(number))
             }
 
             fn visit_f64<E>(self, number: f64) -> Result<Value, E> {

@@ -6,10 +6,7 @@ use offcut::backend::Memory;
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use super::{small, store_result};
-use crate::common::text;
-use offcut::ToolCall;
-use offcut::agent::Tool;
+use super::{answer, small, store_result};
 
 const FLIGHTS: &str = r#"{"flights": [
     {"id": 18446744073709551615, "from": "TXL", "price": 80.50, "seats": [1, 2]},
@@ -18,12 +15,8 @@ const FLIGHTS: &str = r#"{"flights": [
 ]}"#;
 
 async fn asked(reduction: &ToolReduction, arguments: Value) -> String {
-    let reader = reduction.read_file_tool();
-    let call = ToolCall::new("r", reader.definition().name, arguments.to_string());
-    match reader.call(&call).await {
-        Ok(output) => text(&output.into_parts().await.0).to_owned(),
-        Err(error) => format!("error: {error}"),
-    }
+    let answer = answer(reduction, &arguments).await;
+    answer.unwrap_or_else(|error| format!("error: {error}"))
 }
 
 /// Stores `content` and asks `query` about it.
@@ -249,51 +242,41 @@ async fn r5_no_query_runs_forever_or_takes_all_memory() {
     let nested = |open: &str, close: &str, times: usize| {
         format!("{}.{}", open.repeat(times), close.repeat(times))
     };
-    let hostile = [
-        ("last(repeat(1))".to_owned(), "too long"),
-        ("[repeat(1)]".to_owned(), "too"),
-        ("reduce repeat(1) as $x (0; .)".to_owned(), "too"),
-        ("def f: f; f".to_owned(), "too"),
-        ("def f: 1 + f; f".to_owned(), "recurses too deep"),
-        ("def f: [f]; f".to_owned(), "too"),
-        ("try (def f: 1 + f; f) catch 1".to_owned(), "too"),
+    let written = [
+        ("last(repeat(1))", "too long"),
+        ("[repeat(1)]", "too"),
+        ("reduce repeat(1) as $x (0; .)", "too"),
+        ("def f: f; f", "too"),
+        ("def f: 1 + f; f", "recurses too deep"),
+        ("def f: [f]; f", "too"),
+        ("try (def f: 1 + f; f) catch 1", "too"),
+        ("reduce range(1e9) as $i (0; [.]) | tojson", "too"),
+        ("reduce range(1e6) as $i (0; {a: .})", "too"),
+        ("reduce range(200) as $i (0; [., .]) | tojson", "too"),
+        ("reduce range(200) as $i (0; [., .]) == 1", "false"),
         (
-            "reduce range(1e9) as $i (0; [.]) | tojson".to_owned(),
+            "reduce range(200) as $i (0; [., .]) | flatten | length",
             "too",
         ),
-        ("reduce range(1e6) as $i (0; {a: .})".to_owned(), "too"),
+        ("[range(1e9)]", "too"),
+        ("last(range(1e12))", "too"),
+        ("\"x\" * 1e9 | length", "memory"),
+        ("\"x\" * 1e300 | length", "too"),
+        ("reduce range(99) as $i (\"x\"; . + .) | length", "too"),
+        (".[1e12] = 1", ""),
+        ("null | .[1e12] = 1", "too"),
+        ("[limit(1e9; repeat(\"x\"))] | length", "too"),
+        ("(reduce range(1e6) as $x (.; .)) |= 1", ""),
+        ("null | setpath([range(1e6) | 0]; 1)", "too"),
+        ("[recurse(. + 1; . < 1e9)] | length", ""),
         (
-            "reduce range(200) as $i (0; [., .]) | tojson".to_owned(),
-            "too",
-        ),
-        (
-            "reduce range(200) as $i (0; [., .]) == 1".to_owned(),
-            "false",
-        ),
-        (
-            "reduce range(200) as $i (0; [., .]) | flatten | length".to_owned(),
-            "too",
-        ),
-        ("[range(1e9)]".to_owned(), "too"),
-        ("last(range(1e12))".to_owned(), "too"),
-        ("\"x\" * 1e9 | length".to_owned(), "memory"),
-        ("\"x\" * 1e300 | length".to_owned(), "too"),
-        (
-            "reduce range(99) as $i (\"x\"; . + .) | length".to_owned(),
-            "too",
-        ),
-        (".[1e12] = 1".to_owned(), ""),
-        ("null | .[1e12] = 1".to_owned(), "too"),
-        ("[limit(1e9; repeat(\"x\"))] | length".to_owned(), "too"),
-        (format!("{many}|{many}|empty"), "too"),
-        ("(reduce range(1e6) as $x (.; .)) |= 1".to_owned(), ""),
-        ("null | setpath([range(1e6) | 0]; 1)".to_owned(), "too"),
-        ("[recurse(. + 1; . < 1e9)] | length".to_owned(), ""),
-        (
-            "\"a\" * 1e6 | [match(\"(a?){50}(a?){50}b\"; \"g\")] | length".to_owned(),
+            "\"a\" * 1e6 | [match(\"(a?){50}(a?){50}b\"; \"g\")] | length",
             "",
         ),
-        ("\"a\" * 9e5 | [match(\"\"; \"g\")] | length".to_owned(), ""),
+        ("\"a\" * 9e5 | [match(\"\"; \"g\")] | length", ""),
+    ];
+    let made = [
+        (format!("{many}|{many}|empty"), "too"),
         (nested("[", "]", 2_000), ""),
         (nested("(", ")", 2_000), ""),
         (nested("-", "", 4_000), ""),
@@ -304,8 +287,12 @@ async fn r5_no_query_runs_forever_or_takes_all_memory() {
         (format!("{}1", ".|".repeat(2_000)), "1"),
         (format!("\"{}\"", "\\(.)".repeat(900)), ""),
     ];
+    let hostile = written
+        .map(|(query, says)| (query.to_owned(), says))
+        .into_iter()
+        .chain(made);
     // Each takes its time, mostly.
-    futures_util::future::join_all(hostile.into_iter().map(async |(query, says)| {
+    futures_util::future::join_all(hostile.map(async |(query, says)| {
         let said = of("5", &query).await;
         assert!(said.contains(says), "{query:.60}: {said}");
         assert!(said.len() <= 1_000, "{query:.60}");

@@ -7,6 +7,11 @@ use regex::bytes::RegexBuilder;
 
 use super::Reduction;
 
+/// Arguments of the reader as options.
+const ASKED: [&str; 7] = [
+    "location", "offset", "limit", "pattern", "context", "count", "query",
+];
+
 /// Read stored content one page at a time, as the model's reader does.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offcut read <--backend <URL>|--config <FILE>> [OPTIONS] <LOCATION>")]
@@ -18,11 +23,11 @@ pub(crate) struct Read {
     #[arg(required_unless_present_any = ["definition", "arguments"])]
     pub(crate) location: Option<String>,
     /// The model's call of the reader, as JSON, in place of the location and the options below.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["location", "definition", "offset", "limit", "pattern", "context", "count", "query"])]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ASKED)]
     pub(crate) arguments: Option<String>,
     /// Print the reader's definition for a request's `tools` instead of reading: openai-chat,
     /// openai-responses, anthropic or gemini.
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["location", "offset", "limit", "pattern"])]
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ASKED, conflicts_with = "arguments")]
     pub(crate) definition: Option<WireFormat>,
     /// The first line, from 1; a negative number counts from the end; 12+4000 is byte 4000 of line
     /// 12.

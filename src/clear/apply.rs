@@ -5,7 +5,6 @@ use std::fmt;
 use super::edit::{Content, SlotEdit};
 use super::pass::Pass;
 use crate::decisions::{Decided, Moment, WrittenReplacement};
-use crate::fingerprint::Fingerprint;
 use crate::format::Conversation;
 use crate::report::{CountKind, Decision, Reason, Report, Subject, saved};
 use crate::slots::{Anchor, Place, Puts, Repeated, prints_at};
@@ -16,8 +15,6 @@ pub struct Committed {
     pub(super) pass: Pass,
     pub(super) repeated: (Repeated, Puts),
     pub(super) edits: Vec<SlotEdit>,
-    /// Items that were compared and are never to be replaced.
-    pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) anchor: Option<Anchor>,
     /// The report without its decisions.
     pub(super) head: Report,
@@ -92,6 +89,8 @@ impl Committed {
         self,
         conversation: &mut dyn Conversation,
     ) -> (Report, Vec<(Place, Decided)>) {
+        let final_reasons = self.edits.iter().flat_map(SlotEdit::final_reason);
+        self.pass.memory.known().settle(final_reasons);
         let edits = self.edits.into_iter().flat_map(SlotEdit::into_parts);
         let (mut decisions, mut puts, mut new) = (Vec::new(), Puts::default(), Vec::new());
         for edit in edits {
@@ -117,7 +116,6 @@ impl Committed {
         let tokens = self.head.tokens;
         let counted = tokens.filter(|tokens| tokens.count_kind == CountKind::Counted);
         let mut known = self.pass.memory.known();
-        known.settle(self.settled);
         if let Some(anchor) = self.anchor {
             known.record_saved(anchor, saved);
         }

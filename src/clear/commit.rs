@@ -14,8 +14,7 @@ use super::shorten::shorten;
 use super::stub::{Line, LineText};
 use crate::decisions::Substitute;
 use crate::error::OffloadError;
-use crate::fingerprint::Fingerprint;
-use crate::report::{Outcome, Reason, Sum};
+use crate::report::{Reason, Sum};
 
 /// Number of results stored concurrently.
 const AT_ONCE: usize = 8;
@@ -42,7 +41,6 @@ impl Plan {
             edits,
             next: 0,
             waiting: VecDeque::new(),
-            settled: Vec::new(),
         };
         let mut taken = selection.take(&mut choice).await;
         if choice.is_too_little() {
@@ -66,12 +64,11 @@ impl Plan {
         } else {
             Reason::TargetReached
         };
-        let (edits, settled) = selection.finish(rest);
+        let edits = selection.finish(rest);
         Ok(Committed {
             pass,
             repeated,
             edits,
-            settled,
             anchor,
             head,
         })
@@ -86,8 +83,6 @@ struct Selection<'s> {
     next: usize,
     /// Edits that were compared but are not needed yet.
     waiting: VecDeque<usize>,
-    /// Items that were compared and are never to be replaced.
-    settled: Vec<(Fingerprint, Reason)>,
 }
 
 impl Selection<'_> {
@@ -127,14 +122,8 @@ impl Selection<'_> {
         let looked = join_all(looks).await;
         let is_any = !looked.is_empty();
         for (at, edit) in looked {
-            match edit.decision.outcome {
-                _ if edit.is_pending() => self.waiting.push_back(at),
-                Outcome::Kept(
-                    reason @ (Reason::Unverified | Reason::AlreadyHint | Reason::NoGain),
-                ) => {
-                    self.settled.push((edit.print, reason));
-                }
-                _ => {}
+            if edit.is_pending() {
+                self.waiting.push_back(at);
             }
         }
         is_any
@@ -163,15 +152,6 @@ impl Selection<'_> {
             let (planned, done) = stored?;
             choice.correct(planned, done);
         }
-        for at in taken {
-            let SlotEdit {
-                decision, print, ..
-            } = &self.edits[*at];
-            // Its name was taken, and will be again.
-            if decision.outcome == Outcome::Kept(Reason::NoGain) && decision.error.is_none() {
-                self.settled.push((*print, Reason::NoGain));
-            }
-        }
         Ok(())
     }
 
@@ -186,11 +166,11 @@ impl Selection<'_> {
     }
 
     /// Leaves the remaining edits for `reason`.
-    fn finish(mut self, reason: Reason) -> (Vec<SlotEdit>, Vec<(Fingerprint, Reason)>) {
+    fn finish(mut self, reason: Reason) -> Vec<SlotEdit> {
         for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
             edit.keep(reason);
         }
-        (self.edits, self.settled)
+        self.edits
     }
 }
 

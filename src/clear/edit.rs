@@ -12,7 +12,7 @@ use crate::fingerprint::{Fingerprint, SlotId};
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
-use crate::slots::{Item, Place, bytes_of, tokens_of};
+use crate::slots::{Item, Place, Settles, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
@@ -24,6 +24,7 @@ pub(super) struct SlotEdit {
     pub(super) id: SlotId,
     /// The fingerprint of what the slot held before the pass.
     pub(super) print: Fingerprint,
+    settles: Settles,
     pub(super) content: Content,
     /// The text around the strings that leave, if arguments leave string by string.
     pub(super) frame: Option<Frame>,
@@ -64,6 +65,7 @@ impl SlotEdit {
             place: item.place,
             id: item.id,
             print: item.print,
+            settles: item.settles(),
             content,
             frame: None,
             expected_reason: None,
@@ -82,6 +84,18 @@ impl SlotEdit {
         self.content = Content::Kept;
         if let Some(arguments) = &mut self.arguments {
             arguments.keep(reason);
+        }
+    }
+
+    /// Reason why no later pass will replace the item either, and the key under which that is remembered.
+    pub(super) fn final_reason(&self) -> Option<(Settles, Reason)> {
+        match self.decision.outcome {
+            Outcome::Kept(reason @ (Reason::AlreadyHint | Reason::Unverified | Reason::NoGain))
+                if self.decision.error.is_none() =>
+            {
+                Some((self.settles, reason))
+            }
+            _ => None,
         }
     }
 

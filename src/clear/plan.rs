@@ -73,7 +73,7 @@ impl Plan {
     fn decide(&mut self, conversation: &dyn Conversation, taken: HashSet<Place>, scan: &Scan<'_>) {
         let session = &self.pass.session;
         let threshold = session.settings().max_tokens_for_clear;
-        let mut known = self.pass.memory.known();
+        let known = self.pass.memory.known();
         let counted = match scan.anchor {
             Some(anchor) => anchor
                 .usage
@@ -96,8 +96,6 @@ impl Plan {
         let slots = Slots::of(conversation, &known, Some(session.meter()));
         let mut planner = Planner::new(session, &known, slots, taken);
         planner.choose(self.choice.clone());
-        let Planner { edits, settled, .. } = planner;
-        self.edits = edits;
-        known.settle(settled);
+        self.edits = planner.edits;
     }
 }

@@ -8,7 +8,6 @@ use crate::backend::layout::Phase;
 use super::edit::{Content, SlotEdit};
 use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
-use crate::fingerprint::Fingerprint;
 use crate::report::{DecisionFailure, Reason};
 use crate::rounds::{Age, Slot};
 use crate::session::Session;
@@ -23,8 +22,6 @@ pub(super) struct Planner<'a> {
     pub(super) edits: Vec<SlotEdit>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
     pub(super) taken: HashSet<Place>,
-    /// Decisions that are final.
-    pub(super) settled: Vec<(Fingerprint, Reason)>,
     pub(super) stubs: Stubs<'a>,
 }
 
@@ -41,7 +38,6 @@ impl<'a> Planner<'a> {
             slots: Rc::new(slots),
             edits: Vec::new(),
             taken,
-            settled: Vec::new(),
             stubs: Stubs::new(session),
         }
     }
@@ -82,7 +78,6 @@ impl<'a> Planner<'a> {
             // It stays if it really is a hint of ours, which only the store can tell.
             edit.expected_reason = Some(Reason::AlreadyHint);
         } else if !is_gain {
-            self.settled.push((edit.print, Reason::NoGain));
             edit.keep(Reason::NoGain);
         }
         self.edits.push(edit);

@@ -132,12 +132,11 @@ impl<'a> Planner<'a> {
         item: &Item<'_>,
         policy: &Policy,
     ) -> Option<Reason> {
-        let known = self.known.settled(item.print);
-        if known.is_none() && self.session.is_final(policy, &slot.parts) {
-            self.settled.push((item.print, Reason::AlreadyHint));
-            return Some(Reason::AlreadyHint);
-        }
-        known
+        let known = self.known.settled(item.settles());
+        known.or_else(|| {
+            let is_final = self.session.is_final(policy, &slot.parts);
+            is_final.then_some(Reason::AlreadyHint)
+        })
     }
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
@@ -155,7 +154,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let above = self.session.settings().clear_tool_inputs_above;
-        let reason = self.known.settled(item.print).or_else(|| {
+        let reason = self.known.settled(item.settles()).or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);
             let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));
@@ -168,7 +167,6 @@ impl<'a> Planner<'a> {
         let text = Text::of_arguments(call.call.arguments).read();
         let is_hint = |text: &str| self.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
-            self.settled.push((item.print, Reason::AlreadyHint));
             self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
             return;
         };

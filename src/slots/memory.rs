@@ -35,8 +35,8 @@ pub(crate) struct Known {
     originals: HashMap<u128, u128>,
     /// Results that stay as they arrived.
     kept: HashSet<Fingerprint>,
-    /// Items that no pass ever replaces, by digest.
-    settled: HashMap<u128, Reason>,
+    /// Items that no pass ever replaces.
+    settled: HashMap<Settles, Reason>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// Number of messages and of tokens that the last pass left.
@@ -52,6 +52,11 @@ pub(crate) struct Anchor {
     pub(crate) usage: u64,
     pub(crate) last_turn: usize,
 }
+
+/// All that decides whether an item can ever be replaced: its fingerprint, and that of the call which a result
+/// answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Settles(pub(super) Fingerprint, pub(super) Option<Fingerprint>);
 
 impl Known {
     /// Forgets all decisions, which are then made anew.
@@ -93,15 +98,13 @@ impl Known {
         notice
     }
 
-    pub(crate) fn settle(&mut self, decided: Vec<(Fingerprint, Reason)>) {
-        let decided = decided.into_iter();
-        self.settled
-            .extend(decided.map(|(print, reason)| (print.digest(), reason)));
+    pub(crate) fn settle(&mut self, decided: impl Iterator<Item = (Settles, Reason)>) {
+        self.settled.extend(decided);
     }
 
     /// Reason why an item is never replaced.
-    pub(crate) fn settled(&self, print: Fingerprint) -> Option<Reason> {
-        self.settled.get(&print.digest()).copied()
+    pub(crate) fn settled(&self, key: Settles) -> Option<Reason> {
+        self.settled.get(&key).copied()
     }
 
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {

@@ -1,6 +1,6 @@
 //! Reads the results and calls of a conversation.
 
-use super::memory::Known;
+use super::memory::{Known, Settles};
 use super::place::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
@@ -26,6 +26,8 @@ pub(crate) struct Item<'c> {
     pub(crate) call_id: &'c str,
     /// The fingerprint of its id and content.
     pub(crate) print: Fingerprint,
+    /// The fingerprint of the call that a result answers, if the conversation has it.
+    pub(crate) call: Option<Fingerprint>,
     /// The identity of its original, which is the same in every process.
     pub(crate) id: SlotId,
     pub(crate) bytes: u64,
@@ -38,6 +40,11 @@ pub(crate) struct Item<'c> {
 }
 
 impl Item<'_> {
+    /// The key under which it is remembered that the item is never replaced: two calls may have the same id.
+    pub(crate) fn settles(&self) -> Settles {
+        Settles(self.print, self.call)
+    }
+
     /// A decision about the item that changes nothing yet.
     pub(crate) fn decision(&self) -> Decision {
         let mut decision = self.place.decision(self.tool, self.call_id, self.bytes);
@@ -70,8 +77,12 @@ impl<'c> Slots<'c> {
         }
         let calls = outline.calls.iter().zip(answered);
         let calls = calls.map(|(call, is_answered)| reading.call(call, is_answered));
+        let calls: Vec<Item<'_>> = calls.collect();
+        for (slot, result) in outline.slots.iter().zip(&mut results) {
+            result.call = slot.call.map(|call| calls[call].print);
+        }
         Self {
-            calls: calls.collect(),
+            calls,
             results,
             outline,
         }
@@ -127,6 +138,7 @@ impl Reading<'_> {
             tool: outline.tool(slot),
             call_id: slot.head.id,
             print,
+            call: None,
             id: self.id(print),
             bytes,
             tokens,
@@ -148,6 +160,7 @@ impl Reading<'_> {
             tool: call.name,
             call_id: call.id,
             print,
+            call: None,
             id: self.id(print),
             bytes: arguments.bytes(),
             tokens: self.meter.map(|meter| meter.count(arguments, text)),

@@ -11,11 +11,11 @@ use futures_util::stream::BoxStream;
 use offcut::backend::{
     Backend, BackendError, Entry, Key, Location, Memory, PutOutcome, ReadRange, Writer,
 };
-use offcut::format::{Message, Messages, OpenAiChat, Plain};
+use offcut::format::{Anthropic, Message, Messages, OpenAiChat, Plain};
 use offcut::hint::{Hint, Kind};
 use offcut::{
-    Builder, OnStoreFailure, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput, ToolPolicy,
-    ToolReduction, Turn,
+    Builder, Language, OnStoreFailure, Part, PreviewLength, TokenCounter, ToolCall, ToolOutput,
+    ToolPolicy, ToolReduction, Turn,
 };
 use offcut_testkit::Faulty;
 use serde_json::{Value, json};
@@ -391,6 +391,45 @@ fn l4_unverified_hints_free_nothing_in_any_process() {
         let mut elsewhere = messages.clone();
         build().clear(Plain, &mut elsewhere).await.unwrap();
         assert_eq!(elsewhere, messages);
+    });
+}
+
+#[test]
+fn l4_what_is_no_gain_for_one_tool_may_be_for_another() {
+    block_on(async {
+        let store = Memory::named("one").unwrap();
+        let build = || {
+            builder(store.clone())
+                .language(Language::Chinese)
+                .build()
+                .unwrap()
+        };
+        let reduction = build();
+        let shown = reduction
+            .truncate(&call("call_0", "cat"), lines(3_000))
+            .await
+            .unwrap();
+        let [Part::Text(shown)] = &shown.parts[..] else {
+            panic!("{:?}", shown.parts)
+        };
+        let mut hint = Hint::parse_all(&shown).unwrap().remove(0);
+        hint.preview.clear();
+        let copied = hint.render();
+        let call_of =
+            |tool: &str| json!({"type": "tool_use", "id": "call_0", "name": tool, "input": {}});
+        let result = json!({"type": "tool_result", "tool_use_id": "call_0", "content": copied});
+        let mut messages = Vec::new();
+        for tool in ["a_tool_with_a_long_name", "cat"] {
+            messages.extend([
+                json!({"role": "assistant", "content": [call_of(tool)]}),
+                json!({"role": "user", "content": [result]}),
+                json!({"role": "assistant", "content": "done"}),
+            ]);
+            reduction.clear(Anthropic, &mut messages).await.unwrap();
+        }
+        let before = messages.clone();
+        build().clear(Anthropic, &mut messages).await.unwrap();
+        assert_eq!(messages, before);
     });
 }
 

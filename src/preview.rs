@@ -26,6 +26,7 @@ mod method;
 mod names;
 mod outcomes;
 mod plain;
+mod records;
 mod sketch;
 pub mod text;
 mod units;

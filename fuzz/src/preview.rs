@@ -1,6 +1,7 @@
 //! Previews: within their budget, and true to the text.
 
 use offcut::preview::Preview;
+use serde_json::{Map, Value};
 
 /// Takes one byte for the strategy, two for the budget, and the text.
 pub(crate) fn preview(data: &[u8]) {
@@ -34,9 +35,120 @@ pub(crate) fn preview(data: &[u8]) {
             || shown == text
             || is_head_and_tail(&shown, text)
             || is_excerpt(&shown, text)
+            || is_table(&shown, text)
     };
     let is_true = is_redrawn || is_true(text) || is_true(&plain);
     assert!(is_true, "{shown:?} is not all from {text:?}");
+}
+
+/// Returns true for a table of all records of `text`, or one whose numbers and first cells are right.
+fn is_table(shown: &str, text: &str) -> bool {
+    let begins = |line: &&str| line.starts_with(['{', '[']);
+    let Some(first) = text.split('\n').find(begins) else {
+        return false;
+    };
+    let from = first.as_ptr() as usize - text.as_ptr() as usize;
+    let lines = text[from..].lines().map(|line| {
+        (!line.trim().is_empty())
+            .then(|| serde_json::from_str(line))
+            .transpose()
+    });
+    let (is_list, records) = match serde_json::from_str::<Value>(&text[from..]) {
+        Ok(json) => (true, list_in(&json).into_iter().map(Some).collect()),
+        // Numbers out of range and strings that are not Unicode are for the library's own properties.
+        Err(error) if error.to_string().contains("number out of range") => return true,
+        Err(_) => {
+            let before = text[..from].lines().map(|_| None);
+            let Ok(lines) = lines.collect::<Result<Vec<Option<Value>>, _>>() else {
+                return false;
+            };
+            (false, before.chain(lines).collect::<Vec<_>>())
+        }
+    };
+    let all = records.iter().flatten().count();
+    let Some((_, says)) = shown.split_once(&format!("[{all} records")) else {
+        return false;
+    };
+    let mut rest = says.lines().skip(1);
+    if says.starts_with(" as a table, whole]") {
+        let names = rest.next().and_then(cells).unwrap_or_default();
+        let record = |row: &str| {
+            let fields = names.iter().zip(cells(row)?);
+            let fields = fields
+                .filter_map(|(name, value)| Some((name.as_ref()?.as_str()?.to_owned(), value?)));
+            Some(Value::Object(fields.collect::<Map<_, _>>()))
+        };
+        let read: Option<Vec<Value>> = rest.map(record).collect();
+        let records: Vec<Value> = records.into_iter().flatten().collect();
+        return read == Some(records);
+    }
+    let is_header = |line: &&str| {
+        line.split_once('|')
+            .is_some_and(|(place, _)| place == "line" || place.ends_with("[]"))
+    };
+    let Some(names) = rest.find(is_header).and_then(cells) else {
+        return shown.ends_with("[… more …]");
+    };
+    let Some(name) = names[1].as_ref().and_then(Value::as_str) else {
+        return false;
+    };
+    rest.take_while(|line| *line != "[… more …]").all(|line| {
+        let Some((number, cell)) = line.split_once('|') else {
+            return false;
+        };
+        let place: Option<usize> = number.parse().ok();
+        let record = place.and_then(|place| {
+            records
+                .get(place.checked_sub(usize::from(!is_list))?)?
+                .as_ref()
+        });
+        let cell = cell
+            .split(['|', '…'])
+            .next()
+            .unwrap_or_default()
+            .trim_matches('"');
+        record.is_some_and(|record| {
+            record
+                .get(name)
+                .map(Value::to_string)
+                .unwrap_or_default()
+                .contains(cell)
+        })
+    })
+}
+
+/// The longest list in objects in `json`.
+fn list_in(json: &Value) -> Vec<Value> {
+    match json {
+        Value::Array(list) => list.clone(),
+        Value::Object(fields) => fields
+            .values()
+            .map(list_in)
+            .max_by_key(Vec::len)
+            .unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// The cells of a row; an empty one is none.
+fn cells(mut row: &str) -> Option<Vec<Option<Value>>> {
+    let mut cells = Vec::new();
+    loop {
+        let rest = if row.starts_with(['"', '{', '[']) && !row.starts_with("[]|") {
+            let mut values = serde_json::Deserializer::from_str(row).into_iter::<Value>();
+            cells.push(Some(values.next()?.ok()?));
+            &row[values.byte_offset()..]
+        } else {
+            let (cell, rest) = row.split_at(row.find('|').unwrap_or(row.len()));
+            let value = || serde_json::from_str(cell).unwrap_or_else(|_| cell.into());
+            cells.push((!cell.is_empty()).then(value));
+            rest
+        };
+        if rest.is_empty() {
+            return Some(cells);
+        }
+        row = rest.strip_prefix('|')?;
+    }
 }
 
 /// Returns true if `shown` is the beginning of `text`, a mark with the number of bytes left out,

@@ -284,6 +284,11 @@ impl<'m> Node<'m> {
         start as usize..end as usize
     }
 
+    /// Its text.
+    pub(crate) fn spelling(self) -> &'m str {
+        self.json.spelling(self.at)
+    }
+
     /// The number of values and keys inside of it, and one for itself.
     #[must_use]
     pub fn values(self) -> usize {
@@ -443,6 +448,6 @@ impl<'m> View<'m> for Node<'m> {
         {
             watch.is_garbled.set(true);
         }
-        JsonRef::Spelled(self.json.spelling(self.at))
+        JsonRef::Spelled(self.spelling())
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::preview::choice::Wanted;
 use crate::preview::plain::plain;
 use crate::preview::sketch::Sketch;
-use crate::preview::{excerpt, head_tail};
+use crate::preview::{excerpt, head_tail, records};
 
 /// A method of previewing texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,7 @@ pub fn holds_only(preview: &str, text: &str) -> bool {
             let plain = plain(text);
             preview == plain || head_tail::holds_only(preview, &plain)
         }
+        || records::show(text, preview.len()).is_some_and(|shown| shown == preview)
         || excerpt::holds_only(preview, text)
 }
 

@@ -5,7 +5,11 @@ use std::borrow::Cow;
 use crate::preview::choice::Wanted;
 use crate::preview::gathered::Gathered;
 use crate::preview::plain::PlainText;
+use crate::preview::records;
 use crate::preview::text::lines::Position;
+
+/// Maximum length in bytes of a text that may be shown as records.
+const MAX_WHOLE: usize = 4 * 1024 * 1024;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
 /// of any length.
@@ -13,6 +17,8 @@ use crate::preview::text::lines::Position;
 pub(crate) struct Sketch {
     plain: PlainText,
     gathered: Gathered,
+    /// The whole text, if it may be shown as records.
+    whole: Option<String>,
     /// Length of the text so far in bytes, and its end.
     bytes: u64,
     end: Position,
@@ -23,6 +29,7 @@ impl Sketch {
         Self {
             plain: PlainText::default(),
             gathered: Gathered::new(wanted, budget),
+            whole: (wanted == Wanted::Both).then(String::new),
             bytes: 0,
             end: Position::START,
         }
@@ -30,6 +37,7 @@ impl Sketch {
 
     /// Appends `text`.
     pub(crate) fn push(&mut self, text: &str) {
+        self.hold(Some(text));
         self.plain
             .push(text, &mut |piece| self.gathered.push(piece));
         self.bytes += text.len() as u64;
@@ -38,9 +46,19 @@ impl Sketch {
 
     /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
     pub(crate) fn append(&mut self, other: &Self) {
+        self.hold(other.whole.as_deref());
         self.gathered.append(&other.ended());
         self.bytes += other.bytes;
         self.end = self.end.join(other.end);
+    }
+
+    /// Holds more of the whole text; `None` is more than may be held.
+    fn hold(&mut self, more: Option<&str>) {
+        let whole = self.whole.take().zip(more);
+        self.whole = whole
+            .filter(|(whole, more)| whole.len() + more.len() <= MAX_WHOLE)
+            .map(|(whole, more)| whole + more)
+            .filter(|whole| records::may_be_records(whole));
     }
 
     /// Ends the text, so that nothing of it is held any more but what a preview may show.
@@ -64,7 +82,9 @@ impl Sketch {
     /// Returns a preview of at most `budget` bytes. If they are too few to be useful, it is empty.
     #[must_use]
     pub(crate) fn show(&self, budget: usize) -> String {
-        self.ended().show(self.bytes, budget)
+        let records = self.whole.as_deref().filter(|_| self.bytes > budget as u64);
+        let records = records.and_then(|text| records::show(text, budget));
+        records.unwrap_or_else(|| self.ended().show(self.bytes, budget))
     }
 
     /// All of it, as if the text ended here.

@@ -1,0 +1,730 @@
+//! A list of records as a table: whole if it fits, otherwise what its fields hold and the records that stand out.
+//!
+//! ```text
+//! {"total":70,"flights":[70 records]}
+//! id: F001, F002, F003, … 70 different
+//! price: 89…912
+//! state: on_time 67, delayed 3
+//! .flights[]|id|price|state
+//! 0|F001|89|on_time
+//! 63|F064|912|delayed
+//! [… more …]
+//! ```
+//!
+//! A cell is compact JSON; a text that could be read as nothing else is not quoted, and a record that lacks a
+//! field has an empty cell. A line is shown if there is room for it after those before it: a preview made again in
+//! as many bytes as it has is the same, which is how it is known again.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use crate::json::{JsonText, Kind, Node, View};
+
+/// Fewer records are a document rather than a list.
+const MIN_RECORDS: usize = 3;
+/// With more names of fields, or longer records on average, a table helps nobody.
+const MAX_FIELDS: usize = 40;
+const MAX_RECORD: usize = 400;
+/// One part in so many of a text may stand outside of its records.
+const OUTSIDE: usize = 3;
+/// Maximum number of values and keys of a text that is read.
+const MAX_VALUES: usize = 1 << 20;
+/// Objects in objects that are searched for a list.
+const MAX_DEPTH: usize = 3;
+/// Fields with up to so many different values are shown with their counts.
+const MAX_COUNTED: usize = 8;
+/// Maximum length in bytes of a cell, and of what stands around the records, where not all is shown.
+const MAX_CELL: usize = 60;
+/// Maximum lengths of cells where all records are shown, the longest first.
+const CELLS: [usize; 3] = [480, 240, 120];
+/// Maximum length in bytes of the first values of a field.
+const MAX_EXAMPLES: usize = 30;
+const MAX_AROUND: usize = 240;
+/// Maximum number of bytes before the first line of JSON.
+const MAX_BEFORE: usize = 300;
+/// Number of first records that are shown before those that stand out.
+const FIRST: usize = 3;
+const CUT: &str = "…";
+/// The end of a preview that does not show all.
+const MORE: &str = "[… more …]";
+
+/// Returns a preview of `text` in at most `budget` bytes, if it is a list of records of which that shows anything.
+pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
+    let from = beginning(text)?;
+    let json = &text[from..];
+    if let Ok(Some(document)) = JsonText::parse_within(json, MAX_VALUES) {
+        let (path, list) = list_in(Node::root(&document), 0)?;
+        let range = list.range();
+        let around = [compact(&json[..range.start]), compact(&json[range.end..])];
+        let before = format!("{}{}", &text[..from], around[0]);
+        let numbers = if path.is_empty() {
+            ".[]".to_owned()
+        } else {
+            path + "[]"
+        };
+        let rows = list.items().zip(0..);
+        return Records::read(rows, before, &around[1], &numbers, json.len())?.show(budget);
+    }
+    let lines = text.lines().zip(1..).skip(text[..from].lines().count());
+    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
+    let mut most = MAX_VALUES;
+    let mut documents = Vec::new();
+    for (line, number) in lines {
+        let document = JsonText::parse_within(line, most).ok()??;
+        most = most.checked_sub(Node::root(&document).values())?;
+        documents.push((document, number));
+    }
+    let rows = documents
+        .iter()
+        .map(|(document, number)| (Node::root(document), *number));
+    Records::read(rows, text[..from].to_owned(), "", "line", json.len())?.show(budget)
+}
+
+/// Returns the place of the first line that begins as JSON does. Lines before it say something about the records.
+fn beginning(text: &str) -> Option<usize> {
+    let lines = text.match_indices('\n').map(|(feed, _)| feed + 1);
+    let mut lines = std::iter::once(0)
+        .chain(lines)
+        .take_while(|at| *at <= MAX_BEFORE);
+    lines.find(|at| text[*at..].starts_with(['{', '[']))
+}
+
+/// Returns true unless `text`, and whatever is appended to it, is certainly no list of records.
+pub(crate) fn may_be_records(text: &str) -> bool {
+    text.len() <= MAX_BEFORE || beginning(text).is_some()
+}
+
+/// The list that is most of `json`, and its path in jq's language.
+fn list_in(json: Node<'_>, depth: usize) -> Option<(String, Node<'_>)> {
+    if json.is_array() {
+        return Some((String::new(), json));
+    }
+    let (name, longest) = json.fields().max_by_key(|(_, value)| value.range().len())?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if depth >= MAX_DEPTH
+        || !name.bytes().all(is_name)
+        || name.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return None;
+    }
+    let (path, list) = list_in(longest, depth + 1)?;
+    Some((format!(".{name}{path}"), list))
+}
+
+/// A list of objects.
+struct Records<'j> {
+    names: Vec<&'j str>,
+    rows: Vec<Row<'j>>,
+    /// The text around the records, and what the numbers of the rows mean.
+    before: String,
+    after: String,
+    numbers: String,
+}
+
+struct Row<'j> {
+    number: u64,
+    /// The value of each field, by the order of `Records::names`; the last ones may be missing.
+    cells: Vec<Option<Node<'j>>>,
+}
+
+/// The values of one field.
+#[derive(Default)]
+struct Field<'j> {
+    /// Different values and how often each occurs, by first occurrence.
+    counts: Vec<(Node<'j>, usize)>,
+    numbers: usize,
+    /// The least and the greatest number, and the rows that have them.
+    ends: Option<[(f64, usize, Node<'j>); 2]>,
+    /// Number of records that lack it, and of those in which it is `null`.
+    missing: usize,
+    nulls: usize,
+}
+
+impl<'j> Records<'j> {
+    /// Reads the records of a text of `bytes` bytes; `None` if these are none.
+    fn read(
+        rows: impl Iterator<Item = (Node<'j>, u64)>,
+        before: String,
+        after: &str,
+        numbers: &str,
+        bytes: usize,
+    ) -> Option<Self> {
+        let (mut names, mut places) = (Vec::new(), HashMap::new());
+        let (mut all, mut inside, mut filled) = (Vec::new(), 0, 0);
+        for (object, number) in rows {
+            if !object.is_object() || !object.json.is_plain() {
+                return None;
+            }
+            inside += object.range().len();
+            let mut cells = Vec::with_capacity(names.len());
+            for (name, value) in object.fields() {
+                let place = *places.entry(name).or_insert(names.len());
+                if place == names.len() {
+                    names.push(name);
+                }
+                if cells.len() <= place {
+                    cells.resize(place + 1, None);
+                }
+                cells[place] = Some(value);
+                filled += 1;
+            }
+            if names.len() > MAX_FIELDS {
+                return None;
+            }
+            all.push(Row { number, cells });
+        }
+        let is_table = all.len() >= MIN_RECORDS
+            && inside / all.len().max(1) <= MAX_RECORD
+            && inside >= bytes - bytes / OUTSIDE
+            && 2 * filled >= all.len() * names.len();
+        (is_table && !names.is_empty()).then(|| Self {
+            names,
+            rows: all,
+            before,
+            after: after.to_owned(),
+            numbers: numbers.to_owned(),
+        })
+    }
+
+    fn show(&self, budget: usize) -> Option<String> {
+        let fit = |most: &usize| self.all(*most, budget);
+        let all = self.whole(budget).or_else(|| CELLS.iter().find_map(fit));
+        all.or_else(|| self.summary(budget))
+    }
+
+    /// All records, with cells of at most `most` bytes, if that has at most `budget` bytes.
+    fn all(&self, most: usize, budget: usize) -> Option<String> {
+        let head = self.head(MAX_AROUND, "") + &self.header(&self.numbers);
+        let room = budget.checked_sub(head.len() + MORE.len())?;
+        let lines = self.lines(0..self.rows.len(), most, room);
+        let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+        (lines.len() == self.rows.len()).then(|| head + &lines.concat() + MORE)
+    }
+
+    /// The values of the fields, and the most telling records.
+    fn summary(&self, budget: usize) -> Option<String> {
+        let room = budget.checked_sub(MORE.len())?;
+        let mut shown = self.head(MAX_AROUND, "");
+        if shown.len() > room {
+            return None;
+        }
+        let fields = self.fields();
+        for (name, field) in self.names.iter().zip(&fields) {
+            let name = cut(cell_of_text(name), MAX_CELL);
+            let line = format!("{name}: {}\n", field.says(self.rows.len()));
+            if shown.len() + line.len() <= room {
+                shown.push_str(&line);
+            }
+        }
+        let header = self.header(&self.numbers);
+        let room = room.saturating_sub(shown.len() + header.len());
+        let mut lines = self.lines(self.ranked(&fields), MAX_CELL, room);
+        lines.sort_unstable();
+        if !lines.is_empty() {
+            shown.push_str(&header);
+        }
+        shown.extend(lines.into_iter().map(|(_, line)| line));
+        Some(shown + MORE)
+    }
+
+    /// The lines of the first of these records, with cells of at most `most` bytes, that fit `room`.
+    fn lines(
+        &self,
+        rows: impl IntoIterator<Item = usize>,
+        most: usize,
+        room: usize,
+    ) -> Vec<(usize, String)> {
+        let mut bytes = 0;
+        let lines = rows.into_iter().map(|at| (at, self.line(at, most)));
+        lines
+            .take_while(|(_, line)| {
+                bytes += line.len();
+                bytes <= room
+            })
+            .collect()
+    }
+
+    /// All records as a table, if that has at most `budget` bytes.
+    fn whole(&self, budget: usize) -> Option<String> {
+        let mut table = self.head(usize::MAX, " as a table, whole");
+        push_row(&mut table, self.names.iter().map(|name| cell_of_text(name)));
+        for row in &self.rows {
+            let cells = (0..self.names.len()).map(|at| row.cell(at).map(cell).unwrap_or_default());
+            push_row(&mut table, cells);
+            if table.len() > budget {
+                return None;
+            }
+        }
+        Some(table)
+    }
+
+    fn head(&self, most: usize, how: &str) -> String {
+        let around = |text: &str| match most.checked_sub(text.len()) {
+            Some(_) => text.to_owned(),
+            None => format!("{}{CUT}", &text[..text.floor_char_boundary(most)]),
+        };
+        format!(
+            "{}[{} records{how}]{}\n",
+            around(&self.before),
+            self.rows.len(),
+            around(&self.after)
+        )
+    }
+
+    fn header(&self, first: &str) -> String {
+        let mut line = String::new();
+        let names = self.names.iter().map(|name| cell_of_text(name));
+        push_row(&mut line, std::iter::once(first.into()).chain(names));
+        line
+    }
+
+    fn line(&self, at: usize, most: usize) -> String {
+        let row = &self.rows[at];
+        let cells = (0..self.names.len()).map(|at| {
+            row.cell(at)
+                .map_or(Cow::Borrowed(""), |value| cut(cell(value), most))
+        });
+        let mut line = String::new();
+        push_row(
+            &mut line,
+            std::iter::once(row.number.to_string().into()).chain(cells),
+        );
+        line
+    }
+
+    fn fields(&self) -> Vec<Field<'j>> {
+        let mut fields: Vec<Field<'j>> = self.names.iter().map(|_| Field::default()).collect();
+        let mut places: Vec<HashMap<&str, usize>> = vec![HashMap::new(); fields.len()];
+        for (at, row) in self.rows.iter().enumerate() {
+            for (nth, (field, places)) in fields.iter_mut().zip(&mut places).enumerate() {
+                let Some(value) = row.cell(nth) else {
+                    field.missing += 1;
+                    continue;
+                };
+                if value.kind() == Kind::Null {
+                    field.nulls += 1;
+                    continue;
+                }
+                let next = field.counts.len();
+                let place = *places.entry(value.spelling()).or_insert(next);
+                if place == next {
+                    field.counts.push((value, 0));
+                }
+                field.counts[place].1 += 1;
+                if let (Kind::Number, Ok(number)) = (value.kind(), value.spelling().parse::<f64>())
+                {
+                    field.numbers += 1;
+                    let this = (number, at, value);
+                    let [least, greatest] = field.ends.get_or_insert([this; 2]);
+                    if number < least.0 {
+                        *least = this;
+                    }
+                    if number > greatest.0 {
+                        *greatest = this;
+                    }
+                }
+            }
+        }
+        fields
+    }
+
+    /// The records, the most telling first: the first ones and the last one, those with a value that no other has,
+    /// and those at which a number is at its extreme; then the others in order.
+    fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
+        let all = self.rows.len();
+        let mut ranked: Vec<usize> = (0..FIRST).chain([all - 1]).collect();
+        for (nth, field) in fields.iter().enumerate() {
+            if field.is_counted(all) {
+                let odd = field.counts.iter().filter(|(_, count)| *count == 1);
+                let odd = odd.filter_map(|(value, _)| {
+                    let is_it = |row: &Row<'_>| {
+                        row.cell(nth)
+                            .is_some_and(|cell| cell.spelling() == value.spelling())
+                    };
+                    self.rows.iter().position(is_it)
+                });
+                ranked.extend(odd);
+            } else if field.numbers == field.values(all)
+                && let Some(ends) = field.ends
+            {
+                ranked.extend(ends.map(|(_, at, _)| at));
+            }
+        }
+        let mut is_ranked = vec![false; all];
+        ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
+        ranked.extend((0..all).filter(|at| !is_ranked[*at]));
+        ranked
+    }
+}
+
+impl<'j> Row<'j> {
+    fn cell(&self, at: usize) -> Option<Node<'j>> {
+        self.cells.get(at).copied().flatten()
+    }
+}
+
+impl Field<'_> {
+    /// Returns true if it has few different values.
+    fn is_counted(&self, all: usize) -> bool {
+        self.counts.len() <= MAX_COUNTED && 2 * self.counts.len() <= all
+    }
+
+    /// Number of values that are not `null`, in `all` records.
+    fn values(&self, all: usize) -> usize {
+        all - self.missing - self.nulls
+    }
+
+    /// The first and the last of texts that are all times as ISO 8601 writes them.
+    fn times(&self) -> Option<(&str, &str)> {
+        let times = self.counts.iter().map(|(value, _)| {
+            let text = value.as_str()?;
+            let begins = text.as_bytes().first_chunk::<10>()?;
+            let is_date = begins.iter().enumerate().all(|(at, byte)| match at {
+                4 | 7 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+            is_date.then_some(text)
+        });
+        let times: Vec<&str> = times.collect::<Option<_>>()?;
+        Some((times.iter().min()?, times.iter().max()?))
+    }
+
+    /// The first few of its values, and the number of different ones.
+    fn examples(&self) -> String {
+        let mut says = String::new();
+        for (value, _) in &self.counts {
+            let value = cut(cell(*value), MAX_CELL);
+            if says.len() + value.len() > MAX_EXAMPLES {
+                break;
+            }
+            says = says + &value + ", ";
+        }
+        format!("{says}{CUT} {} different", self.counts.len())
+    }
+
+    /// Its values, in `all` records.
+    fn says(&self, all: usize) -> String {
+        let is_kind = |kind: Kind| self.counts.iter().all(|(value, _)| value.kind() == kind);
+        let mut says = match self.ends {
+            _ if self.is_counted(all) => {
+                let mut counts: Vec<_> = self.counts.iter().collect();
+                counts.sort_by_key(|(_, count)| Reverse(*count));
+                let counts = counts.into_iter();
+                let counts =
+                    counts.map(|(value, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
+                counts.collect::<Vec<_>>().join(", ")
+            }
+            Some([(.., least), (.., greatest)]) if self.numbers == self.values(all) => {
+                format!("{}{CUT}{}", least.spelling(), greatest.spelling())
+            }
+            _ if is_kind(Kind::Array) => "lists".to_owned(),
+            _ if is_kind(Kind::Object) => "objects".to_owned(),
+            _ => match self.times() {
+                Some((first, last)) => format!("{first}{CUT}{last}"),
+                None => self.examples(),
+            },
+        };
+        for (count, what) in [(self.nulls, "null"), (self.missing, "none")] {
+            if count > 0 {
+                let comma = if says.is_empty() { "" } else { ", " };
+                // Writing to a String can't fail.
+                let _ = write!(says, "{comma}{what} {count}");
+            }
+        }
+        says
+    }
+}
+
+/// Writes a row of a table.
+fn push_row<'c>(table: &mut String, cells: impl Iterator<Item = Cow<'c, str>>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            table.push('|');
+        }
+        table.push_str(&cell);
+    }
+    table.push('\n');
+}
+
+/// A value as it is written in a cell.
+fn cell(value: Node<'_>) -> Cow<'_, str> {
+    match value.as_str() {
+        // One with escapes keeps them.
+        Some(text) if text.len() + 2 == value.spelling().len() => cell_of_text(text),
+        Some(_) => value.spelling().into(),
+        None => compact(value.spelling()),
+    }
+}
+
+/// A text as it is written in a cell: quoted if it could be read as something else.
+fn cell_of_text(text: &str) -> Cow<'_, str> {
+    let is_other = text.is_empty()
+        || text.trim() != text
+        || text.starts_with(['"', '{', '['])
+        || text.contains(['|', '\n', '\r'])
+        || ["null", "true", "false"].contains(&text)
+        || text.parse::<f64>().is_ok();
+    if is_other {
+        serde_json::Value::from(text).to_string().into()
+    } else {
+        text.into()
+    }
+}
+
+/// JSON, or a part of it that begins outside of strings, without blanks between its values.
+fn compact(json: &str) -> Cow<'_, str> {
+    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+    if !json.contains(is_blank) {
+        return json.into();
+    }
+    let (mut is_inside, mut is_escaped) = (false, false);
+    let mut keep = |c: &char| {
+        let keeps = is_inside || !is_blank(*c);
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_inside,
+            '"' => is_inside = !is_inside,
+            _ => {}
+        }
+        keeps
+    };
+    json.chars().filter(|c| keep(c)).collect::<String>().into()
+}
+
+/// A cell, or its first `most` bytes.
+fn cut(cell: Cow<'_, str>, most: usize) -> Cow<'_, str> {
+    if cell.len() <= most + CUT.len() {
+        return cell;
+    }
+    format!("{}{CUT}", &cell[..cell.floor_char_boundary(most)]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::preview::{Preview, holds_only, sketch};
+
+    fn flights() -> Vec<Value> {
+        let flight = |n: usize| {
+            json!({
+                "id": format!("FL{}", 100 + n), "price": 89 + n * 7 % 50, "to": (["JFK", "LHR"][n % 2]), "late": n == 17,
+                "seats": if n == 5 { Value::Null } else { n.into() }, "at": format!("2026-12-{:02}", 1 + n % 28),
+            })
+        };
+        (0..40).map(flight).collect()
+    }
+
+    #[test]
+    fn records_are_shown_as_a_table() {
+        let text = json!({"total": 40, "page": {"flights": flights()}}).to_string();
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 700), @r#"
+        {"total":40,"page":{"flights":[40 records]}}
+        id: FL100, FL101, FL102, FL103, … 40 different
+        price: 89…138
+        to: JFK 20, LHR 20
+        late: false 39, true 1
+        seats: 0…39, null 1
+        at: 2026-12-01…2026-12-28
+        .page.flights[]|id|price|to|late|seats|at
+        0|FL100|89|JFK|false|0|2026-12-01
+        1|FL101|96|LHR|false|1|2026-12-02
+        2|FL102|103|JFK|false|2|2026-12-03
+        3|FL103|110|LHR|false|3|2026-12-04
+        4|FL104|117|JFK|false|4|2026-12-05
+        5|FL105|124|LHR|false|null|2026-12-06
+        6|FL106|131|JFK|false|6|2026-12-07
+        7|FL107|138|LHR|false|7|2026-12-08
+        8|FL108|95|JFK|false|8|2026-12-09
+        9|FL109|102|LHR|false|9|2026-12-10
+        17|FL117|108|LHR|true|17|2026-12-18
+        39|FL139|112|LHR|false|39|2026-12-12
+        [… more …]
+        "#);
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 150), @r#"
+        {"total":40,"page":{"flights":[40 records]}}
+        id: FL100, FL101, FL102, FL103, … 40 different
+        price: 89…138
+        to: JFK 20, LHR 20
+        [… more …]
+        "#);
+        let few = format!("Found:\n{:#}", json!(flights()[..3]));
+        insta::assert_snapshot!(Preview::Mixed.show(&few, 200), @"
+        Found:
+        [3 records as a table, whole]
+        id|price|to|late|seats|at
+        FL100|89|JFK|false|0|2026-12-01
+        FL101|96|LHR|false|1|2026-12-02
+        FL102|103|JFK|false|2|2026-12-03
+        ");
+        let lines: String = flights()
+            .iter()
+            .map(|flight| format!("{flight}\n"))
+            .collect();
+        insta::assert_snapshot!(Preview::Mixed.show(&lines, 450), @"
+        [40 records]
+        id: FL100, FL101, FL102, FL103, … 40 different
+        price: 89…138
+        to: JFK 20, LHR 20
+        late: false 39, true 1
+        seats: 0…39, null 1
+        at: 2026-12-01…2026-12-28
+        line|id|price|to|late|seats|at
+        1|FL100|89|JFK|false|0|2026-12-01
+        2|FL101|96|LHR|false|1|2026-12-02
+        3|FL102|103|JFK|false|2|2026-12-03
+        8|FL107|138|LHR|false|7|2026-12-08
+        18|FL117|108|LHR|true|17|2026-12-18
+        40|FL139|112|LHR|false|39|2026-12-12
+        [… more …]
+        ");
+    }
+
+    #[test]
+    fn long_cells_are_shown_as_far_as_there_is_room() {
+        let pages: Vec<Value> = (0..4)
+            .map(|n| json!({"url": format!("/{n}"), "text": "some words ".repeat(30)}))
+            .collect();
+        let text = json!(pages).to_string();
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 700), @r#"
+        [4 records]
+        .[]|url|text
+        0|/0|"some words some words some words some words some words some words some words some words some words some words some word…
+        1|/1|"some words some words some words some words some words some words some words some words some words some words some word…
+        2|/2|"some words some words some words some words some words some words some words some words some words some words some word…
+        3|/3|"some words some words some words some words some words some words some words some words some words some words some word…
+        [… more …]
+        "#);
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 400), @r#"
+        [4 records]
+        url: /0, /1, /2, /3, … 4 different
+        text: "some words some words some words some words some words some… 4
+        .[]|url|text
+        0|/0|"some words some words some words some words some words some…
+        1|/1|"some words some words some words some words some words some…
+        2|/2|"some words some words some words some words some words some…
+        [… more …]
+        "#);
+    }
+
+    #[test]
+    fn other_texts_are_no_records() {
+        for text in [
+            json!([1, 2, 3, 4]).to_string(),
+            json!([{"a": 1}, {"a": 2}]).to_string(),
+            json!([{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]).to_string(),
+            json!({"records": [{"a": 1}, {"a": 2}, {"a": 3}], "text": "long ".repeat(30)})
+                .to_string(),
+            json!(vec![json!({"text": "long ".repeat(200)}); 4]).to_string(),
+            "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\nand more\n".to_owned(),
+            "[{\"a\": 1, \"a\": 2}, {\"a\": 1}, {\"a\": 3}]".to_owned(),
+            "[2026-01-01] started\n".repeat(9),
+        ] {
+            assert_eq!(show(&text, text.len() / 2), None, "{text}");
+        }
+    }
+
+    /// Reads a table back.
+    fn read(table: &str) -> Option<Vec<Value>> {
+        let mut lines = table.lines().skip(1);
+        let names = cells(lines.next()?)?;
+        let names: Vec<String> = names
+            .into_iter()
+            .map(|name| name?.as_str().map(str::to_owned))
+            .collect::<Option<_>>()?;
+        let rows = lines.map(|line| {
+            let fields = names.iter().cloned().zip(cells(line)?);
+            Some(
+                fields
+                    .filter_map(|(name, value)| Some((name, value?)))
+                    .collect::<Map<_, _>>()
+                    .into(),
+            )
+        });
+        rows.collect()
+    }
+
+    fn cells(mut line: &str) -> Option<Vec<Option<Value>>> {
+        let mut cells = Vec::new();
+        loop {
+            let rest = if line.starts_with(['"', '{', '[']) {
+                let mut values = serde_json::Deserializer::from_str(line).into_iter::<Value>();
+                cells.push(Some(values.next()?.ok()?));
+                &line[values.byte_offset()..]
+            } else {
+                let (cell, rest) = line.split_at(line.find('|').unwrap_or(line.len()));
+                let value = || serde_json::from_str(cell).unwrap_or_else(|_| cell.into());
+                cells.push((!cell.is_empty()).then(value));
+                rest
+            };
+            if rest.is_empty() {
+                return Some(cells);
+            }
+            line = rest.strip_prefix('|')?;
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            "[a-z|\"\\\\\n ,0-9.€-]{0,12}",
+            Just("null".to_owned()),
+            Just("1e5".to_owned()),
+            Just("2026-11-27T10:00".to_owned()),
+            Just("[… more …]".to_owned()),
+        ];
+        prop_oneof![
+            4 => text.prop_map(Value::from),
+            2 => any::<i32>().prop_map(Value::from),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => Just(Value::Null),
+            1 => Just(json!([])),
+            1 => Just(json!({"a | b": ["\" |", 1]})),
+        ]
+    }
+
+    fn records() -> impl Strategy<Value = Vec<Value>> {
+        let fields = proptest::collection::vec(proptest::option::weighted(0.8, values()), 4);
+        let record = fields.prop_map(|fields| {
+            let named = ["id", "a|b", "1", "some name"].into_iter().zip(fields);
+            let fields = named.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            fields.collect::<Map<String, Value>>().into()
+        });
+        proptest::collection::vec(record, 3..30)
+    }
+
+    proptest! {
+        #[test]
+        fn a_whole_table_reads_back_into_the_same_records(records in records(), is_pretty in any::<bool>()) {
+            let text = if is_pretty { format!("{:#}", json!(records)) } else { json!(records).to_string() };
+            if let Some(table) = show(&text, 100_000) {
+                prop_assert!(table.starts_with(&format!("[{} records as a table, whole]\n", records.len())), "{table}");
+                prop_assert_eq!(read(&table), Some(records), "{}", table);
+            }
+        }
+
+        #[test]
+        fn budgets_are_kept_and_previews_known_again(
+            records in records(), budget in 0usize..900, is_lines in any::<bool>(), cut in 0usize..1_000,
+        ) {
+            let lines = || records.iter().map(|record| format!("{record}\n")).collect();
+            let text = if is_lines { lines() } else { json!({"found": records}).to_string() };
+            let shown = Preview::Mixed.show(&text, budget);
+            prop_assert!(shown.len() <= budget || shown == text);
+            prop_assert!(holds_only(&shown, &text), "{shown}");
+            let (first, rest) = text.split_at(text.floor_char_boundary(cut));
+            let mut sketch = sketch(Preview::Mixed, budget);
+            sketch.push(first);
+            sketch.push(rest);
+            prop_assert_eq!(sketch.show(budget), shown);
+            if let Some(shown) = show(&text, budget) {
+                prop_assert_eq!(show(&text, shown.len()), Some(shown));
+            }
+        }
+    }
+}

@@ -21,10 +21,10 @@ pub(crate) fn preview(data: &[u8]) {
     let shown = strategy.show(text, budget);
     assert_eq!(shown, strategy.show(text, budget));
     assert!(shown.len() <= budget, "{} bytes for {budget}", shown.len());
-    // Redrawn lines are for the library's own properties.
+    // Redrawn lines, and places after what is hidden, are for the library's own properties.
     let (plain, is_redrawn) = (
         text.replace('\0', ""),
-        text.contains(['\u{1b}', '\u{8}', '\r']),
+        text.contains(['\0', '\u{1b}', '\u{8}', '\r']),
     );
     assert!(
         text.len() > budget || is_redrawn || shown == plain,

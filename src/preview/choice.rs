@@ -19,12 +19,14 @@ use crate::preview::excerpt::{
 };
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
-use crate::preview::kinds::{companions, factors, han};
-use crate::preview::outcomes::ending;
+use crate::preview::outcomes::{ending, told, without_header};
+use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 5;
+/// Minimum of that part in bytes for exit codes and counts, within half of the budget: `Process exited with code 0`.
+const MIN_ENDING: usize = 36;
 /// One in so many for the lines that report failures; the first of them may take twice that.
 const FAILING: usize = 4;
 /// Extra worth of a heading: headings tell what a text is about, and where.
@@ -33,8 +35,6 @@ const HEADING: f32 = 1.5;
 /// are not found as names.
 const HAN: f32 = 0.04;
 const MAX_HAN: usize = 64;
-/// Extra worth of a line that belongs to one that is shown.
-const COMPANION: f32 = 3.0;
 /// Estimated tokens of an index entry, not counting its name.
 const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
@@ -67,7 +67,8 @@ pub(crate) fn choose<'t>(
     let Some(left) = budget.checked_sub(most_overhead(length, wanted != Wanted::Lines)) else {
         return Excerpt::default();
     };
-    let mut chooser = Chooser::new(units, left);
+    let units = without_header(units);
+    let mut chooser = Chooser::new(&units, left);
     if wanted != Wanted::Index {
         chooser.take_ending();
         chooser.take_failing(templates);
@@ -83,7 +84,6 @@ struct Chooser<'u, 't> {
     extra: Vec<f32>,
     /// Worth of what is in each unit, as a factor.
     factors: Vec<f32>,
-    companions: Vec<Option<usize>>,
     is_taken: Vec<bool>,
     /// Names in the index.
     listed: Vec<usize>,
@@ -125,6 +125,15 @@ fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
         .collect()
 }
 
+/// Number of Han characters of `text`.
+fn han(text: &str) -> usize {
+    if text.is_ascii() {
+        return 0;
+    }
+    let is_han = |letter: &char| ('\u{4e00}'..='\u{9fff}').contains(letter);
+    text.chars().filter(is_han).count()
+}
+
 impl<'u, 't> Chooser<'u, 't> {
     fn new(units: &'u [Unit<'t>], left: usize) -> Self {
         Self {
@@ -132,7 +141,6 @@ impl<'u, 't> Chooser<'u, 't> {
             found: Found::new(units),
             extra: extra_worth(units),
             factors: factors(units),
-            companions: companions(units),
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
@@ -141,9 +149,11 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes the lines that tell how the text ended, in a part of the budget.
     fn take_ending(&mut self) {
-        let rest = self.left - self.left / ENDING;
+        let (all, share) = (self.left, self.left / ENDING);
+        let of_told = share.max(MIN_ENDING.min(all / 2));
         for unit in ending(self.units) {
-            self.take_line(unit, rest);
+            let is_told = told(self.units[unit].text).any();
+            self.take_line(unit, all - if is_told { of_told } else { share });
         }
     }
 
@@ -198,12 +208,6 @@ impl<'u, 't> Chooser<'u, 't> {
             if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
                 // The next line no longer needs a mark.
                 heap.push(Entry::of_line(self, unit + 1));
-            }
-            if let Some(other) = self.companions[unit]
-                && !self.is_taken[other]
-            {
-                self.extra[other] += COMPANION;
-                heap.push(Entry::of_line(self, other));
             }
         }
     }

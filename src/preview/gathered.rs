@@ -10,7 +10,6 @@ use crate::preview::excerpt::Length;
 use crate::preview::failures::{Templates, failing, may_be_failure};
 use crate::preview::found::worth;
 use crate::preview::head_tail;
-use crate::preview::kinds::is_of_diff;
 use crate::preview::names::each_name;
 use crate::preview::outcomes::{FIRST, LAST, is_ruler, told};
 use crate::preview::plain::Piece;
@@ -286,5 +285,5 @@ impl Kept {
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(unit: &Unit<'_>) -> bool {
     let line = unit.text;
-    may_have_value(line) && has_value(line) || is_heading(unit) || is_of_diff(unit)
+    may_have_value(line) && has_value(line) || is_heading(unit)
 }

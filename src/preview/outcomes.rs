@@ -3,12 +3,15 @@
 
 use std::collections::HashSet;
 
+use crate::preview::failures::may_be_failure;
 use crate::preview::units::{Unit, is_excerpt_of_file, own_number};
 
 /// Number of the first lines among which an exit code counts beside the last one.
 const FRAME: u64 = 8;
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
+/// Maximum length in bytes of a field's name in a header.
+const MAX_NAME: usize = 24;
 
 /// Number of first and of last lines that come before others. Rulers do not count.
 pub(crate) const FIRST: usize = 2;
@@ -71,6 +74,35 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     let mut seen = HashSet::new();
     let all = exits.chain(counts).chain(last).chain(first);
     all.filter(|at| seen.insert(units[*at].text)).collect()
+}
+
+/// All but the lines that a harness puts around the one that tells how a command ended, before its output: `Wall time:
+/// 1.2 seconds`, `Output:`.
+pub(crate) fn without_header<'t>(units: &[Unit<'t>]) -> Vec<Unit<'t>> {
+    let frame = units.iter().take_while(|unit| unit.place.line <= FRAME);
+    let frame: Vec<Unit<'t>> = frame.copied().collect();
+    let Some(end) = frame.iter().rposition(|unit| told(unit.text).exit) else {
+        return units.to_vec();
+    };
+    if !frame[..end].iter().all(|unit| field(unit.text).is_some()) {
+        return units.to_vec();
+    }
+    // A program's own output may begin as a field does.
+    let is_figure = |unit: &&Unit<'_>| {
+        field(unit.text).is_some_and(|value| {
+            value.is_empty() || value.starts_with(|c: char| c.is_ascii_digit())
+        }) && !may_be_failure(unit.text)
+    };
+    let after = frame[end + 1..].iter().take_while(is_figure).count();
+    [&units[end..=end], &units[end + 1 + after..]].concat()
+}
+
+/// The value of a field with a name of a few words.
+fn field(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once(':')?;
+    let is_name = (1..=MAX_NAME).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
+    is_name.then(|| value.trim_start())
 }
 
 /// The ways in which a line tells how something ended.
@@ -237,6 +269,7 @@ pub(crate) fn is_ruler(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preview::Preview;
     use crate::preview::plain::Piece;
     use crate::preview::units::Cutter;
 
@@ -259,6 +292,36 @@ mod tests {
             .into_iter()
             .map(|at| units[at].text)
             .collect()
+    }
+
+    #[test]
+    fn a_header_is_told_from_output() {
+        let shown = |text: &str| Preview::Mixed.show(text, 150);
+        let files: String = (1..60).map(|n| format!("src/part_{n}.rs\n")).collect();
+        let codex = format!(
+            "Chunk ID: de7930\nWall time: 1.2360 seconds\nProcess exited with code 0\nOriginal token count: 1234\nOutput:\n{files}"
+        );
+        insta::assert_snapshot!(shown(&codex), @"
+        3|Process exited with code 0
+        15|src/part_10.rs
+        src/part_11.rs
+        src/part_12.rs
+        src/part_13.rs
+        src/part_14.rs
+        [… 879 B …]
+        ");
+        // These fields are output.
+        let git = format!("Exit code 1\nerror: 3 failed to push\nhint: try --force\n{files}");
+        insta::assert_snapshot!(shown(&git), @"
+        1|Exit code 1
+        error: 3 failed to push
+        hint: try --force
+        src/part_1.rs
+        src/part_2.rs
+        src/part_3.rs
+        names: 13 part_10
+        [… 834 B …]
+        ");
     }
 
     #[test]

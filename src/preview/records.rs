@@ -44,8 +44,6 @@ const MAX_EXAMPLES: usize = 30;
 const MAX_AROUND: usize = 240;
 /// Maximum number of bytes before the first line of JSON.
 const MAX_BEFORE: usize = 300;
-/// Number of first records that are shown before those that stand out.
-const FIRST: usize = 3;
 const CUT: &str = "…";
 /// The end of a preview that does not show all.
 const MORE: &str = "[… more …]";
@@ -330,11 +328,11 @@ impl<'j> Records<'j> {
         fields
     }
 
-    /// The records, the most telling first: the first ones and the last one, those with a value that no other has,
-    /// and those at which a number is at its extreme; then the others in order.
+    /// The records, the most telling first: the first one, those with a value that no other has, those at which a
+    /// number is at its extreme, and the last one; then the others in order.
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
-        let mut ranked: Vec<usize> = (0..FIRST).chain([all - 1]).collect();
+        let mut ranked = vec![0];
         for (nth, field) in fields.iter().enumerate() {
             if field.is_counted(all) {
                 let odd = field.counts.iter().filter(|(_, count)| *count == 1);
@@ -352,6 +350,7 @@ impl<'j> Records<'j> {
                 ranked.extend(ends.map(|(_, at, _)| at));
             }
         }
+        ranked.push(all - 1);
         let mut is_ranked = vec![false; all];
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
         ranked.extend((0..all).filter(|at| !is_ranked[*at]));
@@ -608,7 +607,7 @@ mod tests {
         .[]|url|text
         0|/0|"some words some words some words some words some words some…
         1|/1|"some words some words some words some words some words some…
-        2|/2|"some words some words some words some words some words some…
+        3|/3|"some words some words some words some words some words some…
         [… more …]
         "#);
     }

@@ -412,7 +412,7 @@ fn l4_what_is_no_gain_for_one_tool_may_be_for_another() {
         let [Part::Text(shown)] = &shown.parts[..] else {
             panic!("{:?}", shown.parts)
         };
-        let mut hint = Hint::parse_all(&shown).unwrap().remove(0);
+        let mut hint = Hint::parse_all(shown).unwrap().remove(0);
         hint.preview.clear();
         let copied = hint.render();
         let call_of =

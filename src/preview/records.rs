@@ -102,6 +102,7 @@ fn list_in(json: Node<'_>, depth: usize) -> Option<(String, Node<'_>)> {
     let (name, longest) = json.fields().max_by_key(|(_, value)| value.range().len())?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if depth >= MAX_DEPTH
+        || name.is_empty()
         || !name.bytes().all(is_name)
         || name.starts_with(|c: char| c.is_ascii_digit())
     {

@@ -154,31 +154,50 @@ fn cells(mut row: &str) -> Option<Vec<Option<Value>>> {
 /// Returns true if `shown` is the beginning of `text`, a mark with the number of bytes left out,
 /// and the end.
 fn is_head_and_tail(shown: &str, text: &str) -> bool {
-    shown.match_indices("[… ").any(|(at, _)| {
-        let Some((mark, _)) = shown[at + "[… ".len()..].split_once(" …]") else {
+    shown.match_indices("[… ").any(|(at, opening)| {
+        let (head, rest) = (&shown[..at], &shown[at + opening.len()..]);
+        let left_out = rest.split(' ').next().and_then(|bytes| bytes.parse().ok());
+        let Some((mark, behind)) = rest.split_once('\n') else {
             return false;
         };
-        let Some(left_out) = mark
-            .split(' ')
-            .next()
-            .and_then(|bytes| bytes.trim_end_matches('B').parse().ok())
-        else {
-            return false;
+        let ends: Vec<(&str, &str)> = if mark.ends_with(':') {
+            let ends = behind.match_indices("…]\n");
+            ends.map(|(end, sign)| (&behind[..end], &behind[end + sign.len()..]))
+                .collect()
+        } else {
+            vec![("", behind)]
         };
-        let head = &shown[..at];
-        let tail = &shown[at + "[… ".len() + mark.len() + " …]".len()..];
         // A mark between whole lines has a line of its own.
-        [head, head.strip_suffix('\n').unwrap_or(head)]
-            .iter()
-            .any(|head| {
-                [tail, tail.strip_prefix('\n').unwrap_or(tail)]
-                    .iter()
-                    .any(|tail| {
-                        text.starts_with(head)
-                            && text.ends_with(tail)
-                            && text.len().checked_sub(head.len() + tail.len()) == Some(left_out)
-                    })
-            })
+        let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
+        ends.iter().any(|(lines, tail)| {
+            are_lines(lines, text)
+                && text.ends_with(tail)
+                && heads.iter().any(|head| {
+                    text.starts_with(head)
+                        && text.len().checked_sub(head.len() + tail.len()) == left_out
+                })
+        })
+    })
+}
+
+/// Returns true if `shown` are lines of `text` after their numbers, whole or cut.
+fn are_lines(shown: &str, text: &str) -> bool {
+    let lines: Vec<&str> = text.split('\n').collect();
+    shown.lines().all(|shown| {
+        let Some((number, shown)) = shown.split_once('|') else {
+            return false;
+        };
+        let line = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| lines.get(number.checked_sub(1)?));
+        line.is_some_and(|line| {
+            let mut cuts = shown.match_indices('…');
+            *line == shown
+                || cuts.any(|(at, cut)| {
+                    line.starts_with(&shown[..at]) && line.ends_with(&shown[at + cut.len()..])
+                })
+        })
     })
 }
 

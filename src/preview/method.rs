@@ -22,7 +22,7 @@ pub enum Preview {
     /// Names in the text, each after the number of a line that has it, so that this line can be
     /// read back.
     Index,
-    /// Lines and names together.
+    /// A list of records as a table; of any other text lines and names together.
     Mixed,
 }
 

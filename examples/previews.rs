@@ -118,7 +118,7 @@ mod tests {
             .skip(1)
             .map(|rest| rest.split("\n```").next().unwrap())
             .collect();
-        assert_eq!(shown.len(), 4);
+        assert_eq!(shown.len(), 5);
         for block in shown {
             // The page leaves names out of a long list.
             let (start, end) = block.split_once(" … ").unwrap_or((block, ""));

@@ -7,7 +7,7 @@ mod place;
 mod reading;
 mod repeat;
 
-pub(crate) use memory::{Anchor, Known, Memory, Settles};
+pub(crate) use memory::{Anchor, Grounds, Known, Memory};
 pub(crate) use overlay::{Overlay, Puts};
 pub(crate) use place::{Place, any_print, prints_at};
 pub(crate) use reading::{Item, Slots, bytes_of, part_bytes, tokens_of};

@@ -134,7 +134,7 @@ fn list_in(json: &Value) -> Vec<Value> {
 fn cells(mut row: &str) -> Option<Vec<Option<Value>>> {
     let mut cells = Vec::new();
     loop {
-        let rest = if row.starts_with(['"', '{', '[']) && !row.starts_with("[]|") {
+        let rest = if row.starts_with(['"', '{', '[']) {
             let mut values = serde_json::Deserializer::from_str(row).into_iter::<Value>();
             cells.push(Some(values.next()?.ok()?));
             &row[values.byte_offset()..]

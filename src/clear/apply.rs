@@ -54,7 +54,7 @@ impl Committed {
         let places = places.chain(repeated.places.iter().map(|(place, _)| *place));
         let now = prints_at(conversation, places);
         for edit in self.edits.iter_mut().filter(|edit| edit.is_ready()) {
-            let is_there = |edit: &SlotEdit| now.get(&edit.place) == Some(&edit.print);
+            let is_there = |edit: &SlotEdit| now.get(&edit.place) == Some(&edit.grounds.print);
             if !edit.parts().all(is_there) {
                 edit.keep(Reason::ChangedMeanwhile);
             }

@@ -8,11 +8,11 @@ use super::stub::{Line, LineText, join, parts_of};
 use crate::backend::Backend;
 use crate::backend::content::Target;
 use crate::decisions::Substitute;
-use crate::fingerprint::{Fingerprint, SlotId};
+use crate::fingerprint::SlotId;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
 use crate::report::{Decision, Outcome, Reason, Sum};
-use crate::slots::{Item, Place, Settles, bytes_of, tokens_of};
+use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
 /// A result, or a call's arguments, that a pass has examined: the decision about it, and its
@@ -22,9 +22,8 @@ pub(super) struct SlotEdit {
     pub(super) decision: Decision,
     pub(super) place: Place,
     pub(super) id: SlotId,
-    /// The fingerprint of what the slot held before the pass.
-    pub(super) print: Fingerprint,
-    settles: Settles,
+    /// The grounds before the pass.
+    pub(super) grounds: Grounds,
     pub(super) content: Content,
     /// The text around the strings that leave, if arguments leave string by string.
     pub(super) frame: Option<Frame>,
@@ -64,8 +63,7 @@ impl SlotEdit {
             decision,
             place: item.place,
             id: item.id,
-            print: item.print,
-            settles: item.settles(),
+            grounds: item.grounds,
             content,
             frame: None,
             expected_reason: None,
@@ -87,13 +85,13 @@ impl SlotEdit {
         }
     }
 
-    /// Reason why no later pass will replace the item either, and the key under which that is remembered.
-    pub(super) fn final_reason(&self) -> Option<(Settles, Reason)> {
+    /// Reason why no later pass will replace the item either, and its grounds.
+    pub(super) fn final_reason(&self) -> Option<(Grounds, Reason)> {
         match self.decision.outcome {
             Outcome::Kept(reason @ (Reason::AlreadyHint | Reason::Unverified | Reason::NoGain))
                 if self.decision.error.is_none() =>
             {
-                Some((self.settles, reason))
+                Some((self.grounds, reason))
             }
             _ => None,
         }

@@ -26,7 +26,7 @@ pub(super) fn decide_given(
 ) -> Result<SlotEdit, Option<HandlerError>> {
     let slots = Rc::clone(&planner.slots);
     let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
-    if item.id.digest != item.print.digest() {
+    if item.id.digest != item.grounds.print.digest() {
         return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
     }
     let call = slots.call_of(slot);

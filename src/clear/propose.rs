@@ -132,7 +132,7 @@ impl<'a> Planner<'a> {
         item: &Item<'_>,
         policy: &Policy,
     ) -> Option<Reason> {
-        let known = self.known.settled(item.settles());
+        let known = self.known.settled(item.grounds);
         known.or_else(|| {
             let is_final = self.session.is_final(policy, &slot.parts);
             is_final.then_some(Reason::AlreadyHint)
@@ -154,7 +154,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let above = self.session.settings().clear_tool_inputs_above;
-        let reason = self.known.settled(item.settles()).or_else(|| {
+        let reason = self.known.settled(item.grounds).or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);
             let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));

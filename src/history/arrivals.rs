@@ -9,14 +9,13 @@ use crate::config::Policy;
 use crate::content::{Body, Part, ToolOutput};
 use crate::decisions::{Decided, Moment, Substitute, WrittenReplacement};
 use crate::error::OffloadError;
-use crate::fingerprint::{FieldPrint, Fingerprint};
 use crate::format::PartRef;
 use crate::format::owned::{decode, owned, text_of, transcribed};
 use crate::ours::{Classified, classify};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::rounds::Slot;
 use crate::session::Session;
-use crate::slots::{Item, Memory, Place, Slots};
+use crate::slots::{Grounds, Item, Memory, Place, Slots};
 use crate::truncate::truncate;
 
 /// Number of results that are treated at once.
@@ -31,8 +30,8 @@ pub(super) struct Arrived {
     pub(super) decision: Decision,
     /// The parts to show and the decision to remember; `None` if the result stays.
     pub(super) put: Option<(Substitute, Decided)>,
-    /// The fingerprint under which it is remembered that the result stays.
-    kept: Option<Fingerprint>,
+    /// The grounds on which it is remembered that the result stays.
+    kept: Option<Grounds>,
 }
 
 /// Truncates the results among `items` about which nothing was decided. What stays, for a reason
@@ -49,8 +48,7 @@ pub(super) async fn arrive(
         if is_decided(item) || !may_change(policy, slot, item) {
             continue;
         }
-        let print = print_of_arrival(slots, slot, item);
-        if memory.known().is_kept(print) {
+        if memory.known().is_kept(item.grounds) {
             continue;
         }
         // Names depend on what is stored already, so equal ids are treated one after the other.
@@ -61,7 +59,7 @@ pub(super) async fn arrive(
             )?);
             ids = HashSet::from([item.call_id]);
         }
-        batch.push(treat(session, slots, slot, item, print));
+        batch.push(treat(session, slots, slot, item));
     }
     arrived.append(&mut treated(join_all(batch).await, memory)?);
     Ok(arrived)
@@ -74,8 +72,8 @@ fn treated(
     let mut arrived = Vec::with_capacity(batch.len());
     for one in batch {
         let one = one?;
-        if let Some(print) = one.kept {
-            memory.known().keep(print);
+        if let Some(grounds) = one.kept {
+            memory.known().keep(grounds);
         }
         arrived.push(one);
     }
@@ -96,23 +94,11 @@ fn may_change(policy: &Policy, slot: &Slot<'_>, item: &Item<'_>) -> bool {
     policy.hooks.trunc_handler.is_some() || item.bytes > within || slot.parts.iter().any(is_long)
 }
 
-/// The fingerprint of everything that a truncation may look at.
-fn print_of_arrival(slots: &Slots<'_>, slot: &Slot<'_>, item: &Item<'_>) -> Fingerprint {
-    let mut print = FieldPrint::new(b'v', item.tool.as_bytes());
-    print.add_print(b's', item.print);
-    print.add(b'e', &[u8::from(slot.head.is_error)]);
-    if let Some(call) = slot.call {
-        print.add_print(b'c', slots.calls[call].print);
-    }
-    print.finish()
-}
-
 async fn treat(
     session: &Session,
     slots: &Slots<'_>,
     slot: &Slot<'_>,
     item: &Item<'_>,
-    print: Fingerprint,
 ) -> Result<Arrived, OffloadError> {
     let policy = session.policy(item.tool);
     let kept = |decision: Decision, kept| Arrived {
@@ -127,11 +113,11 @@ async fn treat(
         decision
     };
     let Some(originals) = originals(policy, slot) else {
-        return Ok(kept(unchanged(Reason::Ambiguous), Some(print)));
+        return Ok(kept(unchanged(Reason::Ambiguous), Some(item.grounds)));
     };
     // Hints over a limit that has become smaller since still lead to their originals.
     match are_hints(session, policy, item.bytes, &originals).await {
-        Ok(true) => return Ok(kept(unchanged(Reason::AlreadyHint), Some(print))),
+        Ok(true) => return Ok(kept(unchanged(Reason::AlreadyHint), Some(item.grounds))),
         Ok(false) => {}
         Err(error) => {
             let mut decision = unchanged(Reason::StoreFailed);
@@ -145,14 +131,14 @@ async fn treat(
     };
     let mut truncated = truncate(session, &slots.call_of(slot), output).await?;
     let Some(mut decision) = truncated.report.decisions.pop() else {
-        return Ok(kept(unchanged(Reason::Excluded), Some(print)));
+        return Ok(kept(unchanged(Reason::Excluded), Some(item.grounds)));
     };
     // The pass counts what is shown now.
     (decision.message, decision.tokens) = (Some(item.place.message()), None);
     match decision.outcome {
         Outcome::Kept(reason) => {
             let is_final = decision.error.is_none() && reason != Reason::StoreFailed;
-            Ok(kept(decision, is_final.then_some(print)))
+            Ok(kept(decision, is_final.then_some(item.grounds)))
         }
         // One of several texts could not be stored. Written down, that half would be repeated for ever.
         Outcome::Truncated if is_half(policy, &decision) => {

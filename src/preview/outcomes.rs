@@ -1,6 +1,7 @@
 //! Lines that tell how something ended: exit codes, counts of what passed and failed, and the last
 //! line.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::preview::failures::may_be_failure;
@@ -78,15 +79,13 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
 
 /// All but the lines that a harness puts around the one that tells how a command ended, before its output: `Wall time:
 /// 1.2 seconds`, `Output:`.
-pub(crate) fn without_header<'t>(units: &[Unit<'t>]) -> Vec<Unit<'t>> {
-    let frame = units.iter().take_while(|unit| unit.place.line <= FRAME);
-    let frame: Vec<Unit<'t>> = frame.copied().collect();
-    let Some(end) = frame.iter().rposition(|unit| told(unit.text).exit) else {
-        return units.to_vec();
+pub(crate) fn without_header<'u, 't>(units: &'u [Unit<'t>]) -> Cow<'u, [Unit<'t>]> {
+    let frame = &units[..units.partition_point(|unit| unit.place.line <= FRAME)];
+    let end = frame.iter().rposition(|unit| told(unit.text).exit);
+    let is_header = |end: &usize| frame[..*end].iter().all(|unit| field(unit.text).is_some());
+    let Some(end) = end.filter(is_header) else {
+        return units.into();
     };
-    if !frame[..end].iter().all(|unit| field(unit.text).is_some()) {
-        return units.to_vec();
-    }
     // A program's own output may begin as a field does.
     let is_figure = |unit: &&Unit<'_>| {
         field(unit.text).is_some_and(|value| {
@@ -94,7 +93,9 @@ pub(crate) fn without_header<'t>(units: &[Unit<'t>]) -> Vec<Unit<'t>> {
         }) && !may_be_failure(unit.text)
     };
     let after = frame[end + 1..].iter().take_while(is_figure).count();
-    [&units[end..=end], &units[end + 1 + after..]].concat()
+    [&units[end..=end], &units[end + 1 + after..]]
+        .concat()
+        .into()
 }
 
 /// The value of a field with a name of a few words.

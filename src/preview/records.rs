@@ -22,6 +22,8 @@ use std::fmt::Write;
 
 use crate::json::{JsonText, Kind, Node, View};
 
+/// Maximum length in bytes of a text that is read.
+pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
 /// Fewer records are a document rather than a list.
 const MIN_RECORDS: usize = 3;
 /// With more names of fields, or longer records on average, a table helps nobody.
@@ -35,12 +37,13 @@ const MAX_VALUES: usize = 1 << 20;
 const MAX_DEPTH: usize = 3;
 /// Fields with up to so many different values are shown with their counts.
 const MAX_COUNTED: usize = 8;
-/// Maximum length in bytes of a cell, and of what stands around the records, where not all is shown.
+/// Maximum length in bytes of a cell where not all records are shown.
 const MAX_CELL: usize = 60;
 /// Maximum lengths of cells where all records are shown, the longest first.
 const CELLS: [usize; 3] = [480, 240, 120];
 /// Maximum length in bytes of the first values of a field.
 const MAX_EXAMPLES: usize = 30;
+/// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
 /// Maximum number of bytes before the first line of JSON.
 const MAX_BEFORE: usize = 300;
@@ -50,7 +53,7 @@ const MORE: &str = "[… more …]";
 
 /// Returns a preview of `text` in at most `budget` bytes, if it is a list of records of which that shows anything.
 pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
-    let from = beginning(text)?;
+    let from = beginning(text).filter(|_| text.len() <= MAX_TEXT)?;
     let json = &text[from..];
     if let Ok(Some(document)) = JsonText::parse_within(json, MAX_VALUES) {
         let (path, list) = list_in(Node::root(&document), 0)?;
@@ -131,8 +134,8 @@ struct Row<'j> {
 /// The values of one field.
 #[derive(Default)]
 struct Field<'j> {
-    /// Different values and how often each occurs, by first occurrence.
-    counts: Vec<(Node<'j>, usize)>,
+    /// Different values, the first row that has each, and how many have it.
+    counts: Vec<(Node<'j>, usize, usize)>,
     numbers: usize,
     /// The least and the greatest number, and the rows that have them.
     ends: Option<[(f64, usize, Node<'j>); 2]>,
@@ -260,16 +263,9 @@ impl<'j> Records<'j> {
     }
 
     fn head(&self, most: usize, how: &str) -> String {
-        let around = |text: &str| match most.checked_sub(text.len()) {
-            Some(_) => text.to_owned(),
-            None => format!("{}{CUT}", &text[..text.floor_char_boundary(most)]),
-        };
-        format!(
-            "{}[{} records{how}]{}\n",
-            around(&self.before),
-            self.rows.len(),
-            around(&self.after)
-        )
+        let (before, after) = (self.before.as_str().into(), self.after.as_str().into());
+        let (before, after) = (cut(before, most), cut(after, most));
+        format!("{before}[{} records{how}]{after}\n", self.rows.len())
     }
 
     fn header(&self, first: &str) -> String {
@@ -309,9 +305,9 @@ impl<'j> Records<'j> {
                 let next = field.counts.len();
                 let place = *places.entry(value.spelling()).or_insert(next);
                 if place == next {
-                    field.counts.push((value, 0));
+                    field.counts.push((value, at, 0));
                 }
-                field.counts[place].1 += 1;
+                field.counts[place].2 += 1;
                 if let (Kind::Number, Ok(number)) = (value.kind(), value.spelling().parse::<f64>())
                 {
                     field.numbers += 1;
@@ -334,17 +330,10 @@ impl<'j> Records<'j> {
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
         let mut ranked = vec![0];
-        for (nth, field) in fields.iter().enumerate() {
+        for field in fields {
             if field.is_counted(all) {
-                let odd = field.counts.iter().filter(|(_, count)| *count == 1);
-                let odd = odd.filter_map(|(value, _)| {
-                    let is_it = |row: &Row<'_>| {
-                        row.cell(nth)
-                            .is_some_and(|cell| cell.spelling() == value.spelling())
-                    };
-                    self.rows.iter().position(is_it)
-                });
-                ranked.extend(odd);
+                let odd = field.counts.iter().filter(|(.., count)| *count == 1);
+                ranked.extend(odd.map(|(_, at, _)| *at));
             } else if field.numbers == field.values(all)
                 && let Some(ends) = field.ends
             {
@@ -378,7 +367,7 @@ impl Field<'_> {
 
     /// The first and the last of texts that are all times as ISO 8601 writes them.
     fn times(&self) -> Option<(&str, &str)> {
-        let times = self.counts.iter().map(|(value, _)| {
+        let times = self.counts.iter().map(|(value, ..)| {
             let text = value.as_str()?;
             let begins = text.as_bytes().first_chunk::<10>()?;
             let is_date = begins.iter().enumerate().all(|(at, byte)| match at {
@@ -394,7 +383,7 @@ impl Field<'_> {
     /// The first few of its values, and the number of different ones.
     fn examples(&self) -> String {
         let mut says = String::new();
-        for (value, _) in &self.counts {
+        for (value, ..) in &self.counts {
             let value = cut(cell(*value), MAX_CELL);
             if says.len() + value.len() > MAX_EXAMPLES {
                 break;
@@ -406,14 +395,14 @@ impl Field<'_> {
 
     /// Its values, in `all` records.
     fn says(&self, all: usize) -> String {
-        let is_kind = |kind: Kind| self.counts.iter().all(|(value, _)| value.kind() == kind);
+        let is_kind = |kind: Kind| self.counts.iter().all(|(value, ..)| value.kind() == kind);
         let mut says = match self.ends {
             _ if self.is_counted(all) => {
                 let mut counts: Vec<_> = self.counts.iter().collect();
-                counts.sort_by_key(|(_, count)| Reverse(*count));
+                counts.sort_by_key(|(.., count)| Reverse(*count));
                 let counts = counts.into_iter();
-                let counts =
-                    counts.map(|(value, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
+                let counts = counts
+                    .map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
                 counts.collect::<Vec<_>>().join(", ")
             }
             Some([(.., least), (.., greatest)]) if self.numbers == self.values(all) => {
@@ -495,7 +484,7 @@ fn compact(json: &str) -> Cow<'_, str> {
 
 /// A cell, or its first `most` bytes.
 fn cut(cell: Cow<'_, str>, most: usize) -> Cow<'_, str> {
-    if cell.len() <= most + CUT.len() {
+    if cell.len() <= most.saturating_add(CUT.len()) {
         return cell;
     }
     format!("{}{CUT}", &cell[..cell.floor_char_boundary(most)]).into()

@@ -8,9 +8,6 @@ use crate::preview::plain::PlainText;
 use crate::preview::records;
 use crate::preview::text::lines::Position;
 
-/// Maximum length in bytes of a text that may be shown as records.
-const MAX_WHOLE: usize = 4 * 1024 * 1024;
-
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
 /// of any length.
 #[derive(Clone, Debug)]
@@ -56,15 +53,14 @@ impl Sketch {
     fn hold(&mut self, more: Option<&str>) {
         let whole = self.whole.take().zip(more);
         self.whole = whole
-            .filter(|(whole, more)| whole.len() + more.len() <= MAX_WHOLE)
+            .filter(|(whole, more)| whole.len() + more.len() <= records::MAX_TEXT)
             .map(|(whole, more)| whole + more)
             .filter(|whole| records::may_be_records(whole));
     }
 
     /// Ends the text, so that nothing of it is held any more but what a preview may show.
     pub(crate) fn end(&mut self) {
-        self.plain.end(&mut |piece| self.gathered.push(piece));
-        self.gathered.end();
+        end(&mut self.plain, &mut self.gathered);
     }
 
     /// Length of the text so far in bytes.
@@ -92,8 +88,13 @@ impl Sketch {
         if !self.plain.is_inside() && self.gathered.has_ended() {
             return Cow::Borrowed(&self.gathered);
         }
-        let mut ended = self.clone();
-        ended.end();
-        Cow::Owned(ended.gathered)
+        let (mut plain, mut gathered) = (self.plain.clone(), self.gathered.clone());
+        end(&mut plain, &mut gathered);
+        Cow::Owned(gathered)
     }
+}
+
+fn end(plain: &mut PlainText, gathered: &mut Gathered) {
+    plain.end(&mut |piece| gathered.push(piece));
+    gathered.end();
 }

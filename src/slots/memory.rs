@@ -34,9 +34,9 @@ pub(crate) struct Known {
     /// occurrences of both are counted together.
     originals: HashMap<u128, u128>,
     /// Results that stay as they arrived.
-    kept: HashSet<Fingerprint>,
+    kept: HashSet<Grounds>,
     /// Items that no pass ever replaces.
-    settled: HashMap<Settles, Reason>,
+    settled: HashMap<Grounds, Reason>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// Number of messages and of tokens that the last pass left.
@@ -53,10 +53,15 @@ pub(crate) struct Anchor {
     pub(crate) last_turn: usize,
 }
 
-/// All that decides whether an item can ever be replaced: its fingerprint, and that of the call which a result
-/// answers.
+/// All that a decision about an item may look at. Two calls may have the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Settles(pub(super) Fingerprint, pub(super) Option<Fingerprint>);
+pub(crate) struct Grounds {
+    /// The fingerprint of its id and content.
+    pub(crate) print: Fingerprint,
+    /// The fingerprint of the call that a result answers, if the conversation has it.
+    pub(crate) call: Option<Fingerprint>,
+    pub(crate) is_error: bool,
+}
 
 impl Known {
     /// Forgets all decisions, which are then made anew.
@@ -98,13 +103,13 @@ impl Known {
         notice
     }
 
-    pub(crate) fn settle(&mut self, decided: impl Iterator<Item = (Settles, Reason)>) {
+    pub(crate) fn settle(&mut self, decided: impl Iterator<Item = (Grounds, Reason)>) {
         self.settled.extend(decided);
     }
 
     /// Reason why an item is never replaced.
-    pub(crate) fn settled(&self, key: Settles) -> Option<Reason> {
-        self.settled.get(&key).copied()
+    pub(crate) fn settled(&self, grounds: Grounds) -> Option<Reason> {
+        self.settled.get(&grounds).copied()
     }
 
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
@@ -133,12 +138,12 @@ impl Known {
     }
 
     /// Returns true if a result stays as it arrived.
-    pub(crate) fn is_kept(&self, print: Fingerprint) -> bool {
-        self.kept.contains(&print)
+    pub(crate) fn is_kept(&self, grounds: Grounds) -> bool {
+        self.kept.contains(&grounds)
     }
 
-    pub(crate) fn keep(&mut self, print: Fingerprint) {
-        self.kept.insert(print);
+    pub(crate) fn keep(&mut self, grounds: Grounds) {
+        self.kept.insert(grounds);
     }
 }
 
@@ -267,7 +272,9 @@ mod tests {
         let call = ToolCall::new("", "grep", "{}");
         let mut messages = [Message::tool(&call, vec![text.into()], false)];
         let conversation = Messages::new(Plain, &mut messages);
-        Slots::of(&conversation, &Known::default(), None).results[0].print
+        Slots::of(&conversation, &Known::default(), None).results[0]
+            .grounds
+            .print
     }
 
     /// A memory in which the `nth` of the results "same" was replaced by `hint`.

@@ -1,6 +1,6 @@
 //! Reads the results and calls of a conversation.
 
-use super::memory::{Known, Settles};
+use super::memory::{Grounds, Known};
 use super::place::{Place, ResultPrint, print_of_call};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
@@ -24,10 +24,7 @@ pub(crate) struct Item<'c> {
     pub(crate) place: Place,
     pub(crate) tool: &'c str,
     pub(crate) call_id: &'c str,
-    /// The fingerprint of its id and content.
-    pub(crate) print: Fingerprint,
-    /// The fingerprint of the call that a result answers, if the conversation has it.
-    pub(crate) call: Option<Fingerprint>,
+    pub(crate) grounds: Grounds,
     /// The identity of its original, which is the same in every process.
     pub(crate) id: SlotId,
     pub(crate) bytes: u64,
@@ -40,11 +37,6 @@ pub(crate) struct Item<'c> {
 }
 
 impl Item<'_> {
-    /// The key under which it is remembered that the item is never replaced: two calls may have the same id.
-    pub(crate) fn settles(&self) -> Settles {
-        Settles(self.print, self.call)
-    }
-
     /// A decision about the item that changes nothing yet.
     pub(crate) fn decision(&self) -> Decision {
         let mut decision = self.place.decision(self.tool, self.call_id, self.bytes);
@@ -79,7 +71,7 @@ impl<'c> Slots<'c> {
         let calls = calls.map(|(call, is_answered)| reading.call(call, is_answered));
         let calls: Vec<Item<'_>> = calls.collect();
         for (slot, result) in outline.slots.iter().zip(&mut results) {
-            result.call = slot.call.map(|call| calls[call].print);
+            result.grounds.call = slot.call.map(|call| calls[call].grounds.print);
         }
         Self {
             calls,
@@ -137,8 +129,11 @@ impl Reading<'_> {
             place: Place::of(slot),
             tool: outline.tool(slot),
             call_id: slot.head.id,
-            print,
-            call: None,
+            grounds: Grounds {
+                print,
+                call: None,
+                is_error: slot.head.is_error,
+            },
             id: self.id(print),
             bytes,
             tokens,
@@ -159,8 +154,11 @@ impl Reading<'_> {
             },
             tool: call.name,
             call_id: call.id,
-            print,
-            call: None,
+            grounds: Grounds {
+                print,
+                call: None,
+                is_error: false,
+            },
             id: self.id(print),
             bytes: arguments.bytes(),
             tokens: self.meter.map(|meter| meter.count(arguments, text)),

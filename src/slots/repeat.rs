@@ -33,7 +33,7 @@ pub(crate) fn repeat(
 ) -> Repeated {
     let mut repeated = Repeated::default();
     for (at, item) in slots.items().enumerate() {
-        let is_original = item.id.digest == item.print.digest();
+        let is_original = item.id.digest == item.grounds.print.digest();
         let decided = known.decisions.about(item.id, item.is_answered);
         let Some(decided) = decided.filter(|_| is_original && !item.is_fixed) else {
             continue;
@@ -64,7 +64,7 @@ pub(crate) fn repeat(
         if decided.moment == Moment::Pass {
             repeated.passed.insert(item.place);
         }
-        repeated.places.push((item.place, item.print));
+        repeated.places.push((item.place, item.grounds.print));
         repeated.decisions.push(decision);
     }
     repeated

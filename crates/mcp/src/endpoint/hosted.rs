@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ pub(super) struct Hosted {
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
     room: MessageRoom,
+    /// Number of bytes that sessions hold for clients that have not read them.
+    held: Arc<AtomicUsize>,
 }
 
 /// An answer that the endpoint gives in place of a server's.
@@ -79,6 +82,7 @@ impl Hosted {
             start,
             sessions: Mutex::default(),
             running: tokio::sync::Mutex::default(),
+            held: Arc::default(),
         }
     }
 
@@ -248,7 +252,7 @@ impl Hosted {
     }
 
     async fn begin(&self) -> Arc<Session> {
-        let (session, client, from_server) = Session::new(self.gateway.clone());
+        let (session, client, from_server) = Session::new(self.gateway.clone(), self.held.clone());
         let server = (self.start)(
             self.gateway.conversation().with_random_names(random_name),
             client,

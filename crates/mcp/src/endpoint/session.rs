@@ -1,6 +1,6 @@
 //! One server over pipes, and the messages of its clients.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -81,14 +81,15 @@ impl NotAsked {
 }
 
 impl Session {
-    /// A session with the pipes of the side that a gateway takes for its client.
+    /// A session with the pipes of the side that a gateway takes for its client. What it holds counts in `held`.
     pub(super) fn new(
         gateway: Arc<McpGateway>,
+        held: Arc<AtomicUsize>,
     ) -> (Arc<Self>, (DuplexStream, DuplexStream), DuplexStream) {
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
         let session = Arc::new(Self {
-            streams: Arc::new(Streams::new(gateway.max_message)),
+            streams: Arc::new(Streams::new(gateway.max_message, held)),
             routes: Routes::default(),
             to_server: tokio::sync::Mutex::new(Some(Pipe {
                 pipe: to_server,
@@ -322,7 +323,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_long_message_that_pauses_does_not_keep_others_waiting() {
         let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
-        let (session, (server, _to_client), _) = Session::new(Arc::new(McpGateway::new(reduction)));
+        let gateway = Arc::new(McpGateway::new(reduction));
+        let (session, (server, _to_client), _) = Session::new(gateway, Arc::default());
         let first = stream::iter([Ok(Frame::data(Bytes::from("{\"a")))]);
         let body = StreamBody::new(first.chain(stream::pending())).boxed_unsync();
         let (is_told, _) = tokio::join!(session.tell_long(body), session.tell(b"{}"));

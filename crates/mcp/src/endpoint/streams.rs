@@ -1,6 +1,7 @@
 //! The streams of events of one session: messages of the server, kept until a client has read them.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -30,9 +31,42 @@ struct State {
     last: u64,
     /// Streams that have ended, the oldest first.
     ended: VecDeque<u64>,
-    /// Number of bytes of all events.
-    held: usize,
+    held: Held,
     is_over: bool,
+}
+
+/// Number of bytes of the events of one session, and of all sessions together.
+#[derive(Debug, Default)]
+struct Held {
+    own: usize,
+    all: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn add(&mut self, bytes: usize) {
+        self.own += bytes;
+        self.all.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.own -= bytes;
+        self.all.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Number of bytes that this session may hold: `max`, and much less once all of them together hold that.
+    fn bound(&self, max: usize) -> usize {
+        if self.all.load(Ordering::Relaxed) > max {
+            max.min(MAX_SENT)
+        } else {
+            max
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.remove(self.own);
+    }
 }
 
 /// The events of one answer, or those of the server's own.
@@ -65,9 +99,11 @@ pub(super) struct Part<'m> {
 }
 
 impl Streams {
-    /// No streams but the server's own. At most `max` bytes wait for a client that does not listen.
-    pub(super) fn new(max: usize) -> Self {
+    /// No streams but the server's own. At most `max` bytes wait for clients that do not listen: of this session,
+    /// and of all that count in `all`, but for [`MAX_SENT`] of each.
+    pub(super) fn new(max: usize, all: Arc<AtomicUsize>) -> Self {
         let mut state = State::default();
+        state.held.all = all;
         state.streams.insert(OWN, Stream::default());
         Self {
             state: Mutex::new(state),
@@ -160,7 +196,7 @@ impl Streams {
             {
                 let mut state = self.state();
                 state.forget(self.max);
-                if state.held <= self.max || state.is_over {
+                if state.held.own <= state.held.bound(self.max) || state.is_over {
                     return;
                 }
             }
@@ -210,18 +246,20 @@ impl State {
         let number = stream.next;
         let bytes = event(number);
         stream.next += 1;
-        self.held += bytes.len();
+        self.held.add(bytes.len());
         stream.events.push_back(Event { number, bytes });
     }
 
     /// Drops events that clients have been sent, and, above `max` bytes, those for which no client
     /// comes.
     fn forget(&mut self, max: usize) {
+        let max = self.held.bound(max);
         let max_sent = max.min(MAX_SENT);
-        while self.ended.len() > MAX_ENDED || self.held > max_sent {
+        while self.ended.len() > MAX_ENDED || self.held.own > max_sent {
             let is_done = |nth: &u64| {
                 let stream = self.streams.get(nth);
-                stream.is_none_or(|one| one.unread == one.next || !one.is_read && self.held > max)
+                stream
+                    .is_none_or(|one| one.unread == one.next || !one.is_read && self.held.own > max)
             };
             let Some(at) = self.ended.iter().position(is_done) else {
                 break;
@@ -230,20 +268,18 @@ impl State {
                 .ended
                 .remove(at)
                 .and_then(|nth| self.streams.remove(&nth));
-            self.held -= gone
-                .iter()
-                .flat_map(|gone| &gone.events)
-                .map(|event| event.bytes.len())
-                .sum::<usize>();
+            let events = gone.iter().flat_map(|gone| &gone.events);
+            self.held
+                .remove(events.map(|event| event.bytes.len()).sum());
         }
-        if self.held <= max_sent {
+        if self.held.own <= max_sent {
             return;
         }
         for stream in self.streams.values_mut() {
             while let Some(event) = stream.events.front()
-                && (event.number < stream.unread || !stream.is_read && self.held > max)
+                && (event.number < stream.unread || !stream.is_read && self.held.own > max)
             {
-                self.held -= event.bytes.len();
+                self.held.remove(event.bytes.len());
                 stream.unread = stream.unread.max(event.number + 1);
                 stream.events.pop_front();
             }
@@ -303,5 +339,62 @@ impl Drop for Reader {
         }
         drop(state);
         self.streams.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn part(bytes: &[u8]) -> Part<'_> {
+        Part {
+            bytes,
+            is_first: true,
+            is_last: true,
+        }
+    }
+
+    #[test]
+    fn sessions_hold_no_more_together_than_one_may_hold() {
+        let max = 16 << 20;
+        let all = Arc::new(AtomicUsize::new(0));
+        let held = || all.load(Ordering::Relaxed);
+        let message = vec![b' '; 3 << 20];
+        let message = [b"{", &*message, b"}"].concat();
+        let sessions: Vec<_> = (0..8)
+            .map(|_| Arc::new(Streams::new(max, all.clone())))
+            .collect();
+        let mut readers: Vec<_> = sessions
+            .iter()
+            .map(|streams| {
+                let mut reader = streams.read(OWN).unwrap();
+                assert!(reader.next().now_or_never().is_none(), "nothing is there");
+                reader
+            })
+            .collect();
+        for streams in &sessions {
+            // As the owner does: it takes the server's next message once there is room.
+            while streams.room().now_or_never().is_some() {
+                streams.put(OWN, part(&message));
+            }
+        }
+        assert!(
+            held() < max + 8 * (MAX_SENT + message.len() + 100),
+            "{}",
+            held()
+        );
+        // A session whose client reads goes on.
+        while readers[7].next().now_or_never().is_some() {}
+        assert!(sessions[7].room().now_or_never().is_some());
+        // Events that nobody reads are dropped.
+        drop(readers);
+        for streams in &sessions {
+            assert!(streams.room().now_or_never().is_some());
+        }
+        assert!(held() < max + 8 * MAX_SENT, "{}", held());
+        drop(sessions);
+        assert_eq!(held(), 0);
     }
 }

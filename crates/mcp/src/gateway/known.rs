@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use offcut::{ToolCall, ToolReduction};
+use offcut::ToolReduction;
 
 use super::message::MAX_ID;
 use super::settings::McpGateway;
 use super::tools::{ListedTools, Page};
+use super::waiting::KeptCall;
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
@@ -25,7 +26,7 @@ pub(super) struct KnownServer {
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
     /// Ids of tasks and the calls that have become them, the newest last.
-    tasks: VecDeque<(String, ToolCall)>,
+    tasks: VecDeque<(String, KeptCall)>,
     /// True if the client's revision knows links in results.
     pub(super) knows_links: bool,
     /// True if the server has no resources, and the client was told that there are some.
@@ -57,19 +58,19 @@ impl KnownServer {
     }
 
     /// The call that has become a task.
-    pub(super) fn task(&self, id: &str) -> Option<ToolCall> {
+    pub(super) fn task(&self, id: &str) -> Option<KeptCall> {
         let mut tasks = self.tasks.iter().rev();
         tasks.find_map(|(known, call)| (known == id).then(|| call.clone()))
     }
 
-    pub(super) fn keep_task(&mut self, id: String, call: &ToolCall) {
+    pub(super) fn keep_task(&mut self, id: String, call: KeptCall) {
         if id.len() > MAX_ID {
             return;
         }
         if self.tasks.len() >= MAX_TASKS {
             self.tasks.pop_front();
         }
-        self.tasks.push_back((id, call.clone()));
+        self.tasks.push_back((id, call));
     }
 
     /// Learns the tools of a page, and gives the reader another name if one of them has its name.

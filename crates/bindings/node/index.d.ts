@@ -1,0 +1,120 @@
+/** A provider's format of messages. */
+export type Format = "openai-chat" | "openai-responses" | "anthropic" | "gemini";
+
+/** Every decision of one truncation or one pass; docs/reference has its fields. It never holds content. */
+export interface Report {
+  phase: "truncate" | "clear";
+  decisions: Array<{
+    tool: string;
+    call_id: string;
+    message: number | null;
+    subject: string;
+    outcome: string;
+    reason?: string;
+    bytes: { before: number; after: number };
+    tokens: { before: number; after: number } | null;
+    locations: string[];
+    error: string | null;
+    error_source: string | null;
+  }>;
+  tokens: { before: number } | null;
+  post_process_error: string | null;
+  records_error?: string;
+  notice?: string;
+}
+
+/** The options of docs/options.md. */
+export type Settings = Record<string, unknown>;
+
+export interface Options {
+  /** Takes the report on each truncation and each pass. */
+  onReport?: (report: Report) => void;
+}
+
+export interface PassOptions {
+  /** Without it, the messages tell. */
+  format?: Format;
+  /** The definitions that are sent with the messages; they are counted too. */
+  tools?: unknown[];
+  /** The number of input tokens of the last request by the provider's count, cached ones included. */
+  lastUsage?: number;
+}
+
+/** The reader's arguments beside the path. */
+export interface ReadArguments {
+  offset?: number | string;
+  limit?: number;
+  pattern?: string;
+  context?: number;
+  count?: boolean;
+  query?: string;
+}
+
+/** Shortens what an agent's tools return, and stores all of it. */
+export class Reduction {
+  /** Opens the stores that the settings name. */
+  constructor(settings: Settings, options?: Options);
+
+  /**
+   * A reduction over a directory, or over the bucket at a URL such as `s3://bucket/prefix`, with the settings that measured
+   * best; further options are put over them.
+   */
+  static inDir(path: string | URL, options?: Options & Settings): Reduction;
+
+  /** The reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else. */
+  session(id: string): Reduction;
+
+  /** The reader's name; null if the settings name none. */
+  readonly readerName: string | null;
+
+  /** The definition of the reader, for a request's `tools`. */
+  tool(format: Format): Record<string, any>;
+
+  /**
+   * The moment before a model call: clears old results in `messages`, in place, if these are over the threshold. For
+   * Anthropic and Gemini, the newest results of parallel calls are joined into one message.
+   */
+  beforeModel(messages: any[], options?: PassOptions): Promise<Report>;
+
+  /** Does what `beforeModel` does, but joins no messages, so their number stays. */
+  clear(messages: any[], options?: PassOptions): Promise<Report>;
+
+  /**
+   * The moment of a tool call: returns the message that answers `call`, which is as the provider writes it, or has `id`,
+   * `name` and `arguments` and needs the `format`. Calls of the reader are answered; all others are `run`. What `run`
+   * throws becomes a result that is marked as an error.
+   */
+  wrapToolCall(call: any, run: () => unknown, options?: { format?: Format }): Promise<Record<string, any>>;
+
+  /**
+   * What to show in place of `result`: `result` itself if it is short, and otherwise a text, or a list of parts if it is one.
+   * Bytes become text.
+   */
+  truncate<T>(result: T, call: { tool: string; callId?: string; args?: unknown; isError?: boolean }): Promise<T | string>;
+
+  /**
+   * Does both moments' work on a whole request: its body, as text or an object, or its list of messages. Returns the body as
+   * it was given; an object stays unchanged. What was decided is kept in the store, so that a conversation that comes again,
+   * and grows, is given the same texts. Use a `session` for each conversation.
+   */
+  reduce<T>(body: T): Promise<T>;
+
+  /** A page of stored content, as the reader shows it to the model. A mistake in the arguments is a TypeError. */
+  read(path: string, args?: ReadArguments): Promise<string>;
+
+  /** The reader's answer to a model, which may tell of a mistake. */
+  page(args: { path: string } & ReadArguments): Promise<{ text: string; isError: boolean }>;
+
+  /** Everything that is stored at a location, byte for byte. */
+  original(location: string): Promise<Uint8Array>;
+
+  /** Tries out every store. Call it when a program starts. */
+  check(): Promise<void>;
+}
+
+/** Offcut can't do what it was asked to. */
+export class OffcutError extends Error {}
+/** The settings are wrong, or name a store that can't be opened. */
+export class SettingsError extends OffcutError {}
+/** The store failed; nothing was changed. */
+export class StoreError extends OffcutError {}

@@ -1,0 +1,174 @@
+// Offcut in the process: the class Reduction, over the module of this platform.
+"use strict";
+
+const { isDeepStrictEqual } = require("node:util");
+
+const platform = `offcut-${process.platform}-${process.arch}`;
+
+class OffcutError extends Error {}
+class SettingsError extends OffcutError {}
+class StoreError extends OffcutError {}
+const classes = { SettingsError, StoreError, TypeError };
+
+/** Types of parts that a list must have, each of its items, to be the parts of a result and not data. */
+const partTypes = new Set(
+  ("text input_text output_text image image_url input_image audio input_audio document file input_file resource " +
+    "resource_link search_result tool_reference").split(" "),
+);
+
+function load() {
+  const path = process.env.OFFCUT_MODULE ?? `${platform}/offcut.node`;
+  try {
+    return require(path);
+  } catch (error) {
+    const message =
+      `the package ${platform} can't be loaded: reinstall offcut without --omit=optional; if this platform has no ` +
+      "package, use the program beside your agent (`cargo install offcut-cli`)";
+    throw new OffcutError(message, { cause: error });
+  }
+}
+
+const { Core } = load();
+
+function named(error) {
+  const [, name, text] = /^(SettingsError|StoreError|TypeError): ([^]*)$/.exec(error?.message) ?? [];
+  return name ? new classes[name](text) : error;
+}
+
+/** Calls the core; its errors get their classes. */
+async function ask(answer) {
+  try {
+    return await answer();
+  } catch (error) {
+    throw named(error);
+  }
+}
+
+function now(answer) {
+  try {
+    return answer();
+  } catch (error) {
+    throw named(error);
+  }
+}
+
+/** A tool's result as the core takes it, and whether it is a list of parts. */
+function given(result) {
+  if (result instanceof Uint8Array) return [result, false];
+  if (Array.isArray(result) && result.length > 0 && result.every((part) => partTypes.has(part?.type))) {
+    return [JSON.stringify(result), true];
+  }
+  const text = typeof result === "string" ? result : (JSON.stringify(result ?? "") ?? String(result));
+  return [JSON.stringify([{ type: "text", text: result === undefined || result === null ? "" : text }]), false];
+}
+
+class Reduction {
+  #core;
+  #onReport;
+
+  constructor(settings, { onReport } = {}) {
+    this.#core = settings instanceof Core ? settings : now(() => new Core(JSON.stringify(settings)));
+    this.#onReport = onReport;
+  }
+
+  static inDir(path, { onReport, ...settings } = {}) {
+    return new Reduction({ preset: "recommended", ...settings, backend: String(path) }, { onReport });
+  }
+
+  session(id) {
+    return new Reduction(this.#core.session(id), { onReport: this.#onReport });
+  }
+
+  get readerName() {
+    return this.#core.readerName ?? null;
+  }
+
+  tool(format) {
+    return JSON.parse(now(() => this.#core.tool(format)));
+  }
+
+  async beforeModel(messages, options = {}) {
+    return this.#clear(messages, options, true);
+  }
+
+  async clear(messages, options = {}) {
+    return this.#clear(messages, options, false);
+  }
+
+  async #clear(messages, { format, tools = [], lastUsage }, joins) {
+    const passed = await ask(() =>
+      this.#core.clear(format, JSON.stringify(messages), JSON.stringify(tools), lastUsage, joins),
+    );
+    if (passed.messages) {
+      const before = [...messages];
+      const after = passed.messages.map((one) => (typeof one === "number" ? before[one] : JSON.parse(one)));
+      messages.splice(0, messages.length, ...after);
+    }
+    return this.#tell(passed.report);
+  }
+
+  async wrapToolCall(call, run, { format } = {}) {
+    const text = JSON.stringify(call);
+    const page = await ask(() => this.#core.answer(format, text));
+    if (page) return this.#message(page);
+    let [result, isError] = [undefined, false];
+    try {
+      result = await run();
+    } catch (error) {
+      [result, isError] = [error instanceof Error ? `${error.name}: ${error.message}` : String(error), true];
+    }
+    return this.#message(await ask(() => this.#core.message(format, text, given(result)[0], isError)));
+  }
+
+  async truncate(result, { tool, callId = "", args = {}, isError = false }) {
+    const call = JSON.stringify({ id: callId, name: tool, arguments: args });
+    const [before, isList] = given(result);
+    const shown = await ask(() => this.#core.truncate(call, before, isError));
+    this.#tell(shown.report);
+    const parts = JSON.parse(shown.content);
+    if (typeof before === "string" && isDeepStrictEqual(parts, JSON.parse(before))) return result;
+    return isList ? parts : parts.map((part) => part.text).join("");
+  }
+
+  async reduce(body) {
+    const isText = typeof body === "string";
+    const reduced = await ask(() => this.#core.reduce(isText ? body : JSON.stringify(body)));
+    this.#tell(reduced.report);
+    if (reduced.body == null) return body;
+    return isText ? reduced.body : JSON.parse(reduced.body);
+  }
+
+  async read(path, args = {}) {
+    const page = await this.page({ path, ...args });
+    if (page.isError) throw new TypeError(page.text);
+    return page.text;
+  }
+
+  async page(args) {
+    return ask(() => this.#core.read(JSON.stringify(args)));
+  }
+
+  async original(location) {
+    return ask(() => this.#core.original(location));
+  }
+
+  async check() {
+    return ask(() => this.#core.check());
+  }
+
+  #message(shown) {
+    this.#tell(shown.report);
+    return JSON.parse(shown.content);
+  }
+
+  #tell(text) {
+    const report = JSON.parse(text);
+    this.#onReport?.(report);
+    return report;
+  }
+}
+
+exports.Reduction = Reduction;
+exports.OffcutError = OffcutError;
+exports.SettingsError = SettingsError;
+exports.StoreError = StoreError;

@@ -1,0 +1,288 @@
+"""The class `Reduction`."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping, MutableSequence, Sequence
+from typing import Any, Literal, TypeAlias
+
+from ._offcut import Core, OffcutError
+
+Format: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+Report: TypeAlias = dict[str, Any]
+
+_log = logging.getLogger("offcut")
+#: Packages whose objects are read as the dicts that they stand for.
+_SDKS = ("openai", "anthropic", "google", "mcp")
+#: Packages whose messages are not those of a provider, and the module here that takes them.
+_FRAMEWORKS = {"langchain": "offcut.langchain", "langchain_core": "offcut.langchain", "pydantic_ai": "offcut.pydantic_ai"}
+#: Types of parts that a list must have, each of its items, to be the parts of a result and not data.
+_PARTS = {
+    "text", "input_text", "output_text", "image", "image_url", "input_image", "audio", "input_audio", "document", "file",
+    "input_file", "resource", "resource_link", "search_result", "tool_reference",
+}  # fmt: skip
+
+
+class Reduction:
+    """Shortens what an agent's tools return, and stores all of it.
+
+    Messages are the dicts that the provider takes, or objects of the SDKs of OpenAI, Anthropic and Google. `format` is
+    `"openai-chat"`, `"openai-responses"`, `"anthropic"` or `"gemini"`; without it, the messages tell. All methods may be
+    called from any thread; those that begin with `a` are for asyncio.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], *, on_report: Callable[[Report], None] | None = None):
+        """Opens the stores that the settings name. The options are those of docs/options.md."""
+        self._core = Core(_dumps(settings))
+        self._on_report = on_report
+
+    @classmethod
+    def in_dir(
+        cls, path: str | os.PathLike[str], *, on_report: Callable[[Report], None] | None = None, **settings: Any
+    ) -> Reduction:
+        """Returns a reduction over the directory `path`, or the bucket at a URL such as `s3://bucket/prefix`.
+
+        It has the settings that measured best; `settings` are put over them.
+        """
+        return cls({"preset": "recommended", **settings, "backend": os.fspath(path)}, on_report=on_report)
+
+    def session(self, id: str) -> Reduction:
+        """Returns the reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else."""
+        one = Reduction.__new__(Reduction)
+        one._core = self._core.session(id)
+        one._on_report = self._on_report
+        return one
+
+    def tool(self, format: Format) -> dict[str, Any]:
+        """Returns the definition of the reader, for a request's `tools`."""
+        definition: dict[str, Any] = json.loads(self._core.tool(format))
+        return definition
+
+    @property
+    def reader_name(self) -> str | None:
+        """The reader's name; `None` if the settings name none."""
+        return self._core.reader_name()
+
+    def before_model(
+        self,
+        messages: MutableSequence[Any],
+        format: Format | None = None,
+        *,
+        tools: Sequence[Any] = (),
+        last_usage: int | None = None,
+    ) -> Report:
+        """The moment before a model call: clears old results in `messages` if these are over the threshold.
+
+        `messages` is changed in place. For Anthropic and Gemini, the newest results of parallel calls are joined into
+        one message. `tools` are counted too; `last_usage` is what the provider counted as input of the last request.
+        """
+        return self._clear(messages, format, tools, last_usage, True)
+
+    async def abefore_model(
+        self,
+        messages: MutableSequence[Any],
+        format: Format | None = None,
+        *,
+        tools: Sequence[Any] = (),
+        last_usage: int | None = None,
+    ) -> Report:
+        return await asyncio.to_thread(self._clear, messages, format, tools, last_usage, True)
+
+    def clear(
+        self,
+        messages: MutableSequence[Any],
+        format: Format | None = None,
+        *,
+        tools: Sequence[Any] = (),
+        last_usage: int | None = None,
+    ) -> Report:
+        """Does what `before_model` does, but joins no messages, so their number stays."""
+        return self._clear(messages, format, tools, last_usage, False)
+
+    def wrap_tool_call(self, call: Any, run: Callable[[], Any], format: Format | None = None) -> dict[str, Any]:
+        """The moment of a tool call: returns the message that answers `call`.
+
+        `call` is what the model wrote, as the provider's dict or the SDK's object, or a dict with `id`, `name` and
+        `arguments`, which needs the `format`. Calls of the reader are answered; all others are `run`. An exception of
+        `run` becomes a result that is marked as an error.
+        """
+        text = _dumps(call)
+        if (answered := self._core.answer(format, text)) is not None:
+            return self._message(answered)
+        try:
+            result, is_error = run(), False
+        except Exception as error:
+            result, is_error = _told(error), True
+        return self._message(self._core.message(format, text, _given(result)[0], is_error))
+
+    async def awrap_tool_call(
+        self, call: Any, run: Callable[[], Awaitable[Any]], format: Format | None = None
+    ) -> dict[str, Any]:
+        text = _dumps(call)
+        if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
+            return self._message(answered)
+        try:
+            result, is_error = await run(), False
+        except Exception as error:
+            result, is_error = _told(error), True
+        return self._message(await asyncio.to_thread(self._core.message, format, text, _given(result)[0], is_error))
+
+    def truncate(
+        self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
+    ) -> Any:
+        """Returns what to show in place of `result`: `result` itself if it is short, and otherwise a text, or a list of
+        parts if it is one. Bytes become text.
+        """
+        call = {"id": call_id, "name": tool, "arguments": {} if arguments is None else arguments}
+        given, is_list = _given(result)
+        parts, _, report = self._core.truncate(_dumps(call), given, is_error)
+        self._tell(report)
+        shown = json.loads(parts)
+        if isinstance(given, str) and shown == json.loads(given):
+            return result
+        return shown if is_list else "".join(part["text"] for part in shown)
+
+    async def atruncate(
+        self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
+    ) -> Any:
+        return await asyncio.to_thread(
+            self.truncate, result, tool=tool, call_id=call_id, arguments=arguments, is_error=is_error
+        )
+
+    def reduce(self, body: Any) -> Any:
+        """Does both moments' work on a whole request: its body, or its list of messages.
+
+        Returns the body as it was given: text, bytes, or a dict or list, which stays unchanged. What was decided is kept
+        in the store, so that a conversation that comes again, and grows, is given the same texts. Use a `session` for
+        each conversation.
+        """
+        text = body if isinstance(body, str) else None
+        if isinstance(body, (bytes, bytearray)):
+            text = body.decode()
+        elif text is None:
+            text = _dumps(body)
+        new, report = self._core.reduce(text)
+        self._tell(report)
+        if new is None:
+            return body
+        if isinstance(body, str):
+            return new
+        return new.encode() if isinstance(body, (bytes, bytearray)) else json.loads(new)
+
+    async def areduce(self, body: Any) -> Any:
+        return await asyncio.to_thread(self.reduce, body)
+
+    def read(self, path: str, **arguments: Any) -> str:
+        """Returns a page of stored content, as the reader shows it to the model.
+
+        The arguments are the reader's: `offset`, `limit`, `pattern`, `context`, `count` and `query`. A mistake in them
+        is a ValueError.
+        """
+        page, is_error = self._page({"path": path, **arguments})
+        if is_error:
+            raise ValueError(page)
+        return page
+
+    async def aread(self, path: str, **arguments: Any) -> str:
+        return await asyncio.to_thread(lambda: self.read(path, **arguments))
+
+    def original(self, location: str) -> bytes:
+        """Returns everything that is stored at a location, byte for byte."""
+        return self._core.original(location)
+
+    def check(self) -> None:
+        """Tries out every store: stores a few bytes and reads them back. Call it when a program starts."""
+        self._core.check()
+
+    def _page(self, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        """The reader's answer, and true if it tells of a mistake."""
+        return self._core.read(_dumps(arguments))
+
+    def _clear(
+        self, messages: MutableSequence[Any], format: Format | None, tools: Sequence[Any], usage: int | None, joins: bool
+    ) -> Report:
+        before = list(messages)
+        kept, report = self._core.clear(format, _dumps(before), _dumps(list(tools)), usage, joins)
+        if kept is not None:
+            messages[:] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
+        return self._tell(report)
+
+    def _message(self, shown: tuple[str, bool, str]) -> dict[str, Any]:
+        message, _, report = shown
+        self._tell(report)
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+    def _tell(self, text: str) -> Report:
+        report: Report = json.loads(text)
+        for one in report["decisions"]:
+            about = f"{report['phase']} {one['outcome']} {one['tool']!r}, call {one['call_id']!r}"
+            if one["error"]:
+                _log.warning("%s: %s", about, one["error"])
+            elif one["locations"]:
+                _log.debug("%s: %s -> %s bytes", about, one["bytes"]["before"], one["bytes"]["after"])
+        for problem in ("notice", "records_error"):
+            if report.get(problem):
+                _log.warning("%s", report[problem])
+        if self._on_report is not None:
+            self._on_report(report)
+        return report
+
+
+def _dumps(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: only an escape can say it.
+        text = json.dumps(value, separators=(",", ":"), default=_plain)
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """What an object stands for in a message."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    if package in _SDKS and hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    cure = _FRAMEWORKS.get(package)
+    cure = f"use {cure}" if cure else "pass what the provider takes: dicts, lists, texts and numbers"
+    raise TypeError(f"a {kind.__module__}.{kind.__qualname__} has no place in a provider's message: {cure}")
+
+
+def _told(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _given(result: Any) -> tuple[str | bytes, bool]:
+    """A tool's result as the core takes it, and true if it is a list of parts."""
+    if isinstance(result, (bytes, bytearray, memoryview)):
+        return bytes(result), False
+    if isinstance(result, (list, tuple)) and result:
+        parts = [_fields(one) for one in result]
+        if all(isinstance(one, Mapping) and one.get("type") in _PARTS for one in parts):
+            return _dumps(parts), True
+    if result is None:
+        result = ""
+    if not isinstance(result, str):
+        result = json.dumps(result, ensure_ascii=False, default=_fields)
+    return _dumps([{"type": "text", "text": result}]), False
+
+
+def _fields(value: Any) -> Any:
+    """The fields of an object of pydantic or a dataclass; a text of any other, but for JSON's own."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value if isinstance(value, (str, int, float, bool, list, tuple, dict, type(None))) else str(value)
+
+
+__all__ = ["Format", "OffcutError", "Reduction", "Report"]

@@ -1,0 +1,56 @@
+"""Middleware for the clients of the Anthropic SDK.
+
+    import anthropic
+    from offcut import Reduction
+    from offcut.anthropic import OffcutMiddleware, reader
+
+    reduction = Reduction.in_dir(".offcut").session("chat-42")
+    client = anthropic.Anthropic(middleware=[OffcutMiddleware(reduction)])
+    runner = client.beta.messages.tool_runner(tools=[*tools, reader(reduction)], …)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from anthropic import AsyncCallNext, CallNext, Middleware, beta_async_tool, beta_tool
+
+from ._reduction import Reduction
+
+
+class OffcutMiddleware(Middleware):
+    """Shortens and clears results in what is sent. The caller's own messages stay whole.
+
+    What was decided about a conversation is kept in its session, so that each of its requests is sent the same texts.
+    """
+
+    def __init__(self, reduction: Reduction):
+        self.reduction = reduction
+
+    def handle(self, request: Any, call_next: CallNext) -> Any:
+        body = _conversation(request)
+        return call_next(request if body is None else request.copy(body=self.reduction.reduce(body)))
+
+    async def handle_async(self, request: Any, call_next: AsyncCallNext) -> Any:
+        body = _conversation(request)
+        return await call_next(request if body is None else request.copy(body=await self.reduction.areduce(body)))
+
+
+def reader(reduction: Reduction, *, is_async: bool = False) -> Any:
+    """The reader as a tool of `tool_runner`; `is_async` for that of an `AsyncAnthropic`."""
+    told = reduction.tool("anthropic")
+
+    def read(**arguments: Any) -> str:
+        return reduction._page(arguments)[0]
+
+    async def aread(**arguments: Any) -> str:
+        return await asyncio.to_thread(read, **arguments)
+
+    known = {"name": told["name"], "description": told["description"], "input_schema": told["input_schema"]}
+    return beta_async_tool(aread, **known) if is_async else beta_tool(read, **known)
+
+
+def _conversation(request: Any) -> dict[str, Any] | None:
+    body = request.json
+    return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None

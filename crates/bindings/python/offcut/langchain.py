@@ -1,0 +1,106 @@
+"""Middleware for LangChain's agents.
+
+    from langchain.agents import create_agent
+    from offcut import Reduction
+    from offcut.langchain import OffcutMiddleware
+
+    agent = create_agent(model, tools, middleware=[OffcutMiddleware(Reduction.in_dir(".offcut"))])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.types import Command
+
+from . import _chat
+from ._reduction import Reduction
+
+_ROLES: dict[type[BaseMessage], str] = {SystemMessage: "system", HumanMessage: "user"}
+
+
+class OffcutMiddleware(AgentMiddleware):
+    """Shortens what tools return, clears old results before a model call, and adds the reader to the tools.
+
+    Cleared messages are replaced in the agent's state, so a checkpoint has them too.
+    """
+
+    def __init__(self, reduction: Reduction):
+        super().__init__()
+        self.reduction = reduction
+        self.tools = [reader(reduction)] if reduction.reader_name else []
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        changed = cleared(self.reduction, state["messages"])
+        return {"messages": changed} if changed else None
+
+    async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return await asyncio.to_thread(self.before_model, state, runtime)
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        return self._shown(request.tool_call, handler(request))
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        return await asyncio.to_thread(self._shown, request.tool_call, await handler(request))
+
+    def _shown(self, call: Any, result: Any) -> Any:
+        if isinstance(result, Command):
+            update = result.update
+            if isinstance(update, dict) and isinstance(update.get("messages"), list):
+                update["messages"] = [self._shown(call, one) for one in update["messages"]]
+            return result
+        if not isinstance(result, ToolMessage):
+            return result
+        is_error = result.status == "error"
+        content = self.reduction.truncate(
+            result.content, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
+        )
+        return result if content is result.content else result.model_copy(update={"content": content})
+
+
+def reader(reduction: Reduction) -> StructuredTool:
+    """The reader as a tool."""
+    told = reduction.tool("anthropic")
+
+    def read(**arguments: Any) -> str:
+        return reduction._page(arguments)[0]
+
+    async def aread(**arguments: Any) -> str:
+        return (await asyncio.to_thread(reduction._page, arguments))[0]
+
+    return StructuredTool.from_function(
+        read, aread, name=told["name"], description=told["description"], args_schema=told["input_schema"]
+    )
+
+
+def cleared(reduction: Reduction, messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The messages that a pass has changed. A message with the same id takes the place of the one before."""
+    changes = _chat.cleared(reduction, [_plain(message) for message in messages])
+    return [_changed(messages[nth], new) for nth, new in changes.items()]
+
+
+def _plain(message: BaseMessage) -> dict[str, Any]:
+    content = message.content
+    if isinstance(content, list):
+        content = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    if isinstance(message, ToolMessage):
+        return _chat.result(message.tool_call_id, content)
+    if isinstance(message, AIMessage):
+        # Beside thoughts, and what a provider keeps of them, calls may be signed.
+        is_fixed = bool(message.additional_kwargs) or isinstance(content, list)
+        calls = [_chat.call(one["id"], one["name"], one["args"], is_fixed=is_fixed) for one in message.tool_calls]
+        return _chat.assistant(message.text if isinstance(content, list) else content, calls)
+    return {"role": _ROLES.get(type(message), "user"), "content": content}
+
+
+def _changed(message: BaseMessage, new: dict[str, Any]) -> BaseMessage:
+    if isinstance(message, AIMessage):
+        arguments = _chat.new_arguments(new)
+        calls = [{**call, "args": new} for call, new in zip(message.tool_calls, arguments)]
+        return message.model_copy(update={"tool_calls": calls})
+    return message.model_copy(update={"content": new["content"]})

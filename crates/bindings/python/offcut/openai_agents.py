@@ -1,0 +1,54 @@
+"""A filter and a tool for the OpenAI Agents SDK.
+
+    from agents import Agent, RunConfig, Runner
+    from offcut import Reduction
+    from offcut.openai_agents import input_filter, reader
+
+    reduction = Reduction.in_dir(".offcut").session("chat-42")
+    agent = Agent(name="…", tools=[*tools, reader(reduction)])
+    config = RunConfig(call_model_input_filter=input_filter(reduction))
+    result = await Runner.run(agent, "…", run_config=config)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents import FunctionTool
+from agents.run import CallModelData, ModelInputData
+
+from ._reduction import Reduction
+
+
+def input_filter(reduction: Reduction) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
+    """Returns a filter that shortens and clears results in what is sent.
+
+    The run's own items stay whole. What was decided about a conversation is kept in its session, so that each of its
+    calls is sent the same texts.
+    """
+
+    async def filtered(data: CallModelData[Any]) -> ModelInputData:
+        sent = data.model_data
+        body = await reduction.areduce({"input": sent.input})
+        return ModelInputData(input=body["input"], instructions=sent.instructions)
+
+    return filtered
+
+
+def reader(reduction: Reduction) -> FunctionTool:
+    """The reader as a tool."""
+    told = reduction.tool("openai-responses")
+
+    async def read(context: Any, arguments: str) -> str:
+        return (await asyncio.to_thread(reduction._page, json.loads(arguments or "{}")))[0]
+
+    return FunctionTool(
+        name=told["name"],
+        description=told["description"],
+        params_json_schema=told["parameters"],
+        on_invoke_tool=read,
+        strict_json_schema=False,
+    )

@@ -1,0 +1,128 @@
+"""A capability for pydantic-ai's agents.
+
+    from pydantic_ai import Agent
+    from offcut import Reduction
+    from offcut.pydantic_ai import Offcut
+
+    agent = Agent(model, tools=tools, capabilities=[Offcut(Reduction.in_dir(".offcut"))])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import FunctionToolset, Tool, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from . import _chat
+from ._reduction import Reduction
+
+
+@dataclass
+class Offcut(AbstractCapability[Any]):
+    """Shortens what tools return, clears old results before a model call, and adds the reader to the tools."""
+
+    reduction: Reduction
+
+    def get_toolset(self) -> Any:
+        return FunctionToolset([reader(self.reduction)]) if self.reduction.reader_name else None
+
+    async def after_tool_execute(self, ctx: Any, *, call: ToolCallPart, tool_def: Any, args: Any, result: Any) -> Any:
+        value = result.return_value if isinstance(result, ToolReturn) else result
+        shown = await self.reduction.atruncate(
+            value, tool=call.tool_name, call_id=call.tool_call_id, arguments=call.args
+        )
+        if shown is value:
+            return result
+        return replace(result, return_value=shown) if isinstance(result, ToolReturn) else shown
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        messages = await asyncio.to_thread(cleared, self.reduction, list(request_context.messages))
+        request_context.messages = messages
+        ctx.messages[:] = messages
+        return request_context
+
+
+def reader(reduction: Reduction) -> Tool:
+    """The reader as a tool."""
+    told = reduction.tool("anthropic")
+
+    async def read(**arguments: Any) -> str:
+        return (await asyncio.to_thread(reduction._page, arguments))[0]
+
+    return Tool.from_schema(read, told["name"], told["description"], told["input_schema"])
+
+
+def cleared(reduction: Reduction, messages: list[ModelMessage]) -> list[ModelMessage]:
+    """The messages after a pass."""
+    plain: list[dict[str, Any]] = []
+    # Of each message in `plain`, the message and its part; a response has no part.
+    places: list[tuple[int, int]] = []
+    for nth, message in enumerate(messages):
+        if isinstance(message, ModelResponse):
+            plain.append(_response(message))
+            places.append((nth, -1))
+            continue
+        for at, part in enumerate(message.parts):
+            plain.append(_part(part))
+            places.append((nth, at))
+    after = list(messages)
+    for index, new in _chat.cleared(reduction, plain).items():
+        nth, at = places[index]
+        after[nth] = _changed(after[nth], at, new)
+    return after
+
+
+def _response(message: ModelResponse) -> dict[str, Any]:
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    # A provider may have signed what stands beside its thoughts.
+    is_fixed = any(not isinstance(part, (TextPart, ToolCallPart)) for part in message.parts)
+    of_calls = [
+        _chat.call(
+            part.tool_call_id, part.tool_name, part.args, is_fixed=is_fixed or part.provider_details is not None
+        )
+        for part in calls
+    ]
+    return _chat.assistant("".join(part.content for part in message.parts if isinstance(part, TextPart)), of_calls)
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if isinstance(part, ToolReturnPart):
+        return _chat.result(part.tool_call_id, part.model_response_str(wrap_if_error=False))
+    if isinstance(part, SystemPromptPart):
+        return {"role": "system", "content": part.content}
+    if isinstance(part, UserPromptPart):
+        texts = [part.content] if isinstance(part.content, str) else part.content
+        return {"role": "user", "content": "\n".join(text for text in texts if isinstance(text, str))}
+    if getattr(part, "tool_name", None):
+        return _chat.result(part.tool_call_id, part.model_response())
+    return {"role": "user", "content": str(getattr(part, "content", ""))}
+
+
+def _changed(message: ModelMessage, at: int, new: dict[str, Any]) -> ModelMessage:
+    if isinstance(message, ModelRequest):
+        part = message.parts[at]
+        # Other kinds have content of a shape of their own.
+        if type(part) is not ToolReturnPart or part.files:
+            return message
+        parts = list(message.parts)
+        parts[at] = replace(part, content=new["content"])
+        return replace(message, parts=parts)
+    arguments = iter(_chat.new_arguments(new))
+    after: list[Any] = list(message.parts)
+    for nth, part in enumerate(after):
+        if isinstance(part, ToolCallPart):
+            after[nth] = replace(part, args=next(arguments))
+    return replace(message, parts=after)

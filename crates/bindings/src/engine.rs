@@ -1,0 +1,415 @@
+//! A reduction whose messages, calls and reports are JSON text.
+
+use std::sync::Arc;
+
+use offcut::backend::{self, Backend, Location};
+use offcut::format::{BodyError, LoopFormat as _, Messages, RequestBody, Spelled, WireFormat};
+use offcut::{
+    BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
+    ToolOutput, ToolReduction, Turn, agent::Tool as _,
+};
+use offcut_object_store::Objects;
+use serde_json::{Value, json};
+
+/// A reduction over JSON text.
+#[derive(Clone)]
+pub(crate) struct Engine(ToolReduction);
+
+/// A mistake of the caller, or a failure of a store, as text.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The settings are wrong, or name a store that can't be opened.
+    Settings(String),
+    /// An argument is wrong.
+    Argument(String),
+    /// The store failed.
+    Store(String),
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::Settings(ErrorChain(&error).to_string())
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        Self::Settings(ErrorChain(&error).to_string())
+    }
+}
+
+impl From<OffloadError> for Failure {
+    fn from(error: OffloadError) -> Self {
+        Self::Store(ErrorChain(&error).to_string())
+    }
+}
+
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        Self::Argument(ErrorChain(&error).to_string())
+    }
+}
+
+/// A message after a pass.
+pub(crate) enum Kept {
+    /// The message with this index, unchanged.
+    At(usize),
+    /// A new message.
+    New(String),
+}
+
+/// The result of a tool as the caller has it.
+pub(crate) enum Returned {
+    Bytes(Vec<u8>),
+    /// JSON: a list of parts as the message's format has them.
+    Parts(String),
+}
+
+/// The text to show in place of a result, and the report about it.
+pub(crate) struct Shown {
+    /// JSON: the message, or the parts.
+    pub(crate) content: String,
+    pub(crate) is_error: bool,
+    pub(crate) report: String,
+}
+
+impl Engine {
+    /// Opens the stores that `settings` name.
+    pub(crate) fn open(settings: &str) -> Result<Self, Failure> {
+        let settings = Settings::from_json(settings)?;
+        let reduction = ToolReduction::builder().settings(settings, open).build()?;
+        Ok(Self(reduction))
+    }
+
+    pub(crate) fn session(&self, id: &str) -> Self {
+        Self(self.0.session(id))
+    }
+
+    /// Returns true if a store is in this process's memory.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_in_memory(&self) -> bool {
+        let settings = self.0.settings();
+        let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
+        let mut urls = of_tools.chain([&settings.backend_url]).flatten();
+        urls.any(|url| url.to_string().starts_with("memory:"))
+    }
+
+    /// The reader's name; `None` if hints name none.
+    pub(crate) fn reader_name(&self) -> Option<&str> {
+        self.0.settings().read_file_tool_name.as_deref()
+    }
+
+    /// The reader's definition for a request's `tools`.
+    pub(crate) fn tool(&self, format: &str) -> Result<String, Failure> {
+        Ok(self.0.reader(parse_format(format)?).to_string())
+    }
+
+    /// Runs the clear pass. Returns the messages; `None` if nothing has changed. With `joins`, the newest results of
+    /// parallel calls come to stand in one message where the provider wants that.
+    pub(crate) async fn clear(
+        &self,
+        format: Option<&str>,
+        messages: String,
+        tools: &str,
+        last_usage: Option<u64>,
+        joins: bool,
+    ) -> Result<(Option<Vec<Kept>>, String), Failure> {
+        let mut body = RequestBody::parse(messages)?;
+        let Some(format) = format_of(format, &body)? else {
+            return Ok((None, text(&Report::default())));
+        };
+        let tools = list(tools)?;
+        let mut first_new = body.messages().len();
+        if joins && let Some((start, joined)) = join(format, &body) {
+            first_new = start;
+            body = RequestBody::parse(joined)?;
+        }
+        let by_text = Spelled(format);
+        let mut conversation = Messages::new(&by_text, body.messages_mut());
+        let mut turn = Turn {
+            tools: &tools,
+            last_usage,
+            ..Turn::new(&mut conversation)
+        };
+        let report = self.0.clear_turn(&mut turn).await?;
+        let mut has_changed = false;
+        let kept = body.originals().zip(body.messages()).enumerate();
+        let kept = kept.map(|(nth, (original, message))| {
+            if nth < first_new && original == message.as_str() {
+                return Kept::At(nth);
+            }
+            has_changed = true;
+            Kept::New(message.as_str().to_owned())
+        });
+        let kept: Vec<Kept> = kept.collect();
+        Ok((has_changed.then_some(kept), text(&report)))
+    }
+
+    /// Reduces a request's body. Returns the new body; `None` if nothing has changed.
+    pub(crate) async fn reduce(&self, body: String) -> Result<(Option<String>, String), Failure> {
+        let mut body = RequestBody::parse(body)?;
+        if !body.messages().is_empty() {
+            format_of(None, &body)?;
+        }
+        let report = self.0.reduce_body(&mut body).await?;
+        let is_new = body
+            .originals()
+            .zip(body.messages())
+            .any(|(original, message)| original != message.as_str());
+        Ok((is_new.then(|| body.to_string()), text(&report)))
+    }
+
+    /// Answers a call of the reader with a message; `None` if it is for another tool.
+    pub(crate) async fn answer(
+        &self,
+        format: Option<&str>,
+        call: &str,
+    ) -> Result<Option<Shown>, Failure> {
+        let (format, call) = read_call(format, call)?;
+        let Some(page) = self.0.answer(&call).await? else {
+            return Ok(None);
+        };
+        let (is_error, report) = (page.is_error, text(&page.report));
+        let content = format.tool_message(&call, page.into(), is_error);
+        Ok(Some(Shown {
+            content: content.to_string(),
+            is_error,
+            report,
+        }))
+    }
+
+    /// Truncates the result of a call. Returns the message that answers it.
+    pub(crate) async fn message(
+        &self,
+        format: Option<&str>,
+        call: &str,
+        result: Returned,
+        is_error: bool,
+    ) -> Result<Shown, Failure> {
+        let (format, call) = read_call(format, call)?;
+        let output = output(result, is_error)?;
+        let shown = self.0.truncate(&call, output).await?;
+        let is_error = shown.is_error || shown.interrupted.is_some();
+        let report = text(&shown.report);
+        let content = format.tool_message(&call, shown.into(), is_error);
+        Ok(Shown {
+            content: content.to_string(),
+            is_error,
+            report,
+        })
+    }
+
+    /// Truncates the result of a call. Returns its parts.
+    pub(crate) async fn truncate(
+        &self,
+        call: &str,
+        result: Returned,
+        is_error: bool,
+    ) -> Result<Shown, Failure> {
+        let (_, call) = read_call(Some(WireFormat::OpenAiChat.name()), call)?;
+        let output = output(result, is_error)?;
+        let shown = self.0.truncate(&call, output).await?;
+        let (is_error, report) = (shown.is_error, text(&shown.report));
+        let parts: Vec<Part> = shown.into();
+        let parts = parts.into_iter().map(|part| match part {
+            Part::Text(text) => json!({"type": "text", "text": text}),
+            Part::Opaque(value) | Part::Json(value) => value,
+            other => json!(other),
+        });
+        Ok(Shown {
+            content: Value::from_iter(parts).to_string(),
+            is_error,
+            report,
+        })
+    }
+
+    /// Calls the reader. Returns its page, and true if that tells of a mistake.
+    pub(crate) async fn read(&self, arguments: &str) -> (String, bool) {
+        let reader = self.0.read_file_tool();
+        let call = ToolCall::new("", reader.definition().name, arguments);
+        match reader.call(&call).await {
+            Ok(page) => {
+                let is_error = page.is_error;
+                let (parts, _) = page.into_parts().await;
+                let texts = parts.into_iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text),
+                    _ => None,
+                });
+                (texts.collect(), is_error)
+            }
+            Err(error) => (error.to_string(), true),
+        }
+    }
+
+    /// Everything that is stored at `location`.
+    pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, Failure> {
+        match self.0.read_original(&Location::new(location)).await {
+            Some(Ok(bytes)) => Ok(bytes.into()),
+            Some(Err(error)) => Err(Failure::Store(ErrorChain(&error).to_string())),
+            None => Err(Failure::Argument(format!(
+                "nothing that this session stored is at {location:?}: use a location from a hint or a report"
+            ))),
+        }
+    }
+
+    /// Tries out every store.
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
+        let checked = self.0.check_stores().await;
+        checked.map_err(|error| Failure::Store(ErrorChain(&error).to_string()))
+    }
+}
+
+fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>> {
+    let is_bucket = url
+        .split_once("://")
+        .is_some_and(|(scheme, _)| !["memory", "file"].contains(&scheme));
+    if is_bucket {
+        return Ok(Arc::new(Objects::open(url)?));
+    }
+    Ok(backend::open(url)?)
+}
+
+fn text(report: &Report) -> String {
+    // A report has only texts and numbers.
+    serde_json::to_string(report).unwrap_or_default()
+}
+
+fn parse(json: &str) -> Result<Value, Failure> {
+    serde_json::from_str(json).map_err(|error| Failure::Argument(error.to_string()))
+}
+
+fn list(json: &str) -> Result<Vec<Value>, Failure> {
+    match parse(json)? {
+        Value::Array(items) => Ok(items),
+        _ => Err(Failure::Argument(
+            "tools and the parts of a result must be lists".into(),
+        )),
+    }
+}
+
+fn parse_format(name: &str) -> Result<WireFormat, Failure> {
+    name.parse().map_err(|_| {
+        let all = WireFormat::ALL.map(|format| format!("{:?}", format.name()));
+        Failure::Argument(format!(
+            "unknown format {name:?}: use one of {}",
+            all.join(", ")
+        ))
+    })
+}
+
+/// The format that was named, or that the messages have; `None` if there are none.
+fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireFormat>, Failure> {
+    if let Some(name) = named {
+        return parse_format(name).map(Some);
+    }
+    if body.format().is_none() && !body.messages().is_empty() {
+        let problem = "no known format fits these messages: pass them as the provider takes them, or name the `format`";
+        return Err(Failure::Argument(problem.into()));
+    }
+    Ok(body.format())
+}
+
+/// Joins the newest results of parallel calls. Returns all messages, and the index of the first that has changed; `None`
+/// if none has.
+fn join(format: WireFormat, body: &RequestBody) -> Option<(usize, String)> {
+    if !matches!(format, WireFormat::Anthropic | WireFormat::Gemini) {
+        return None;
+    }
+    let all = body.messages();
+    let is_models = |message: &Value| message["role"] == "assistant" || message["role"] == "model";
+    let mut newest = Vec::new();
+    for message in all.iter().rev() {
+        let message: Value = serde_json::from_str(message.as_str()).ok()?;
+        if is_models(&message) {
+            break;
+        }
+        newest.insert(0, message);
+    }
+    let (count, start) = (newest.len(), all.len() - newest.len());
+    format.join_results(&mut newest);
+    if newest.len() == count {
+        return None;
+    }
+    let before = all[..start]
+        .iter()
+        .map(|message| message.as_str().to_owned());
+    let joined: Vec<String> = before.chain(newest.iter().map(Value::to_string)).collect();
+    Some((start, format!("[{}]", joined.join(","))))
+}
+
+/// Reads a call as a provider writes it, or as `{"id", "name", "arguments"}`, and finds the format of its answer.
+fn read_call(format: Option<&str>, call: &str) -> Result<(WireFormat, ToolCall), Failure> {
+    let format = format.map(parse_format).transpose()?;
+    let value: Value = parse(call)?;
+    let kind = value["type"].as_str().unwrap_or_default();
+    let written = if value["function"].is_object() {
+        Some((
+            WireFormat::OpenAiChat,
+            json!({"role": "assistant", "tool_calls": [value]}),
+        ))
+    } else if kind == "tool_use" {
+        Some((
+            WireFormat::Anthropic,
+            json!({"role": "assistant", "content": [value]}),
+        ))
+    } else if kind.ends_with("_call") && kind != "tool_call" {
+        Some((WireFormat::Responses, value.clone()))
+    } else if value["functionCall"].is_object() || value["function_call"].is_object() {
+        Some((
+            WireFormat::Gemini,
+            json!({"role": "model", "parts": [value]}),
+        ))
+    } else {
+        None
+    };
+    if let Some((own, message)) = written {
+        let call = own.tool_calls(&message).into_iter().next();
+        let call =
+            call.ok_or_else(|| Failure::Argument(format!("this call of {own} has no name")))?;
+        return Ok((format.unwrap_or(own), call));
+    }
+    let Some(name) = value["name"].as_str() else {
+        let problem =
+            "a call must be as the provider writes it, or have \"id\", \"name\" and \"arguments\"";
+        return Err(Failure::Argument(problem.into()));
+    };
+    let format = format.ok_or_else(|| {
+        Failure::Argument(
+            "the call does not tell the provider: name the `format` of the message".into(),
+        )
+    })?;
+    let arguments = ["arguments", "args", "input"]
+        .iter()
+        .find_map(|key| value.get(key));
+    let arguments = match arguments {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "{}".to_owned(),
+        Some(other) => other.to_string(),
+    };
+    let id = ["id", "call_id"].iter().find_map(|key| value[key].as_str());
+    Ok((
+        format,
+        ToolCall::new(id.unwrap_or_default(), name, arguments),
+    ))
+}
+
+/// The result as the engine takes it. Texts in it may be cut; other parts stay.
+fn output(result: Returned, is_error: bool) -> Result<ToolOutput, Failure> {
+    let mut output = match result {
+        Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
+        Returned::Parts(parts) => {
+            let parts =
+                list(&parts)?
+                    .into_iter()
+                    .map(|part| match (&part["type"], &part["text"]) {
+                        (Value::String(kind), Value::String(text)) if kind == "text" => {
+                            Part::Text(text.clone())
+                        }
+                        _ => Part::Opaque(part),
+                    });
+            ToolOutput::parts(parts.collect())
+        }
+    };
+    output.is_error = is_error;
+    Ok(output)
+}

@@ -1,0 +1,329 @@
+//! The module `offcut._offcut` of Python.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use tokio::runtime::Runtime;
+
+use crate::engine::{Engine, Failure, Kept, Returned, Shown};
+
+create_exception!(
+    offcut,
+    OffcutError,
+    PyException,
+    "Offcut can't do what it was asked to."
+);
+create_exception!(
+    offcut,
+    SettingsError,
+    OffcutError,
+    "The settings are wrong, or name a store that can't be opened."
+);
+create_exception!(
+    offcut,
+    StoreError,
+    OffcutError,
+    "The store failed; nothing was changed."
+);
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Settings(text) => SettingsError::new_err(text),
+            Failure::Argument(text) => PyValueError::new_err(text),
+            Failure::Store(text) => StoreError::new_err(text),
+        }
+    }
+}
+
+/// Number of calls that are in here. A fork waits until there are none, so that no lock is held in the child by a
+/// thread that it does not have.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// Number of threads that are forking.
+static FORKING: AtomicUsize = AtomicUsize::new(0);
+/// The process's own runtime, and the process.
+static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        loop {
+            INSIDE.fetch_add(1, Ordering::SeqCst);
+            if FORKING.load(Ordering::SeqCst) == 0 {
+                return Self;
+            }
+            INSIDE.fetch_sub(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Before `os.fork`.
+#[pyfunction]
+fn before_fork(py: Python<'_>) {
+    FORKING.fetch_add(1, Ordering::SeqCst);
+    py.detach(|| {
+        while INSIDE.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    });
+}
+
+/// After `os.fork`, in both processes.
+#[pyfunction]
+fn after_fork(is_child: bool) {
+    if is_child {
+        // Its other threads are not there.
+        FORKING.store(0, Ordering::SeqCst);
+    } else {
+        FORKING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn runtime() -> Result<&'static Runtime, Failure> {
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match *runtime {
+        Some((process, running)) if process == std::process::id() => Ok(running),
+        // The threads of the one before are in the parent. It is never dropped: that would wait for them.
+        _ => {
+            let new = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .thread_name("offcut")
+                .enable_all()
+                .build();
+            let new = new.map_err(|error| {
+                Failure::Store(format!("the system starts no threads for Offcut: {error}"))
+            })?;
+            let new: &'static Runtime = Box::leak(Box::new(new));
+            *runtime = Some((std::process::id(), new));
+            Ok(new)
+        }
+    }
+}
+
+/// A reduction: JSON text in, JSON text out. `offcut.Reduction` is made of it.
+#[pyclass(frozen, module = "offcut._offcut")]
+struct Core {
+    settings: String,
+    sessions: Vec<String>,
+    /// The engine, and the process that opened it.
+    engine: Mutex<Option<(u32, Engine)>>,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        let engine = self
+            .engine
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if engine
+            .as_ref()
+            .is_some_and(|(process, _)| *process != std::process::id())
+        {
+            // Its connections and threads are the parent's.
+            std::mem::forget(engine.take());
+        }
+    }
+}
+
+impl Core {
+    fn opened(settings: &str, sessions: &[String]) -> Result<(u32, Engine), Failure> {
+        // Clients of buckets start tasks.
+        let _runtime = runtime()?.enter();
+        let engine = Engine::open(settings)?;
+        let engine = sessions
+            .iter()
+            .fold(engine, |engine, id| engine.session(id));
+        Ok((std::process::id(), engine))
+    }
+
+    /// The engine. After a fork, the stores are opened anew.
+    fn engine(&self) -> Result<Engine, Failure> {
+        let mut kept = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        if kept.as_ref().is_none_or(|(opener, _)| *opener != process) {
+            if kept
+                .as_ref()
+                .is_some_and(|(_, engine)| engine.is_in_memory())
+            {
+                let problem = "a store in memory does not outlive a fork: make the Reduction in the child, or use a directory";
+                return Err(Failure::Store(problem.into()));
+            }
+            std::mem::forget(kept.take());
+            *kept = Some(Self::opened(&self.settings, &self.sessions)?);
+        }
+        let engine = kept.as_ref().map(|(_, engine)| engine.clone());
+        engine.ok_or_else(|| Failure::Store("the reduction is closed".into()))
+    }
+
+    /// Does work without Python's lock.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl AsyncFnOnce(&Engine) -> Result<T, Failure> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let _inside = Inside::enter();
+            let engine = self.engine()?;
+            runtime()?.block_on(work(&engine))
+        })
+        .map_err(Failure::into)
+    }
+}
+
+/// JSON, whether it is an error, and the report.
+type ShownTuple = (String, bool, String);
+
+fn tuple(shown: Shown) -> ShownTuple {
+    (shown.content, shown.is_error, shown.report)
+}
+
+#[derive(FromPyObject)]
+enum Given {
+    Parts(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<Given> for Returned {
+    fn from(given: Given) -> Self {
+        match given {
+            Given::Parts(json) => Self::Parts(json),
+            Given::Bytes(bytes) => Self::Bytes(bytes),
+        }
+    }
+}
+
+#[derive(IntoPyObject)]
+enum KeptItem {
+    At(usize),
+    New(String),
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    fn new(py: Python<'_>, settings: String) -> PyResult<Self> {
+        let engine = py.detach(|| {
+            let _inside = Inside::enter();
+            Self::opened(&settings, &[])
+        })?;
+        Ok(Self {
+            settings,
+            sessions: Vec::new(),
+            engine: Mutex::new(Some(engine)),
+        })
+    }
+
+    fn session(&self, py: Python<'_>, id: String) -> PyResult<Self> {
+        let engine = self.run(py, async |engine| Ok(engine.session(&id)))?;
+        Ok(Self {
+            settings: self.settings.clone(),
+            sessions: self.sessions.iter().cloned().chain([id]).collect(),
+            engine: Mutex::new(Some((std::process::id(), engine))),
+        })
+    }
+
+    fn reader_name(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.run(py, async |engine| {
+            Ok(engine.reader_name().map(str::to_owned))
+        })
+    }
+
+    fn tool(&self, py: Python<'_>, format: &str) -> PyResult<String> {
+        self.run(py, async |engine| engine.tool(format))
+    }
+
+    fn clear(
+        &self,
+        py: Python<'_>,
+        format: Option<&str>,
+        messages: String,
+        tools: &str,
+        last_usage: Option<u64>,
+        joins: bool,
+    ) -> PyResult<(Option<Vec<KeptItem>>, String)> {
+        let (kept, report) = self.run(py, async |engine| {
+            engine
+                .clear(format, messages, tools, last_usage, joins)
+                .await
+        })?;
+        let kept = kept.map(|all| {
+            let items = all.into_iter().map(|one| match one {
+                Kept::At(nth) => KeptItem::At(nth),
+                Kept::New(json) => KeptItem::New(json),
+            });
+            items.collect()
+        });
+        Ok((kept, report))
+    }
+
+    fn reduce(&self, py: Python<'_>, body: String) -> PyResult<(Option<String>, String)> {
+        self.run(py, async |engine| engine.reduce(body).await)
+    }
+
+    fn answer(
+        &self,
+        py: Python<'_>,
+        format: Option<&str>,
+        call: &str,
+    ) -> PyResult<Option<ShownTuple>> {
+        let shown = self.run(py, async |engine| engine.answer(format, call).await)?;
+        Ok(shown.map(tuple))
+    }
+
+    fn message(
+        &self,
+        py: Python<'_>,
+        format: Option<&str>,
+        call: &str,
+        result: Given,
+        is_error: bool,
+    ) -> PyResult<ShownTuple> {
+        self.run(py, async |engine| {
+            engine.message(format, call, result.into(), is_error).await
+        })
+        .map(tuple)
+    }
+
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        call: &str,
+        result: Given,
+        is_error: bool,
+    ) -> PyResult<ShownTuple> {
+        self.run(py, async |engine| {
+            engine.truncate(call, result.into(), is_error).await
+        })
+        .map(tuple)
+    }
+
+    fn read(&self, py: Python<'_>, arguments: &str) -> PyResult<(String, bool)> {
+        self.run(py, async |engine| Ok(engine.read(arguments).await))
+    }
+
+    fn original(&self, py: Python<'_>, location: &str) -> PyResult<Vec<u8>> {
+        self.run(py, async |engine| engine.original(location).await)
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, async |engine| engine.check().await)
+    }
+}
+
+#[pymodule(gil_used = false)]
+mod _offcut {
+    #[pymodule_export]
+    use super::{Core, OffcutError, SettingsError, StoreError, after_fork, before_fork};
+}

@@ -1,0 +1,80 @@
+// Agents of each framework, against a provider on loopback: the same answer, from what is read back.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { Reduction } from "offcut";
+
+const folder = () => join(mkdtempSync(join(tmpdir(), "offcut-")), "store");
+const has = (name) => {
+  try {
+    return createRequire(import.meta.url).resolve(name) !== undefined;
+  } catch {
+    return false;
+  }
+};
+const LOG = Array.from({ length: 3000 }, (_, nth) => `${nth}: a line of the log\n`).join("") + "the leak is in pool.rs\n" + "an end\n".repeat(2000);
+const part = (nth) => `part ${nth}\n${LOG.slice(0, 9000)}`;
+const early = { max_tokens_for_clear: 3000, clear_at_least_tokens: 0, preview_above: 100_000, max_length_for_trunc: 200_000 };
+const schema = { type: "object", properties: { nth: { type: "integer" } } };
+
+/** Runs `work` against a provider whose model calls its tool `rounds` times. Returns the lengths of what it was sent. */
+async function provider(rounds, work) {
+  const server = spawn("python3", [join(import.meta.dirname, "provider.py"), String(rounds)], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+  const { value: url } = await lines.next();
+  try {
+    await work(`${url}/v1`);
+  } finally {
+    server.stdin.end();
+  }
+  const { value: lengths } = await lines.next();
+  await once(server, "exit");
+  return JSON.parse(lengths);
+}
+
+for (const way of ["generate", "stream"]) {
+  for (const rounds of [1, 6]) {
+    test(`AI SDK, ${way}, ${rounds} rounds`, { skip: !has("ai") }, async () => {
+      const { generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } = await import("ai");
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      const { offcutMiddleware, reader } = await import("offcut/ai-sdk");
+      const reduction = Reduction.inDir(folder(), rounds > 1 ? early : {}).session("chat-42");
+      const lengths = await provider(rounds, async (baseURL) => {
+        const model = wrapLanguageModel({ model: createOpenAICompatible({ name: "p", baseURL, apiKey: "k" })("m"), middleware: offcutMiddleware(reduction) });
+        const logs = tool({ description: "Returns the log.", inputSchema: jsonSchema(schema), execute: ({ nth }) => (rounds > 1 ? part(nth) : LOG) });
+        const options = { model, prompt: "Where is the leak?", tools: { logs, ...reader(reduction) }, stopWhen: stepCountIs(20) };
+        const text = way === "stream" ? await streamText(options).text : (await generateText(options)).text;
+        assert.match(text, rounds > 1 ? /It says/ : /the leak is in pool.rs/);
+      });
+      assert.equal(lengths.length, rounds + 2);
+      assert.ok(Math.max(...lengths) < (rounds > 1 ? 45_000 : 20_000), String(lengths));
+    });
+  }
+}
+
+for (const rounds of [1, 6]) {
+  test(`LangChain, ${rounds} rounds`, { skip: !has("langchain") }, async () => {
+    const { createAgent, tool } = await import("langchain");
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const { offcutMiddleware } = await import("offcut/langchain");
+    const reduction = Reduction.inDir(folder(), rounds > 1 ? early : {});
+    const lengths = await provider(rounds, async (baseURL) => {
+      const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL } });
+      const logs = tool(({ nth }) => (rounds > 1 ? part(nth) : LOG), { name: "logs", description: "Returns the log.", schema });
+      const agent = createAgent({ model, tools: [logs], middleware: [offcutMiddleware(reduction)] });
+      const state = await agent.invoke({ messages: [{ role: "user", content: "Where is the leak?" }] });
+      assert.match(state.messages.at(-1).text, rounds > 1 ? /It says/ : /the leak is in pool.rs/);
+      const ids = state.messages.map((message) => message.id);
+      assert.equal(new Set(ids).size, 2 + 2 * (rounds + 1));
+      const cleared = state.messages.filter((message) => message.type === "tool" && message.text.startsWith("[offcut/1 cleared"));
+      assert.ok(rounds === 1 || cleared.length >= 3, String(cleared.length));
+    });
+    assert.ok(Math.max(...lengths) < (rounds > 1 ? 45_000 : 20_000), String(lengths));
+  });
+}

@@ -1,0 +1,172 @@
+"""Agents of each framework, against a provider on loopback: the same answer, from what is read back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from offcut import Reduction
+from provider import LOG, Provider
+
+
+@pytest.fixture
+def reduction(tmp_path):
+    return Reduction.in_dir(tmp_path / "store")
+
+
+def small(tmp_path):
+    """A reduction that clears early."""
+    return Reduction.in_dir(tmp_path / "store", max_tokens_for_clear=3_000, clear_at_least_tokens=0, preview_above=100_000, max_length_for_trunc=200_000)
+
+
+def logs(nth: int = 0) -> str:
+    """Returns the log."""
+    return LOG
+
+
+async def alogs(nth: int = 0) -> str:
+    """Returns the log."""
+    return LOG
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke"])
+def test_langchain(reduction, way):
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from offcut.langchain import OffcutMiddleware
+
+    provider = Provider()
+    model = ChatOpenAI(model="m", base_url=f"{provider.url}/v1", api_key="k", streaming=way == "stream")
+    agent = langchain.create_agent(model, [tool("logs")(logs)], middleware=[OffcutMiddleware(reduction)])
+    ask = {"messages": [("user", "Where is the leak?")]}
+    if way == "ainvoke":
+        state = asyncio.run(agent.ainvoke(ask))
+    elif way == "stream":
+        *_, state = agent.stream(ask, stream_mode="values")
+    else:
+        state = agent.invoke(ask)
+    provider.check(state["messages"][-1].text)
+
+
+def test_langchain_clears_in_the_state(tmp_path):
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.checkpoint.memory import InMemorySaver
+    from offcut.langchain import OffcutMiddleware
+
+    provider = Provider(rounds=6)
+    model = ChatOpenAI(model="m", base_url=f"{provider.url}/v1", api_key="k")
+    agent = langchain.create_agent(
+        model, [tool("logs")(logs_of_9000)], middleware=[OffcutMiddleware(small(tmp_path))], checkpointer=InMemorySaver()
+    )
+    thread = {"configurable": {"thread_id": "1"}}
+    agent.invoke({"messages": [("user", "Where is the leak?")]}, thread)
+    shown = [len(json.dumps(body)) for body in provider.bodies]
+    assert max(shown) < 45_000, shown
+    messages = agent.get_state(thread).values["messages"]
+    cleared = [one for one in messages if one.type == "tool" and one.text.startswith("[offcut/1 cleared")]
+    assert len(cleared) >= 3
+    # The ids are those of before, so nothing is there twice.
+    assert len({one.id for one in messages}) == len(messages) == 1 + 2 * 7 + 1
+
+
+def logs_of_9000(nth: int) -> str:
+    """Returns a part of the log."""
+    return f"part {nth}\n" + LOG[:9_000]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_pydantic_ai(reduction, is_stream):
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    from offcut.pydantic_ai import Offcut
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = Provider()
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{provider.url}/v1", api_key="k"))
+    agent = pydantic_ai.Agent(model, tools=[logs], capabilities=[Offcut(reduction)])
+
+    async def run():
+        if not is_stream:
+            return (await agent.run("Where is the leak?")).output
+        async with agent.run_stream("Where is the leak?") as run:
+            return await run.get_output()
+
+    provider.check(asyncio.run(run()))
+
+
+def test_pydantic_ai_clears_the_history(tmp_path):
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    from offcut.pydantic_ai import Offcut
+    from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = Provider(rounds=6)
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{provider.url}/v1", api_key="k"))
+    agent = pydantic_ai.Agent(model, tools=[pydantic_ai.Tool(logs_of_9000, name="logs")], capabilities=[Offcut(small(tmp_path))])
+    result = asyncio.run(agent.run("Where is the leak?"))
+    shown = [len(json.dumps(body)) for body in provider.bodies]
+    assert max(shown) < 45_000, shown
+    messages = result.all_messages()
+    parts = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    assert sum(str(part.content).startswith("[offcut/1 cleared") for part in parts) >= 3
+    json_text = ModelMessagesTypeAdapter.dump_json(messages)
+    assert ModelMessagesTypeAdapter.dump_json(ModelMessagesTypeAdapter.validate_json(json_text)) == json_text
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_openai_agents(reduction, api, is_stream):
+    agents = pytest.importorskip("agents")
+    from offcut.openai_agents import input_filter, reader
+    from openai import AsyncOpenAI
+
+    agents.set_tracing_disabled(True)
+    provider = Provider()
+    client = AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="k")
+    kind = agents.OpenAIResponsesModel if api == "responses" else agents.OpenAIChatCompletionsModel
+    tool, session = agents.function_tool(logs), reduction.session("chat-42")
+    agent = agents.Agent(name="a", model=kind("m", client), tools=[tool, reader(session)])
+    config = agents.RunConfig(call_model_input_filter=input_filter(session))
+
+    async def run():
+        if not is_stream:
+            return (await agents.Runner.run(agent, "Where is the leak?", run_config=config)).final_output
+        streamed = agents.Runner.run_streamed(agent, "Where is the leak?", run_config=config)
+        async for _ in streamed.stream_events():
+            pass
+        return streamed.final_output
+
+    provider.check(asyncio.run(run()))
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_anthropic(reduction, is_async, is_stream):
+    anthropic = pytest.importorskip("anthropic")
+    from offcut.anthropic import OffcutMiddleware, reader
+
+    provider = Provider()
+    session = reduction.session("chat-42")
+    kind = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
+    client = kind(base_url=provider.url, api_key="k", middleware=[OffcutMiddleware(session)])
+    make = anthropic.beta_async_tool if is_async else anthropic.beta_tool
+    tools = [make(alogs if is_async else logs, name="logs"), reader(session, is_async=is_async)]
+    ask = {"role": "user", "content": "Where is the leak?"}
+    runner = client.beta.messages.tool_runner(model="m", max_tokens=100, messages=[ask], tools=tools, stream=is_stream)
+
+    async def run():
+        async for one in runner:
+            last = await one.get_final_message() if is_stream else one
+        return last
+
+    if is_async:
+        last = asyncio.run(run())
+    else:
+        for one in runner:
+            last = one.get_final_message() if is_stream else one
+    provider.check(last.content[0].text)

@@ -1,0 +1,18 @@
+// What the declarations allow; compiled, and not run.
+import { wrapLanguageModel, type LanguageModel } from "ai";
+import { createAgent } from "langchain";
+import { Reduction, SettingsError, type Report } from "offcut";
+import * as aiSdk from "offcut/ai-sdk";
+import * as langchain from "offcut/langchain";
+
+const reduction = Reduction.inDir(".offcut", { max_length_for_trunc: 8000, onReport: (report: Report) => report.decisions.length });
+const messages = [{ role: "user", content: "hi" }];
+const report: Report = await reduction.beforeModel(messages, { format: "anthropic", tools: [reduction.tool("anthropic")] });
+const text: string = await reduction.truncate("x", { tool: "grep", callId: "c1", args: { q: 1 } });
+const body: { messages: unknown[] } = await reduction.reduce({ messages });
+// @ts-expect-error an unknown format
+await reduction.beforeModel(messages, { format: "openai" });
+declare const model: Extract<LanguageModel, { specificationVersion: "v3" }>;
+wrapLanguageModel({ model, middleware: aiSdk.offcutMiddleware(reduction) });
+createAgent({ model: "m", tools: [langchain.reader(reduction)], middleware: [langchain.offcutMiddleware(reduction)] });
+console.log(report, text, body, SettingsError, aiSdk.reader(reduction));

@@ -17,7 +17,8 @@ const partTypes = new Set(
 );
 
 function load() {
-  const path = process.env.OFFCUT_MODULE ?? `${platform}/offcut.node`;
+  const hasMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
+  const path = process.env.OFFCUT_MODULE ?? `${platform}/${hasMusl ? "offcut.musl.node" : "offcut.node"}`;
   try {
     return require(path);
   } catch (error) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,5 +76,33 @@ for (const rounds of [1, 6]) {
       assert.ok(rounds === 1 || cleared.length >= 3, String(cleared.length));
     });
     assert.ok(Math.max(...lengths) < (rounds > 1 ? 45_000 : 20_000), String(lengths));
+  });
+}
+
+// The examples of the page for TypeScript, as they stand there.
+const page = readFileSync(join(process.env.OFFCUT_PAGES, "typescript.md"), "utf8");
+const blocks = [...page.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, block]) => block);
+
+test("the page has its examples", () => assert.equal(blocks.length, 3));
+
+for (const [nth, block] of blocks.entries()) {
+  const wanted = [...block.matchAll(/from "([^"]+)"/g)].map(([, name]) => name).filter((name) => !has(name));
+  test(`example ${nth + 1} runs`, { skip: wanted.length > 0 || !has("typescript") }, async () => {
+    // Types are erased, and checked by the compiler elsewhere.
+    const name = `example-${nth + 1}`;
+    writeFileSync(join(import.meta.dirname, `${name}.mts`), block);
+    const lengths = await provider(1, async (url) => {
+      const env = { ...process.env, OPENAI_BASE_URL: url, OPENAI_API_KEY: "a key" };
+      const cwd = mkdtempSync(join(tmpdir(), "offcut-"));
+      const tsc = join(import.meta.dirname, "../node_modules/.bin/tsc");
+      const options = ["--strict", "--skipLibCheck", "--module", "node20", "--types", "node"];
+      const compiled = spawn(tsc, [...options, `tests/${name}.mts`], { cwd: join(import.meta.dirname, ".."), stdio: "inherit" });
+      assert.equal((await once(compiled, "exit"))[0], 0);
+      const ran = spawn(process.execPath, [join(import.meta.dirname, `${name}.mjs`)], { cwd, env, stdio: ["ignore", "pipe", "inherit"] });
+      let shown = "";
+      for await (const data of ran.stdout) shown += data;
+      assert.match(shown, /the leak is in pool.rs/);
+    });
+    assert.ok(Math.max(...lengths) < 20_000, String(lengths));
   });
 }

@@ -36,7 +36,6 @@ mod promise;
 mod replay;
 mod requests;
 mod run;
-mod seams;
 mod secrets;
 mod sessions;
 mod settings;

@@ -1,8 +1,6 @@
 // Offcut in the process: the class Reduction, over the module of this platform.
 "use strict";
 
-const { isDeepStrictEqual } = require("node:util");
-
 const platform = `offcut-${process.platform}-${process.arch}`;
 
 class OffcutError extends Error {}
@@ -126,8 +124,8 @@ class Reduction {
     const [before, isList] = given(result);
     const shown = await ask(() => this.#core.truncate(call, before, isError));
     this.#tell(shown.report);
-    const parts = JSON.parse(shown.content);
-    if (typeof before === "string" && isDeepStrictEqual(parts, JSON.parse(before))) return result;
+    if (shown.new == null) return result;
+    const parts = JSON.parse(shown.new);
     return isList ? parts : parts.map((part) => part.text).join("");
   }
 
@@ -135,8 +133,8 @@ class Reduction {
     const isText = typeof body === "string";
     const reduced = await ask(() => this.#core.reduce(isText ? body : JSON.stringify(body)));
     this.#tell(reduced.report);
-    if (reduced.body == null) return body;
-    return isText ? reduced.body : JSON.parse(reduced.body);
+    if (reduced.new == null) return body;
+    return isText ? reduced.new : JSON.parse(reduced.new);
   }
 
   async read(path, args = {}) {

@@ -6,7 +6,7 @@ use offcut::backend::{self, Backend, Location};
 use offcut::format::{BodyError, LoopFormat as _, Messages, RequestBody, Spelled, WireFormat};
 use offcut::{
     BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
-    ToolOutput, ToolReduction, Turn, agent::Tool as _,
+    ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
 };
 use offcut_object_store::Objects;
 use serde_json::{Value, json};
@@ -69,7 +69,6 @@ pub(crate) enum Returned {
 pub(crate) struct Shown {
     /// JSON: the message, or the parts.
     pub(crate) content: String,
-    pub(crate) is_error: bool,
     pub(crate) report: String,
 }
 
@@ -165,17 +164,9 @@ impl Engine {
         format: Option<&str>,
         call: &str,
     ) -> Result<Option<Shown>, Failure> {
-        let (format, call) = read_call(format, call)?;
-        let Some(page) = self.0.answer(&call).await? else {
-            return Ok(None);
-        };
-        let (is_error, report) = (page.is_error, text(&page.report));
-        let content = format.tool_message(&call, page.into(), is_error);
-        Ok(Some(Shown {
-            content: content.to_string(),
-            is_error,
-            report,
-        }))
+        let call = ReadCall::parse(format, call)?;
+        let page = self.0.answer(&call.call).await?;
+        Ok(page.map(|page| call.answered(page)))
     }
 
     /// Truncates the result of a call. Returns the message that answers it.
@@ -186,41 +177,34 @@ impl Engine {
         result: Returned,
         is_error: bool,
     ) -> Result<Shown, Failure> {
-        let (format, call) = read_call(format, call)?;
+        let call = ReadCall::parse(format, call)?;
         let output = output(result, is_error)?;
-        let shown = self.0.truncate(&call, output).await?;
-        let is_error = shown.is_error || shown.interrupted.is_some();
-        let report = text(&shown.report);
-        let content = format.tool_message(&call, shown.into(), is_error);
-        Ok(Shown {
-            content: content.to_string(),
-            is_error,
-            report,
-        })
+        let shown = self.0.truncate(&call.call, output).await?;
+        Ok(call.answered(shown))
     }
 
-    /// Truncates the result of a call. Returns its parts.
+    /// Truncates the result of a call. Returns its parts, if it is not shown as it is, and the report.
     pub(crate) async fn truncate(
         &self,
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> Result<Shown, Failure> {
-        let (_, call) = read_call(Some(WireFormat::OpenAiChat.name()), call)?;
+    ) -> Result<(Option<String>, String), Failure> {
+        let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
+        let is_text = matches!(result, Returned::Bytes(_));
         let output = output(result, is_error)?;
-        let shown = self.0.truncate(&call, output).await?;
-        let (is_error, report) = (shown.is_error, text(&shown.report));
+        let shown = self.0.truncate(&call.call, output).await?;
+        let report = text(&shown.report);
+        if !is_text && !shown.report.is_change() {
+            return Ok((None, report));
+        }
         let parts: Vec<Part> = shown.into();
         let parts = parts.into_iter().map(|part| match part {
             Part::Text(text) => json!({"type": "text", "text": text}),
             Part::Opaque(value) | Part::Json(value) => value,
             other => json!(other),
         });
-        Ok(Shown {
-            content: Value::from_iter(parts).to_string(),
-            is_error,
-            report,
-        })
+        Ok((Some(Value::from_iter(parts).to_string()), report))
     }
 
     /// Calls the reader. Returns its page, and true if that tells of a mistake.
@@ -337,60 +321,76 @@ fn join(format: WireFormat, body: &RequestBody) -> Option<(usize, String)> {
     Some((start, format!("[{}]", joined.join(","))))
 }
 
-/// Reads a call as a provider writes it, or as `{"id", "name", "arguments"}`, and finds the format of its answer.
-fn read_call(format: Option<&str>, call: &str) -> Result<(WireFormat, ToolCall), Failure> {
-    let format = format.map(parse_format).transpose()?;
-    let value: Value = parse(call)?;
-    let kind = value["type"].as_str().unwrap_or_default();
-    let written = if value["function"].is_object() {
-        Some((
-            WireFormat::OpenAiChat,
-            json!({"role": "assistant", "tool_calls": [value]}),
-        ))
-    } else if kind == "tool_use" {
-        Some((
-            WireFormat::Anthropic,
-            json!({"role": "assistant", "content": [value]}),
-        ))
-    } else if kind.ends_with("_call") && kind != "tool_call" {
-        Some((WireFormat::Responses, value.clone()))
-    } else if value["functionCall"].is_object() || value["function_call"].is_object() {
-        Some((
-            WireFormat::Gemini,
-            json!({"role": "model", "parts": [value]}),
-        ))
-    } else {
-        None
-    };
-    if let Some((own, message)) = written {
-        let call = own.tool_calls(&message).into_iter().next();
-        let call =
-            call.ok_or_else(|| Failure::Argument(format!("this call of {own} has no name")))?;
-        return Ok((format.unwrap_or(own), call));
+/// A call, and the format of its answer.
+struct ReadCall {
+    format: WireFormat,
+    call: ToolCall,
+    /// True if its arguments are free text: Responses then has another type of answer.
+    is_custom: bool,
+}
+
+impl ReadCall {
+    /// Reads a call as a provider writes it, or as `{"id", "name", "arguments"}`.
+    fn parse(format: Option<&str>, call: &str) -> Result<Self, Failure> {
+        let format = format.map(parse_format).transpose()?;
+        let value = parse(call)?;
+        let kind = value["type"].as_str().unwrap_or_default();
+        let is_custom = kind == "custom_tool_call";
+        let written = if value["function"].is_object() || value["custom"].is_object() {
+            let message = json!({"role": "assistant", "tool_calls": [value]});
+            Some((WireFormat::OpenAiChat, message))
+        } else if kind == "tool_use" {
+            let message = json!({"role": "assistant", "content": [value]});
+            Some((WireFormat::Anthropic, message))
+        } else if kind.ends_with("_call") && kind != "tool_call" {
+            Some((WireFormat::Responses, value.clone()))
+        } else if value["functionCall"].is_object() || value["function_call"].is_object() {
+            let message = json!({"role": "model", "parts": [value]});
+            Some((WireFormat::Gemini, message))
+        } else {
+            None
+        };
+        if let Some((own, message)) = written {
+            let call = own.tool_calls(&message).into_iter().next();
+            let no_call = || Failure::Argument(format!("no call that {own} answers with a result"));
+            return Ok(Self {
+                format: format.unwrap_or(own),
+                call: call.ok_or_else(no_call)?,
+                is_custom,
+            });
+        }
+        let Some(name) = value["name"].as_str() else {
+            let problem = "a call must be as the provider writes it, or have \"id\", \"name\" and \"arguments\"";
+            return Err(Failure::Argument(problem.into()));
+        };
+        let no_format = "the call does not tell the provider: name the `format` of the message";
+        let arguments = ["arguments", "args", "input"];
+        let arguments = match arguments.iter().find_map(|key| value.get(key)) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => "{}".to_owned(),
+            Some(other) => other.to_string(),
+        };
+        let id = ["id", "call_id"].iter().find_map(|key| value[key].as_str());
+        Ok(Self {
+            format: format.ok_or_else(|| Failure::Argument(no_format.into()))?,
+            call: ToolCall::new(id.unwrap_or_default(), name, arguments),
+            is_custom,
+        })
     }
-    let Some(name) = value["name"].as_str() else {
-        let problem =
-            "a call must be as the provider writes it, or have \"id\", \"name\" and \"arguments\"";
-        return Err(Failure::Argument(problem.into()));
-    };
-    let format = format.ok_or_else(|| {
-        Failure::Argument(
-            "the call does not tell the provider: name the `format` of the message".into(),
-        )
-    })?;
-    let arguments = ["arguments", "args", "input"]
-        .iter()
-        .find_map(|key| value.get(key));
-    let arguments = match arguments {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Null) | None => "{}".to_owned(),
-        Some(other) => other.to_string(),
-    };
-    let id = ["id", "call_id"].iter().find_map(|key| value[key].as_str());
-    Ok((
-        format,
-        ToolCall::new(id.unwrap_or_default(), name, arguments),
-    ))
+
+    /// The message that answers the call.
+    fn answered(&self, shown: Truncated) -> Shown {
+        let is_error = shown.is_error || shown.interrupted.is_some();
+        let report = text(&shown.report);
+        let mut message = self.format.tool_message(&self.call, shown.into(), is_error);
+        if self.is_custom && self.format == WireFormat::Responses {
+            message["type"] = "custom_tool_call_output".into();
+        }
+        Shown {
+            content: message.to_string(),
+            report,
+        }
+    }
 }
 
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
@@ -398,15 +398,16 @@ fn output(result: Returned, is_error: bool) -> Result<ToolOutput, Failure> {
     let mut output = match result {
         Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
         Returned::Parts(parts) => {
-            let parts =
-                list(&parts)?
-                    .into_iter()
-                    .map(|part| match (&part["type"], &part["text"]) {
-                        (Value::String(kind), Value::String(text)) if kind == "text" => {
-                            Part::Text(text.clone())
-                        }
-                        _ => Part::Opaque(part),
-                    });
+            let parts = list(&parts)?.into_iter().map(|part| {
+                let is_text = matches!(
+                    part["type"].as_str(),
+                    Some("text" | "input_text" | "output_text")
+                );
+                match part["text"].as_str() {
+                    Some(text) if is_text => Part::Text(text.to_owned()),
+                    _ => Part::Opaque(part),
+                }
+            });
             ToolOutput::parts(parts.collect())
         }
     };

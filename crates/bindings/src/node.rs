@@ -28,11 +28,10 @@ pub struct Passed {
     pub report: String,
 }
 
-/// The text to show in place of a result.
+/// A message.
 #[napi(object)]
 pub struct ShownJson {
     pub content: String,
-    pub is_error: bool,
     pub report: String,
 }
 
@@ -43,10 +42,10 @@ pub struct Page {
     pub is_error: bool,
 }
 
-/// A body; none if it has not changed.
+/// A new body or result; none if it has not changed.
 #[napi(object)]
-pub struct ReducedBody {
-    pub body: Option<String>,
+pub struct Changed {
+    pub new: Option<String>,
     pub report: String,
 }
 
@@ -54,7 +53,6 @@ impl From<Shown> for ShownJson {
     fn from(shown: Shown) -> Self {
         Self {
             content: shown.content,
-            is_error: shown.is_error,
             report: shown.report,
         }
     }
@@ -117,9 +115,9 @@ impl Core {
     }
 
     #[napi]
-    pub async fn reduce(&self, body: String) -> Result<ReducedBody> {
-        let (body, report) = self.0.reduce(body).await?;
-        Ok(ReducedBody { body, report })
+    pub async fn reduce(&self, body: String) -> Result<Changed> {
+        let (new, report) = self.0.reduce(body).await?;
+        Ok(Changed { new, report })
     }
 
     #[napi]
@@ -147,9 +145,9 @@ impl Core {
         call: String,
         result: Either<String, Uint8Array>,
         is_error: bool,
-    ) -> Result<ShownJson> {
-        let shown = self.0.truncate(&call, returned(result), is_error);
-        Ok(shown.await?.into())
+    ) -> Result<Changed> {
+        let (new, report) = self.0.truncate(&call, returned(result), is_error).await?;
+        Ok(Changed { new, report })
     }
 
     #[napi]

@@ -182,11 +182,11 @@ impl Core {
     }
 }
 
-/// JSON, whether it is an error, and the report.
-type ShownTuple = (String, bool, String);
+/// A message as JSON, and the report.
+type ShownTuple = (String, String);
 
 fn tuple(shown: Shown) -> ShownTuple {
-    (shown.content, shown.is_error, shown.report)
+    (shown.content, shown.report)
 }
 
 #[derive(FromPyObject)]
@@ -302,11 +302,10 @@ impl Core {
         call: &str,
         result: Given,
         is_error: bool,
-    ) -> PyResult<ShownTuple> {
+    ) -> PyResult<(Option<String>, String)> {
         self.run(py, async |engine| {
             engine.truncate(call, result.into(), is_error).await
         })
-        .map(tuple)
     }
 
     fn read(&self, py: Python<'_>, arguments: &str) -> PyResult<(String, bool)> {

@@ -133,10 +133,16 @@ def test_results_of_every_kind(reduction):
     assert shown(LONG.encode("utf-16")).startswith("[offcut/1 truncated")
     assert shown([{"id": nth, "text": "x" * 100} for nth in range(500)]).startswith("[offcut/1 truncated")
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    noted = [{"type": "text", "text": "short", "annotations": {"audience": ["user"]}}, image]
+    assert shown(noted) is noted
     parts = shown([{"type": "text", "text": LONG}, image])
     assert parts[0]["text"].startswith("[offcut/1 truncated") and parts[1] == image
     message = reduction.wrap_tool_call(CALLS["anthropic"], lambda: {}["key"])
     assert message["content"][0] == {"type": "tool_result", "tool_use_id": "call_1", "content": "KeyError: 'key'", "is_error": True}
+    custom = {"type": "custom_tool_call", "call_id": "c3", "name": "shell", "input": "ls"}
+    assert reduction.wrap_tool_call(custom, lambda: "fine") == {"type": "custom_tool_call_output", "call_id": "c3", "output": "fine"}
+    custom = {"id": "c4", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
+    assert reduction.wrap_tool_call(custom, lambda: "fine") == {"role": "tool", "tool_call_id": "c4", "content": "fine"}
     neutral = {"id": "c2", "name": "t", "arguments": {"a": 1}}
     assert reduction.wrap_tool_call(neutral, lambda: "fine", "openai-chat")["content"] == "fine"
 

@@ -139,11 +139,11 @@ class Reduction:
         """
         call = {"id": call_id, "name": tool, "arguments": {} if arguments is None else arguments}
         given, is_list = _given(result)
-        parts, _, report = self._core.truncate(_dumps(call), given, is_error)
+        parts, report = self._core.truncate(_dumps(call), given, is_error)
         self._tell(report)
-        shown = json.loads(parts)
-        if isinstance(given, str) and shown == json.loads(given):
+        if parts is None:
             return result
+        shown = json.loads(parts)
         return shown if is_list else "".join(part["text"] for part in shown)
 
     async def atruncate(
@@ -211,8 +211,8 @@ class Reduction:
             messages[:] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
         return self._tell(report)
 
-    def _message(self, shown: tuple[str, bool, str]) -> dict[str, Any]:
-        message, _, report = shown
+    def _message(self, shown: tuple[str, str]) -> dict[str, Any]:
+        message, report = shown
         self._tell(report)
         answer: dict[str, Any] = json.loads(message)
         return answer

@@ -112,6 +112,20 @@ export class Reduction {
   check(): Promise<void>;
 }
 
+/**
+ * A state whose fields are merged by the reducers that its schema declares: an object, or YAML as text. docs/state.md has the
+ * reducers. An update applies to all of its fields or to none. A mistake in the schema is a SettingsError, one in an update a
+ * TypeError; both begin with its code, such as `reducer_error`.
+ */
+export class State<T extends Record<string, any> = Record<string, any>> {
+  /** Begins with the schema's defaults, or with the `value` of an earlier state. */
+  constructor(schema: Record<string, unknown> | string, value?: T);
+  /** Applies the updates in their order, or none of them, and returns the new value. */
+  apply(...updates: Partial<T>[]): T;
+  /** The fields. */
+  readonly value: T;
+}
+
 /** Offcut can't do what it was asked to. */
 export class OffcutError extends Error {}
 /** The settings are wrong, or name a store that can't be opened. */

@@ -27,7 +27,7 @@ function load() {
   }
 }
 
-const { Core } = load();
+const { Core, apply } = load();
 
 function named(error) {
   const [, name, text] = /^(SettingsError|StoreError|TypeError): ([^]*)$/.exec(error?.message) ?? [];
@@ -167,7 +167,27 @@ class Reduction {
   }
 }
 
+class State {
+  #schema;
+  #text;
+
+  constructor(schema, value) {
+    this.#schema = typeof schema === "string" ? schema : JSON.stringify(schema);
+    this.#text = now(() => apply(this.#schema, value === undefined ? undefined : JSON.stringify(value), "[]"));
+  }
+
+  apply(...updates) {
+    this.#text = now(() => apply(this.#schema, this.#text, JSON.stringify(updates)));
+    return this.value;
+  }
+
+  get value() {
+    return JSON.parse(this.#text);
+  }
+}
+
 exports.Reduction = Reduction;
+exports.State = State;
 exports.OffcutError = OffcutError;
 exports.SettingsError = SettingsError;
 exports.StoreError = StoreError;

@@ -9,6 +9,7 @@ use offcut::{
     ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
 };
 use offcut_object_store::Objects;
+use offcut_state::{ApplyError, Reducers, Schema, State};
 use serde_json::{Value, json};
 
 /// A reduction over JSON text.
@@ -243,6 +244,28 @@ impl Engine {
     }
 }
 
+/// Applies `updates`, a list, to a declared state. Without a `state`, they begin with the schema's defaults. Returns the new
+/// state.
+pub(crate) fn apply(schema: &str, state: Option<&str>, updates: &str) -> Result<String, Failure> {
+    let told = |code, error: &dyn std::error::Error| format!("{code}: {}", ErrorChain(error));
+    let reducers = Reducers::new();
+    let schema = if schema.trim_start().starts_with('{') {
+        Schema::from_json(schema, &reducers)
+    } else {
+        Schema::from_yaml(schema, &reducers)
+    };
+    let schema = schema.map_err(|error| Failure::Settings(told(error.code(), &error)))?;
+    let wrong = |error: ApplyError| Failure::Argument(told(error.code(), &error));
+    let mut state = match state {
+        None => schema.state(),
+        Some(state) => State::restore(&schema, parse(state)?).map_err(wrong)?,
+    };
+    for update in list(updates)? {
+        state.apply(update).map_err(wrong)?;
+    }
+    serde_json::to_string(&state).map_err(|error| Failure::Argument(error.to_string()))
+}
+
 fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>> {
     let is_bucket = url
         .split_once("://")
@@ -266,7 +289,7 @@ fn list(json: &str) -> Result<Vec<Value>, Failure> {
     match parse(json)? {
         Value::Array(items) => Ok(items),
         _ => Err(Failure::Argument(
-            "tools and the parts of a result must be lists".into(),
+            "tools, updates and the parts of a result must be lists".into(),
         )),
     }
 }

@@ -3,7 +3,7 @@
 use napi::bindgen_prelude::{Either, Error, Result, Status, Uint8Array};
 use napi_derive::napi;
 
-use crate::engine::{Engine, Failure, Kept, Returned, Shown};
+use crate::engine::{self, Engine, Failure, Kept, Returned, Shown};
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
@@ -15,6 +15,12 @@ impl From<Failure> for Error {
         };
         Self::new(Status::GenericFailure, format!("{class}: {text}"))
     }
+}
+
+/// Applies updates to a declared state.
+#[napi]
+pub fn apply(schema: String, state: Option<String>, updates: String) -> Result<String> {
+    Ok(engine::apply(&schema, state.as_deref(), &updates)?)
 }
 
 /// A reduction: JSON text in, JSON text out. `Reduction` of the package is made of it.

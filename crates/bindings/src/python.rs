@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::engine::{Engine, Failure, Kept, Returned, Shown};
+use crate::engine::{self, Engine, Failure, Kept, Returned, Shown};
 
 create_exception!(
     offcut,
@@ -89,6 +89,14 @@ fn after_fork(is_child: bool) {
     } else {
         FORKING.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Applies updates to a declared state.
+#[pyfunction]
+#[pyo3(signature = (schema, state, updates))]
+fn apply(py: Python<'_>, schema: &str, state: Option<&str>, updates: &str) -> PyResult<String> {
+    py.detach(|| engine::apply(schema, state, updates))
+        .map_err(Failure::into)
 }
 
 fn runtime() -> Result<&'static Runtime, Failure> {
@@ -324,5 +332,5 @@ impl Core {
 #[pymodule(gil_used = false)]
 mod _offcut {
     #[pymodule_export]
-    use super::{Core, OffcutError, SettingsError, StoreError, after_fork, before_fork};
+    use super::{Core, OffcutError, SettingsError, StoreError, after_fork, apply, before_fork};
 }

@@ -1,10 +1,10 @@
 // The class `Reduction`, without any framework.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { OffcutError, Reduction, SettingsError } from "offcut";
+import { OffcutError, Reduction, SettingsError, State } from "offcut";
 
 const LONG = Array.from({ length: 4000 }, (_, nth) => `${nth}: a line\n`).join("");
 const folder = () => join(mkdtempSync(join(tmpdir(), "offcut-")), "store");
@@ -109,5 +109,15 @@ test("many calls at once", async () => {
   const shown = await Promise.all(all);
   for (const [nth, text] of shown.entries()) {
     assert.equal(Buffer.from(await reduction.original(text.split('"')[1])).toString(), `${nth}\n${LONG}`);
+  }
+});
+
+test("the cases of state that all languages run", () => {
+  const cases = JSON.parse(readFileSync(process.env.OFFCUT_STATE_CASES, "utf8"));
+  assert.ok(cases.length > 15);
+  for (const { about, schema, state: value, updates, after, error: code } of cases) {
+    const run = () => new State(schema, value).apply(...updates);
+    if (after) assert.deepEqual(run(), after, about);
+    else assert.throws(run, (error) => error.message.startsWith(`${code}: `), about);
   }
 });

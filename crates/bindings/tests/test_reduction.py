@@ -10,9 +10,10 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from offcut import OffcutError, Reduction, SettingsError, StoreError
+from offcut import OffcutError, Reduction, SettingsError, State, StoreError
 
 LONG = "".join(f"{nth}: a line\n" for nth in range(4_000))
 CALLS = {
@@ -296,3 +297,19 @@ def test_a_store_in_memory_does_not_outlive_a_fork():
         except StoreError as error:
             os._exit(0 if "make the Reduction in the child" in str(error) else 2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_cases_of_state_that_all_languages_run():
+    cases = json.loads(Path(os.environ["OFFCUT_STATE_CASES"]).read_text())
+    assert len(cases) > 15
+    for case in cases:
+        try:
+            state = State(case["schema"], case.get("state"))
+            before = state.value
+            after = state.apply(*case["updates"])
+            assert after == state.value == case["after"], case["about"]
+        except (SettingsError, ValueError) as error:
+            assert str(error).startswith(case["error"] + ": "), case["about"]
+            assert not case["updates"] or state.value == before
+    yaml = State("dialect: openarmature\nfields:\n  - {name: x, type: list, reducer: append}\n")
+    assert yaml.apply({"x": [1]}, {"x": [2]}) == {"x": [1, 2]}

@@ -9,6 +9,8 @@
 
 #[path = "state/bounded.rs"]
 mod bounded;
+#[path = "state/cases.rs"]
+mod cases;
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 #[path = "state/declared.rs"]

@@ -11,8 +11,9 @@ import os
 
 from ._offcut import OffcutError, SettingsError, StoreError, after_fork, before_fork
 from ._reduction import Reduction
+from ._state import State
 
-__all__ = ["OffcutError", "Reduction", "SettingsError", "StoreError"]
+__all__ = ["OffcutError", "Reduction", "SettingsError", "State", "StoreError"]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

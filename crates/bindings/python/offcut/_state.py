@@ -1,0 +1,35 @@
+"""Declared state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ._offcut import apply
+from ._reduction import _dumps
+
+
+class State:
+    """A state whose fields are merged by the reducers that its schema declares.
+
+    The schema is a dict, or YAML as text; docs/state.md has the reducers by the names of OpenArmature, LangGraph,
+    Agentflow and sherma. An update applies to all of its fields or to none. A mistake in the schema is a SettingsError, one in
+    an update a ValueError; both begin with its code, such as `reducer_error`.
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | str, value: Mapping[str, Any] | None = None):
+        """Begins with the schema's defaults, or with the `value` of an earlier state."""
+        self._schema = schema if isinstance(schema, str) else _dumps(schema)
+        self._text = apply(self._schema, None if value is None else _dumps(value), "[]")
+
+    def apply(self, *updates: Mapping[str, Any]) -> dict[str, Any]:
+        """Applies the updates in their order, or none of them, and returns the new value."""
+        self._text = apply(self._schema, self._text, _dumps(list(updates)))
+        return self.value
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The fields."""
+        value: dict[str, Any] = json.loads(self._text)
+        return value

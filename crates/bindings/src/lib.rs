@@ -4,6 +4,6 @@
 #[cfg(any(feature = "python", feature = "node"))]
 mod engine;
 #[cfg(feature = "node")]
-mod node;
+pub mod node;
 #[cfg(feature = "python")]
 mod python;

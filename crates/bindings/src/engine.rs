@@ -18,7 +18,7 @@ pub(crate) struct Engine(ToolReduction);
 
 /// A mistake of the caller, or a failure of a store, as text.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum EngineError {
     /// The settings are wrong, or name a store that can't be opened.
     Settings(String),
     /// An argument is wrong.
@@ -27,32 +27,32 @@ pub(crate) enum Failure {
     Store(String),
 }
 
-impl From<SettingsError> for Failure {
+impl From<SettingsError> for EngineError {
     fn from(error: SettingsError) -> Self {
         Self::Settings(ErrorChain(&error).to_string())
     }
 }
 
-impl From<BuildError> for Failure {
+impl From<BuildError> for EngineError {
     fn from(error: BuildError) -> Self {
         Self::Settings(ErrorChain(&error).to_string())
     }
 }
 
-impl From<OffloadError> for Failure {
+impl From<OffloadError> for EngineError {
     fn from(error: OffloadError) -> Self {
         Self::Store(ErrorChain(&error).to_string())
     }
 }
 
-impl From<BodyError> for Failure {
+impl From<BodyError> for EngineError {
     fn from(error: BodyError) -> Self {
         Self::Argument(ErrorChain(&error).to_string())
     }
 }
 
 /// A message after a pass.
-pub(crate) enum Kept {
+pub(crate) enum KeptMessage {
     /// The message with this index, unchanged.
     At(usize),
     /// A new message.
@@ -67,7 +67,7 @@ pub(crate) enum Returned {
 }
 
 /// The text to show in place of a result, and the report about it.
-pub(crate) struct Shown {
+pub(crate) struct ShownMessage {
     /// JSON: the message, or the parts.
     pub(crate) content: String,
     pub(crate) report: String,
@@ -75,7 +75,7 @@ pub(crate) struct Shown {
 
 impl Engine {
     /// Opens the stores that `settings` name.
-    pub(crate) fn open(settings: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(settings: &str) -> Result<Self, EngineError> {
         let settings = Settings::from_json(settings)?;
         let reduction = ToolReduction::builder().settings(settings, open).build()?;
         Ok(Self(reduction))
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// The reader's definition for a request's `tools`.
-    pub(crate) fn tool(&self, format: &str) -> Result<String, Failure> {
+    pub(crate) fn tool(&self, format: &str) -> Result<String, EngineError> {
         Ok(self.0.reader(parse_format(format)?).to_string())
     }
 
@@ -113,7 +113,7 @@ impl Engine {
         tools: &str,
         last_usage: Option<u64>,
         joins: bool,
-    ) -> Result<(Option<Vec<Kept>>, String), Failure> {
+    ) -> Result<(Option<Vec<KeptMessage>>, String), EngineError> {
         let mut body = RequestBody::parse(messages)?;
         let Some(format) = format_of(format, &body)? else {
             return Ok((None, text(&Report::default())));
@@ -136,17 +136,20 @@ impl Engine {
         let kept = body.originals().zip(body.messages()).enumerate();
         let kept = kept.map(|(nth, (original, message))| {
             if nth < first_new && original == message.as_str() {
-                return Kept::At(nth);
+                return KeptMessage::At(nth);
             }
             has_changed = true;
-            Kept::New(message.as_str().to_owned())
+            KeptMessage::New(message.as_str().to_owned())
         });
-        let kept: Vec<Kept> = kept.collect();
+        let kept: Vec<KeptMessage> = kept.collect();
         Ok((has_changed.then_some(kept), text(&report)))
     }
 
     /// Reduces a request's body. Returns the new body; `None` if nothing has changed.
-    pub(crate) async fn reduce(&self, body: String) -> Result<(Option<String>, String), Failure> {
+    pub(crate) async fn reduce(
+        &self,
+        body: String,
+    ) -> Result<(Option<String>, String), EngineError> {
         let mut body = RequestBody::parse(body)?;
         if !body.messages().is_empty() {
             format_of(None, &body)?;
@@ -164,7 +167,7 @@ impl Engine {
         &self,
         format: Option<&str>,
         call: &str,
-    ) -> Result<Option<Shown>, Failure> {
+    ) -> Result<Option<ShownMessage>, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let page = self.0.answer(&call.call).await?;
         Ok(page.map(|page| call.answered(page)))
@@ -177,7 +180,7 @@ impl Engine {
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> Result<Shown, Failure> {
+    ) -> Result<ShownMessage, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let output = output(result, is_error)?;
         let shown = self.0.truncate(&call.call, output).await?;
@@ -190,7 +193,7 @@ impl Engine {
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> Result<(Option<String>, String), Failure> {
+    ) -> Result<(Option<String>, String), EngineError> {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
         let is_text = matches!(result, Returned::Bytes(_));
         let output = output(result, is_error)?;
@@ -227,26 +230,30 @@ impl Engine {
     }
 
     /// Everything that is stored at `location`.
-    pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn original(&self, location: &str) -> Result<Vec<u8>, EngineError> {
         match self.0.read_original(&Location::new(location)).await {
             Some(Ok(bytes)) => Ok(bytes.into()),
-            Some(Err(error)) => Err(Failure::Store(ErrorChain(&error).to_string())),
-            None => Err(Failure::Argument(format!(
+            Some(Err(error)) => Err(EngineError::Store(ErrorChain(&error).to_string())),
+            None => Err(EngineError::Argument(format!(
                 "nothing that this session stored is at {location:?}: use a location from a hint or a report"
             ))),
         }
     }
 
     /// Tries out every store.
-    pub(crate) async fn check(&self) -> Result<(), Failure> {
+    pub(crate) async fn check(&self) -> Result<(), EngineError> {
         let checked = self.0.check_stores().await;
-        checked.map_err(|error| Failure::Store(ErrorChain(&error).to_string()))
+        checked.map_err(|error| EngineError::Store(ErrorChain(&error).to_string()))
     }
 }
 
 /// Applies `updates`, a list, to a declared state. Without a `state`, they begin with the schema's defaults. Returns the new
 /// state.
-pub(crate) fn apply(schema: &str, state: Option<&str>, updates: &str) -> Result<String, Failure> {
+pub(crate) fn apply(
+    schema: &str,
+    state: Option<&str>,
+    updates: &str,
+) -> Result<String, EngineError> {
     let told = |code, error: &dyn std::error::Error| format!("{code}: {}", ErrorChain(error));
     let reducers = Reducers::new();
     let schema = if schema.trim_start().starts_with('{') {
@@ -254,8 +261,8 @@ pub(crate) fn apply(schema: &str, state: Option<&str>, updates: &str) -> Result<
     } else {
         Schema::from_yaml(schema, &reducers)
     };
-    let schema = schema.map_err(|error| Failure::Settings(told(error.code(), &error)))?;
-    let wrong = |error: ApplyError| Failure::Argument(told(error.code(), &error));
+    let schema = schema.map_err(|error| EngineError::Settings(told(error.code(), &error)))?;
+    let wrong = |error: ApplyError| EngineError::Argument(told(error.code(), &error));
     let mut state = match state {
         None => schema.state(),
         Some(state) => State::restore(&schema, parse(state)?).map_err(wrong)?,
@@ -263,7 +270,7 @@ pub(crate) fn apply(schema: &str, state: Option<&str>, updates: &str) -> Result<
     for update in list(updates)? {
         state.apply(update).map_err(wrong)?;
     }
-    serde_json::to_string(&state).map_err(|error| Failure::Argument(error.to_string()))
+    serde_json::to_string(&state).map_err(|error| EngineError::Argument(error.to_string()))
 }
 
 fn open(url: &str) -> Result<Arc<dyn Backend>, Box<dyn std::error::Error + Send + Sync>> {
@@ -281,23 +288,23 @@ fn text(report: &Report) -> String {
     serde_json::to_string(report).unwrap_or_default()
 }
 
-fn parse(json: &str) -> Result<Value, Failure> {
-    serde_json::from_str(json).map_err(|error| Failure::Argument(error.to_string()))
+fn parse(json: &str) -> Result<Value, EngineError> {
+    serde_json::from_str(json).map_err(|error| EngineError::Argument(error.to_string()))
 }
 
-fn list(json: &str) -> Result<Vec<Value>, Failure> {
+fn list(json: &str) -> Result<Vec<Value>, EngineError> {
     match parse(json)? {
         Value::Array(items) => Ok(items),
-        _ => Err(Failure::Argument(
+        _ => Err(EngineError::Argument(
             "tools, updates and the parts of a result must be lists".into(),
         )),
     }
 }
 
-fn parse_format(name: &str) -> Result<WireFormat, Failure> {
+fn parse_format(name: &str) -> Result<WireFormat, EngineError> {
     name.parse().map_err(|_| {
         let all = WireFormat::ALL.map(|format| format!("{:?}", format.name()));
-        Failure::Argument(format!(
+        EngineError::Argument(format!(
             "unknown format {name:?}: use one of {}",
             all.join(", ")
         ))
@@ -305,13 +312,13 @@ fn parse_format(name: &str) -> Result<WireFormat, Failure> {
 }
 
 /// The format that was named, or that the messages have; `None` if there are none.
-fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireFormat>, Failure> {
+fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireFormat>, EngineError> {
     if let Some(name) = named {
         return parse_format(name).map(Some);
     }
     if body.format().is_none() && !body.messages().is_empty() {
         let problem = "no known format fits these messages: pass them as the provider takes them, or name the `format`";
-        return Err(Failure::Argument(problem.into()));
+        return Err(EngineError::Argument(problem.into()));
     }
     Ok(body.format())
 }
@@ -354,7 +361,7 @@ struct ReadCall {
 
 impl ReadCall {
     /// Reads a call as a provider writes it, or as `{"id", "name", "arguments"}`.
-    fn parse(format: Option<&str>, call: &str) -> Result<Self, Failure> {
+    fn parse(format: Option<&str>, call: &str) -> Result<Self, EngineError> {
         let format = format.map(parse_format).transpose()?;
         let value = parse(call)?;
         let kind = value["type"].as_str().unwrap_or_default();
@@ -375,7 +382,8 @@ impl ReadCall {
         };
         if let Some((own, message)) = written {
             let call = own.tool_calls(&message).into_iter().next();
-            let no_call = || Failure::Argument(format!("no call that {own} answers with a result"));
+            let no_call =
+                || EngineError::Argument(format!("no call that {own} answers with a result"));
             return Ok(Self {
                 format: format.unwrap_or(own),
                 call: call.ok_or_else(no_call)?,
@@ -384,7 +392,7 @@ impl ReadCall {
         }
         let Some(name) = value["name"].as_str() else {
             let problem = "a call must be as the provider writes it, or have \"id\", \"name\" and \"arguments\"";
-            return Err(Failure::Argument(problem.into()));
+            return Err(EngineError::Argument(problem.into()));
         };
         let no_format = "the call does not tell the provider: name the `format` of the message";
         let arguments = ["arguments", "args", "input"];
@@ -395,21 +403,21 @@ impl ReadCall {
         };
         let id = ["id", "call_id"].iter().find_map(|key| value[key].as_str());
         Ok(Self {
-            format: format.ok_or_else(|| Failure::Argument(no_format.into()))?,
+            format: format.ok_or_else(|| EngineError::Argument(no_format.into()))?,
             call: ToolCall::new(id.unwrap_or_default(), name, arguments),
             is_custom,
         })
     }
 
     /// The message that answers the call.
-    fn answered(&self, shown: Truncated) -> Shown {
+    fn answered(&self, shown: Truncated) -> ShownMessage {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
         let mut message = self.format.tool_message(&self.call, shown.into(), is_error);
         if self.is_custom && self.format == WireFormat::Responses {
             message["type"] = "custom_tool_call_output".into();
         }
-        Shown {
+        ShownMessage {
             content: message.to_string(),
             report,
         }
@@ -417,7 +425,7 @@ impl ReadCall {
 }
 
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
-fn output(result: Returned, is_error: bool) -> Result<ToolOutput, Failure> {
+fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
     let mut output = match result {
         Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
         Returned::Parts(parts) => {

@@ -3,15 +3,15 @@
 use napi::bindgen_prelude::{Either, Error, Result, Status, Uint8Array};
 use napi_derive::napi;
 
-use crate::engine::{self, Engine, Failure, Kept, Returned, Shown};
+use crate::engine::{self, Engine, EngineError, KeptMessage, Returned, ShownMessage};
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<EngineError> for Error {
+    fn from(failure: EngineError) -> Self {
         // The package makes an error of the class that the first word names.
         let (class, text) = match failure {
-            Failure::Settings(text) => ("SettingsError", text),
-            Failure::Argument(text) => ("TypeError", text),
-            Failure::Store(text) => ("StoreError", text),
+            EngineError::Settings(text) => ("SettingsError", text),
+            EngineError::Argument(text) => ("TypeError", text),
+            EngineError::Store(text) => ("StoreError", text),
         };
         Self::new(Status::GenericFailure, format!("{class}: {text}"))
     }
@@ -24,12 +24,12 @@ pub fn apply(schema: String, state: Option<String>, updates: String) -> Result<S
 }
 
 /// A reduction: JSON text in, JSON text out. `Reduction` of the package is made of it.
-#[napi]
-pub struct Core(Engine);
+#[napi(js_name = "Core")]
+pub struct NodeCore(Engine);
 
 /// The messages after a pass, each as its index if it has not changed.
 #[napi(object)]
-pub struct Passed {
+pub struct PassedMessages {
     pub messages: Option<Vec<Either<u32, String>>>,
     pub report: String,
 }
@@ -43,20 +43,20 @@ pub struct ShownJson {
 
 /// A page of the reader.
 #[napi(object)]
-pub struct Page {
+pub struct ReaderPage {
     pub text: String,
     pub is_error: bool,
 }
 
 /// A new body or result; none if it has not changed.
 #[napi(object)]
-pub struct Changed {
+pub struct ChangedText {
     pub new: Option<String>,
     pub report: String,
 }
 
-impl From<Shown> for ShownJson {
-    fn from(shown: Shown) -> Self {
+impl From<ShownMessage> for ShownJson {
+    fn from(shown: ShownMessage) -> Self {
         Self {
             content: shown.content,
             report: shown.report,
@@ -72,7 +72,7 @@ fn returned(result: Either<String, Uint8Array>) -> Returned {
 }
 
 #[napi]
-impl Core {
+impl NodeCore {
     #[napi(constructor)]
     pub fn new(settings: String) -> Result<Self> {
         // Clients of buckets start tasks.
@@ -104,7 +104,7 @@ impl Core {
         tools: String,
         last_usage: Option<u32>,
         joins: bool,
-    ) -> Result<Passed> {
+    ) -> Result<PassedMessages> {
         let usage = last_usage.map(u64::from);
         let passed = self
             .0
@@ -112,18 +112,18 @@ impl Core {
         let (kept, report) = passed.await?;
         let messages = kept.map(|all| {
             let items = all.into_iter().map(|one| match one {
-                Kept::At(nth) => Either::A(u32::try_from(nth).unwrap_or(u32::MAX)),
-                Kept::New(json) => Either::B(json),
+                KeptMessage::At(nth) => Either::A(u32::try_from(nth).unwrap_or(u32::MAX)),
+                KeptMessage::New(json) => Either::B(json),
             });
             items.collect()
         });
-        Ok(Passed { messages, report })
+        Ok(PassedMessages { messages, report })
     }
 
     #[napi]
-    pub async fn reduce(&self, body: String) -> Result<Changed> {
+    pub async fn reduce(&self, body: String) -> Result<ChangedText> {
         let (new, report) = self.0.reduce(body).await?;
-        Ok(Changed { new, report })
+        Ok(ChangedText { new, report })
     }
 
     #[napi]
@@ -151,15 +151,15 @@ impl Core {
         call: String,
         result: Either<String, Uint8Array>,
         is_error: bool,
-    ) -> Result<Changed> {
+    ) -> Result<ChangedText> {
         let (new, report) = self.0.truncate(&call, returned(result), is_error).await?;
-        Ok(Changed { new, report })
+        Ok(ChangedText { new, report })
     }
 
     #[napi]
-    pub async fn read(&self, arguments: String) -> Page {
+    pub async fn read(&self, arguments: String) -> ReaderPage {
         let (text, is_error) = self.0.read(&arguments).await;
-        Page { text, is_error }
+        ReaderPage { text, is_error }
     }
 
     #[napi]

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::engine::{self, Engine, Failure, Kept, Returned, Shown};
+use crate::engine::{self, Engine, EngineError, KeptMessage, Returned, ShownMessage};
 
 create_exception!(
     offcut,
@@ -30,12 +30,12 @@ create_exception!(
     "The store failed; nothing was changed."
 );
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> Self {
+impl From<EngineError> for PyErr {
+    fn from(failure: EngineError) -> Self {
         match failure {
-            Failure::Settings(text) => SettingsError::new_err(text),
-            Failure::Argument(text) => PyValueError::new_err(text),
-            Failure::Store(text) => StoreError::new_err(text),
+            EngineError::Settings(text) => SettingsError::new_err(text),
+            EngineError::Argument(text) => PyValueError::new_err(text),
+            EngineError::Store(text) => StoreError::new_err(text),
         }
     }
 }
@@ -96,10 +96,10 @@ fn after_fork(is_child: bool) {
 #[pyo3(signature = (schema, state, updates))]
 fn apply(py: Python<'_>, schema: &str, state: Option<&str>, updates: &str) -> PyResult<String> {
     py.detach(|| engine::apply(schema, state, updates))
-        .map_err(Failure::into)
+        .map_err(EngineError::into)
 }
 
-fn runtime() -> Result<&'static Runtime, Failure> {
+fn runtime() -> Result<&'static Runtime, EngineError> {
     let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match *runtime {
         Some((process, running)) if process == std::process::id() => Ok(running),
@@ -111,7 +111,7 @@ fn runtime() -> Result<&'static Runtime, Failure> {
                 .enable_all()
                 .build();
             let new = new.map_err(|error| {
-                Failure::Store(format!("the system starts no threads for Offcut: {error}"))
+                EngineError::Store(format!("the system starts no threads for Offcut: {error}"))
             })?;
             let new: &'static Runtime = Box::leak(Box::new(new));
             *runtime = Some((std::process::id(), new));
@@ -146,7 +146,7 @@ impl Drop for Core {
 }
 
 impl Core {
-    fn opened(settings: &str, sessions: &[String]) -> Result<(u32, Engine), Failure> {
+    fn opened(settings: &str, sessions: &[String]) -> Result<(u32, Engine), EngineError> {
         // Clients of buckets start tasks.
         let _runtime = runtime()?.enter();
         let engine = Engine::open(settings)?;
@@ -157,7 +157,7 @@ impl Core {
     }
 
     /// The engine. After a fork, the stores are opened anew.
-    fn engine(&self) -> Result<Engine, Failure> {
+    fn engine(&self) -> Result<Engine, EngineError> {
         let mut kept = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         if kept.as_ref().is_none_or(|(opener, _)| *opener != process) {
@@ -166,54 +166,54 @@ impl Core {
                 .is_some_and(|(_, engine)| engine.is_in_memory())
             {
                 let problem = "a store in memory does not outlive a fork: make the Reduction in the child, or use a directory";
-                return Err(Failure::Store(problem.into()));
+                return Err(EngineError::Store(problem.into()));
             }
             std::mem::forget(kept.take());
             *kept = Some(Self::opened(&self.settings, &self.sessions)?);
         }
         let engine = kept.as_ref().map(|(_, engine)| engine.clone());
-        engine.ok_or_else(|| Failure::Store("the reduction is closed".into()))
+        engine.ok_or_else(|| EngineError::Store("the reduction is closed".into()))
     }
 
     /// Does work without Python's lock.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl AsyncFnOnce(&Engine) -> Result<T, Failure> + Send,
+        work: impl AsyncFnOnce(&Engine) -> Result<T, EngineError> + Send,
     ) -> PyResult<T> {
         py.detach(|| {
             let _inside = Inside::enter();
             let engine = self.engine()?;
             runtime()?.block_on(work(&engine))
         })
-        .map_err(Failure::into)
+        .map_err(EngineError::into)
     }
 }
 
 /// A message as JSON, and the report.
 type ShownTuple = (String, String);
 
-fn tuple(shown: Shown) -> ShownTuple {
+fn tuple(shown: ShownMessage) -> ShownTuple {
     (shown.content, shown.report)
 }
 
 #[derive(FromPyObject)]
-enum Given {
+enum GivenResult {
     Parts(String),
     Bytes(Vec<u8>),
 }
 
-impl From<Given> for Returned {
-    fn from(given: Given) -> Self {
+impl From<GivenResult> for Returned {
+    fn from(given: GivenResult) -> Self {
         match given {
-            Given::Parts(json) => Self::Parts(json),
-            Given::Bytes(bytes) => Self::Bytes(bytes),
+            GivenResult::Parts(json) => Self::Parts(json),
+            GivenResult::Bytes(bytes) => Self::Bytes(bytes),
         }
     }
 }
 
 #[derive(IntoPyObject)]
-enum KeptItem {
+enum KeptIndex {
     At(usize),
     New(String),
 }
@@ -260,7 +260,7 @@ impl Core {
         tools: &str,
         last_usage: Option<u64>,
         joins: bool,
-    ) -> PyResult<(Option<Vec<KeptItem>>, String)> {
+    ) -> PyResult<(Option<Vec<KeptIndex>>, String)> {
         let (kept, report) = self.run(py, async |engine| {
             engine
                 .clear(format, messages, tools, last_usage, joins)
@@ -268,8 +268,8 @@ impl Core {
         })?;
         let kept = kept.map(|all| {
             let items = all.into_iter().map(|one| match one {
-                Kept::At(nth) => KeptItem::At(nth),
-                Kept::New(json) => KeptItem::New(json),
+                KeptMessage::At(nth) => KeptIndex::At(nth),
+                KeptMessage::New(json) => KeptIndex::New(json),
             });
             items.collect()
         });
@@ -295,7 +295,7 @@ impl Core {
         py: Python<'_>,
         format: Option<&str>,
         call: &str,
-        result: Given,
+        result: GivenResult,
         is_error: bool,
     ) -> PyResult<ShownTuple> {
         self.run(py, async |engine| {
@@ -308,7 +308,7 @@ impl Core {
         &self,
         py: Python<'_>,
         call: &str,
-        result: Given,
+        result: GivenResult,
         is_error: bool,
     ) -> PyResult<(Option<String>, String)> {
         self.run(py, async |engine| {

@@ -31,18 +31,18 @@ struct State {
     last: u64,
     /// Streams that have ended, the oldest first.
     ended: VecDeque<u64>,
-    held: Held,
+    held: HeldBytes,
     is_over: bool,
 }
 
 /// Number of bytes of the events of one session, and of all sessions together.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBytes {
     own: usize,
     all: Arc<AtomicUsize>,
 }
 
-impl Held {
+impl HeldBytes {
     fn add(&mut self, bytes: usize) {
         self.own += bytes;
         self.all.fetch_add(bytes, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.remove(self.own);
     }

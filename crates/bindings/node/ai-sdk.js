@@ -14,6 +14,7 @@ function offcutMiddleware(reduction) {
 
 /** The reader, to be spread into `tools`. */
 function reader(reduction) {
+  if (!reduction.readerName) return {};
   const { name, description, input_schema } = reduction.tool("anthropic");
   const execute = async (args) => (await reduction.page(args)).text;
   return { [name]: tool({ description, inputSchema: jsonSchema(input_schema), execute }) };
@@ -28,21 +29,21 @@ async function reduced(reduction, prompt) {
       return;
     }
     message.content.forEach((part, at) => {
-      plain.push(part.type === "tool-result" ? chat.result(part.toolCallId, shownText(part.output)) : { role: "user", content: "" });
+      plain.push(part.type === "tool-result" ? chat.result(part.toolCallId, textOf(part.output)) : { role: "user", content: "" });
       places.push([nth, at]);
     });
   });
   const after = [...prompt];
-  for (const [index, message] of await chat.changes(plain, (all) => reduction.reduce(all))) {
+  for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all))) {
     const [nth, at] = places[index];
     const content = [...after[nth].content];
     if (at === undefined) {
-      const args = chat.newArguments(message);
-      after[nth] = { ...after[nth], content: content.map((part) => (isOwn(part) ? { ...part, input: args.shift() } : part)) };
+      const args = chat.newArguments(before, message);
+      const input = (part) => (isOwn(part) ? (args.shift() ?? part.input) : part.input);
+      after[nth] = { ...after[nth], content: content.map((part) => (isOwn(part) ? { ...part, input: input(part) } : part)) };
       continue;
     }
     const { output } = content[at];
-    if (output.type === "content" && output.value.some((part) => part.type !== "text")) continue;
     const type = output.type.startsWith("error") ? "error-text" : "text";
     content[at] = { ...content[at], output: { ...output, type, value: message.content } };
     after[nth] = { ...after[nth], content };
@@ -66,9 +67,16 @@ function plainMessage(message) {
   return chat.assistant(text, calls);
 }
 
-function shownText(output) {
-  if (output.type === "content") return output.value.map((part) => part.text ?? "").join("\n");
-  return typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? output.reason ?? "");
+/** The longest error that stays whatever the pass does, in characters. Chat completions can't mark one. */
+const LONGEST_ERROR = 2000;
+
+/** The text of a result; none if it must stay, as one with media and a short error do. */
+function textOf(output) {
+  if (output.type === "content") {
+    return output.value.every((part) => part.type === "text") ? output.value.map((part) => part.text).join("\n") : "";
+  }
+  const text = typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? output.reason ?? "");
+  return output.type.startsWith("error") && text.length <= LONGEST_ERROR ? "" : text;
 }
 
 exports.offcutMiddleware = offcutMiddleware;

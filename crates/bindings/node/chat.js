@@ -15,14 +15,17 @@ const assistant = (content, calls) => ({ role: "assistant", content, ...(calls.l
 
 const result = (id, content) => ({ role: "tool", tool_call_id: id ?? "", content });
 
-/** Each message that a pass has changed, by its index. `pass` gives the messages after it. */
+/** Each message that a pass has changed: its index, the message, and the one before. `pass` gives the messages after it. */
 async function changes(messages, pass) {
   const after = await pass([...messages]);
-  const all = after.map((message, nth) => [nth, message]);
+  const all = after.map((message, nth) => [nth, message, messages[nth]]);
   return all.filter(([nth, message]) => !isDeepStrictEqual(message, messages[nth]));
 }
 
-/** The arguments of each call of a message. */
-const newArguments = (message) => (message.tool_calls ?? []).map((one) => JSON.parse(one.function.arguments));
+/** The arguments of each call of a message as they are now; undefined for those that have not changed. */
+const newArguments = (before, after) =>
+  (after.tool_calls ?? []).map(({ function: { arguments: text } }, nth) =>
+    text === before.tool_calls[nth].function.arguments ? undefined : JSON.parse(text),
+  );
 
 module.exports = { assistant, call, changes, newArguments, result };

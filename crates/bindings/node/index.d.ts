@@ -1,7 +1,7 @@
 /** A provider's format of messages. */
 export type Format = "openai-chat" | "openai-responses" | "anthropic" | "gemini";
 
-/** Every decision of one truncation or one pass; docs/reference has its fields. It never holds content. */
+/** Every decision of one truncation or one pass: see docs/reports.md. It never holds content. */
 export interface Report {
   phase: "truncate" | "clear";
   decisions: Array<{
@@ -17,17 +17,17 @@ export interface Report {
     error: string | null;
     error_source: string | null;
   }>;
-  tokens: { before: number } | null;
+  tokens: { counted: number; count_kind: string; threshold: number; usage: number | null; drift: number | null } | null;
   post_process_error: string | null;
   records_error?: string;
   notice?: string;
 }
 
 /** The options of docs/options.md. */
-export type Settings = Record<string, unknown>;
+export type Settings = { [option: string]: any };
 
 export interface Options {
-  /** Takes the report on each truncation and each pass. */
+  /** Takes the report on each truncation and each pass. An error of its own is a warning of the process. */
   onReport?: (report: Report) => void;
 }
 

@@ -3,7 +3,11 @@
 
 const platform = `offcut-${process.platform}-${process.arch}`;
 
-class OffcutError extends Error {}
+class OffcutError extends Error {
+  get name() {
+    return this.constructor.name;
+  }
+}
 class SettingsError extends OffcutError {}
 class StoreError extends OffcutError {}
 const classes = { SettingsError, StoreError, TypeError };
@@ -51,14 +55,40 @@ function now(answer) {
   }
 }
 
+/** JSON in which each half of a surrogate pair is a replacement character: `JSON.stringify` escapes no other surrogates. */
+function wellFormed(value) {
+  const text = JSON.stringify(value);
+  return text.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found === "\\\\" ? found : "\ufffd"));
+}
+
+const told = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : asText(error));
+
+/** A result as text. */
+function asText(result) {
+  if (typeof result === "string") return result;
+  if (result === undefined || result === null) return "";
+  if (result instanceof Error) return told(result);
+  const plain = result instanceof Map || result instanceof Set ? [...result] : result;
+  return JSON.stringify(plain, (_, value) => (typeof value === "bigint" ? value.toString() : value)) ?? String(result);
+}
+
 /** A tool's result as the core takes it, and whether it is a list of parts. */
 function given(result) {
-  if (result instanceof Uint8Array) return [result, false];
+  if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
+  if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
   if (Array.isArray(result) && result.length > 0 && result.every((part) => partTypes.has(part?.type))) {
-    return [JSON.stringify(result), true];
+    return [wellFormed(result), true];
   }
-  const text = typeof result === "string" ? result : (JSON.stringify(result ?? "") ?? String(result));
-  return [JSON.stringify([{ type: "text", text: result === undefined || result === null ? "" : text }]), false];
+  return [wellFormed([{ type: "text", text: asText(result) }]), false];
+}
+
+function checked(messages, lastUsage) {
+  if (!Array.isArray(messages)) throw new TypeError("`messages` must be an array, which is changed in place");
+  if (lastUsage === undefined || lastUsage === null) return undefined;
+  if (!Number.isSafeInteger(lastUsage) || lastUsage < 0) {
+    throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
+  }
+  return Math.min(lastUsage, 0xffff_ffff);
 }
 
 class Reduction {
@@ -71,6 +101,7 @@ class Reduction {
   }
 
   static inDir(path, { onReport, ...settings } = {}) {
+    if (typeof path !== "string" && !(path instanceof URL)) throw new TypeError("the path must be a text or a URL");
     return new Reduction({ preset: "recommended", ...settings, backend: String(path) }, { onReport });
   }
 
@@ -95,32 +126,32 @@ class Reduction {
   }
 
   async #clear(messages, { format, tools = [], lastUsage }, joins) {
-    const passed = await ask(() =>
-      this.#core.clear(format, JSON.stringify(messages), JSON.stringify(tools), lastUsage, joins),
-    );
+    const usage = checked(messages, lastUsage);
+    const before = [...messages];
+    const passed = await ask(() => this.#core.clear(format, JSON.stringify(before), JSON.stringify(tools), usage, joins));
     if (passed.messages) {
-      const before = [...messages];
       const after = passed.messages.map((one) => (typeof one === "number" ? before[one] : JSON.parse(one)));
-      messages.splice(0, messages.length, ...after);
+      // Others may have been pushed in the meantime.
+      messages.splice(0, before.length, ...after);
     }
     return this.#tell(passed.report);
   }
 
   async wrapToolCall(call, run, { format } = {}) {
-    const text = JSON.stringify(call);
+    const text = wellFormed(call ?? null);
     const page = await ask(() => this.#core.answer(format, text));
     if (page) return this.#message(page);
     let [result, isError] = [undefined, false];
     try {
-      result = await run();
+      [result] = given(await run());
     } catch (error) {
-      [result, isError] = [error instanceof Error ? `${error.name}: ${error.message}` : String(error), true];
+      [[result], isError] = [given(told(error)), true];
     }
-    return this.#message(await ask(() => this.#core.message(format, text, given(result)[0], isError)));
+    return this.#message(await ask(() => this.#core.message(format, text, result, isError)));
   }
 
   async truncate(result, { tool, callId = "", args = {}, isError = false }) {
-    const call = JSON.stringify({ id: callId, name: tool, arguments: args });
+    const call = wellFormed({ id: callId, name: tool, arguments: args });
     const [before, isList] = given(result);
     const shown = await ask(() => this.#core.truncate(call, before, isError));
     this.#tell(shown.report);
@@ -162,7 +193,12 @@ class Reduction {
 
   #tell(text) {
     const report = JSON.parse(text);
-    this.#onReport?.(report);
+    try {
+      this.#onReport?.(report);
+    } catch (error) {
+      // What it is about has been done.
+      process.emitWarning(`offcut: onReport has thrown ${told(error)}`);
+    }
     return report;
   }
 }

@@ -14,7 +14,15 @@ function offcutMiddleware(reduction) {
       return messages.length > 0 ? { messages } : undefined;
     },
     wrapToolCall: async (request, handler) => {
-      const message = await handler(request);
+      let message;
+      try {
+        message = await handler(request);
+      } catch (error) {
+        // Beside a middleware, LangChain leaves it to that what a tool throws; interrupts and an end from outside are no errors of it.
+        if (error?.is_bubble_up || error?.name === "AbortError" || !(error instanceof Error)) throw error;
+        const content = `Error: ${error.message}\n Please fix your mistakes.`;
+        message = new ToolMessage({ content, name: request.toolCall.name, tool_call_id: request.toolCall.id ?? "", status: "error" });
+      }
       if (!ToolMessage.isInstance(message)) return message;
       const { name, id, args } = request.toolCall;
       const isError = message.status === "error";
@@ -37,11 +45,11 @@ async function cleared(reduction, messages) {
     return all;
   };
   const all = await chat.changes(messages.map(plainMessage), pass);
-  return all.map(([nth, after]) => {
+  return all.map(([nth, after, before]) => {
     const message = messages[nth];
     if (ToolMessage.isInstance(message)) return changed(ToolMessage, message, { content: after.content });
-    const args = chat.newArguments(after);
-    const tool_calls = message.tool_calls.map((one, at) => ({ ...one, args: args[at] }));
+    const args = chat.newArguments(before, after);
+    const tool_calls = message.tool_calls.map((one, at) => ({ ...one, args: args[at] ?? one.args }));
     return changed(AIMessage, message, { tool_calls });
   });
 }
@@ -53,7 +61,10 @@ function changed(Kind, message, fields) {
 
 function plainMessage(message) {
   const isList = Array.isArray(message.content);
-  if (ToolMessage.isInstance(message)) return chat.result(message.tool_call_id, message.content);
+  if (ToolMessage.isInstance(message)) {
+    // Chat completions can't mark an error, and errors stay.
+    return chat.result(message.tool_call_id, message.status === "error" ? "" : message.content);
+  }
   if (AIMessage.isInstance(message)) {
     // Beside thoughts, and what a provider keeps of them, calls may be signed.
     const kept = Object.keys(message.additional_kwargs ?? {}).filter((name) => name !== "tool_calls");

@@ -1,6 +1,9 @@
 //! The module of Node.
 
-use napi::bindgen_prelude::{Either, Error, Result, Status, Uint8Array};
+use napi::Env;
+use napi::bindgen_prelude::{
+    Either, Error, PromiseRaw, Result, Status, ToNapiValue, TypeName, Uint8Array,
+};
 use napi_derive::napi;
 
 use crate::engine::{self, Engine, EngineError, KeptMessage, Returned, ShownMessage};
@@ -97,78 +100,127 @@ impl NodeCore {
     }
 
     #[napi]
-    pub async fn clear(
+    pub fn clear<'env>(
         &self,
+        env: &'env Env,
         format: Option<String>,
         messages: String,
         tools: String,
         last_usage: Option<u32>,
         joins: bool,
-    ) -> Result<PassedMessages> {
+    ) -> Result<PromiseRaw<'env, PassedMessages>> {
         let usage = last_usage.map(u64::from);
-        let passed = self
-            .0
-            .clear(format.as_deref(), messages, &tools, usage, joins);
-        let (kept, report) = passed.await?;
-        let messages = kept.map(|all| {
-            let items = all.into_iter().map(|one| match one {
-                KeptMessage::At(nth) => Either::A(u32::try_from(nth).unwrap_or(u32::MAX)),
-                KeptMessage::New(json) => Either::B(json),
+        self.run(env, async move |engine| {
+            let passed = engine.clear(format.as_deref(), messages, &tools, usage, joins);
+            let (kept, report) = passed.await?;
+            let messages = kept.map(|all| {
+                let items = all.into_iter().map(|one| match one {
+                    KeptMessage::At(nth) => Either::A(u32::try_from(nth).unwrap_or(u32::MAX)),
+                    KeptMessage::New(json) => Either::B(json),
+                });
+                items.collect()
             });
-            items.collect()
-        });
-        Ok(PassedMessages { messages, report })
+            Ok(PassedMessages { messages, report })
+        })
     }
 
     #[napi]
-    pub async fn reduce(&self, body: String) -> Result<ChangedText> {
-        let (new, report) = self.0.reduce(body).await?;
-        Ok(ChangedText { new, report })
-    }
-
-    #[napi]
-    pub async fn answer(&self, format: Option<String>, call: String) -> Result<Option<ShownJson>> {
-        let shown = self.0.answer(format.as_deref(), &call).await?;
-        Ok(shown.map(ShownJson::from))
-    }
-
-    #[napi]
-    pub async fn message(
+    pub fn reduce<'env>(
         &self,
+        env: &'env Env,
+        body: String,
+    ) -> Result<PromiseRaw<'env, ChangedText>> {
+        self.run(env, async move |engine| {
+            let (new, report) = engine.reduce(body).await?;
+            Ok(ChangedText { new, report })
+        })
+    }
+
+    #[napi]
+    pub fn answer<'env>(
+        &self,
+        env: &'env Env,
+        format: Option<String>,
+        call: String,
+    ) -> Result<PromiseRaw<'env, Option<ShownJson>>> {
+        self.run(env, async move |engine| {
+            let shown = engine.answer(format.as_deref(), &call).await?;
+            Ok(shown.map(ShownJson::from))
+        })
+    }
+
+    #[napi]
+    pub fn message<'env>(
+        &self,
+        env: &'env Env,
         format: Option<String>,
         call: String,
         result: Either<String, Uint8Array>,
         is_error: bool,
-    ) -> Result<ShownJson> {
+    ) -> Result<PromiseRaw<'env, ShownJson>> {
         let result = returned(result);
-        let shown = self.0.message(format.as_deref(), &call, result, is_error);
-        Ok(shown.await?.into())
+        self.run(env, async move |engine| {
+            let shown = engine.message(format.as_deref(), &call, result, is_error);
+            Ok(shown.await?.into())
+        })
     }
 
     #[napi]
-    pub async fn truncate(
+    pub fn truncate<'env>(
         &self,
+        env: &'env Env,
         call: String,
         result: Either<String, Uint8Array>,
         is_error: bool,
-    ) -> Result<ChangedText> {
-        let (new, report) = self.0.truncate(&call, returned(result), is_error).await?;
-        Ok(ChangedText { new, report })
+    ) -> Result<PromiseRaw<'env, ChangedText>> {
+        let result = returned(result);
+        self.run(env, async move |engine| {
+            let (new, report) = engine.truncate(&call, result, is_error).await?;
+            Ok(ChangedText { new, report })
+        })
     }
 
     #[napi]
-    pub async fn read(&self, arguments: String) -> ReaderPage {
-        let (text, is_error) = self.0.read(&arguments).await;
-        ReaderPage { text, is_error }
+    pub fn read<'env>(
+        &self,
+        env: &'env Env,
+        arguments: String,
+    ) -> Result<PromiseRaw<'env, ReaderPage>> {
+        self.run(env, async move |engine| {
+            let (text, is_error) = engine.read(&arguments).await;
+            Ok(ReaderPage { text, is_error })
+        })
     }
 
     #[napi]
-    pub async fn original(&self, location: String) -> Result<Uint8Array> {
-        Ok(self.0.original(&location).await?.into())
+    pub fn original<'env>(
+        &self,
+        env: &'env Env,
+        location: String,
+    ) -> Result<PromiseRaw<'env, Uint8Array>> {
+        self.run(env, async move |engine| {
+            Ok(engine.original(&location).await?.into())
+        })
     }
 
     #[napi]
-    pub async fn check(&self) -> Result<()> {
-        Ok(self.0.check().await?)
+    pub fn check<'env>(&self, env: &'env Env) -> Result<PromiseRaw<'env, ()>> {
+        self.run(env, async move |engine| engine.check().await)
+    }
+}
+
+impl NodeCore {
+    /// Does work on another thread. It has an engine of its own, since a worker of Node may end before it does.
+    fn run<'env, T, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Engine) -> F,
+    ) -> Result<PromiseRaw<'env, T>>
+    where
+        T: ToNapiValue + TypeName + Send + 'static,
+        F: Future<Output = std::result::Result<T, EngineError>> + Send + 'static,
+    {
+        let work = work(self.0.clone());
+        env.spawn_future(async move { Ok(work.await?) })
     }
 }

@@ -79,6 +79,20 @@ for (const rounds of [1, 6]) {
   });
 }
 
+test("LangChain, a tool that throws", { skip: !has("langchain") }, async () => {
+  const { createAgent, tool } = await import("langchain");
+  const { ChatOpenAI } = await import("@langchain/openai");
+  const { offcutMiddleware } = await import("offcut/langchain");
+  await provider(1, async (baseURL) => {
+    const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL } });
+    const logs = tool(() => { throw new Error("no log"); }, { name: "logs", description: "Returns the log.", schema });
+    const agent = createAgent({ model, tools: [logs], middleware: [offcutMiddleware(Reduction.inDir(folder()))] });
+    const state = await agent.invoke({ messages: [{ role: "user", content: "Where is the leak?" }] });
+    assert.match(state.messages[2].text, /no log/);
+    assert.equal(state.messages[2].status, "error");
+  });
+});
+
 // The examples of the page for TypeScript, as they stand there.
 const page = readFileSync(join(process.env.OFFCUT_PAGES, "typescript.md"), "utf8");
 const blocks = [...page.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, block]) => block);

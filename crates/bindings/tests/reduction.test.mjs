@@ -1,9 +1,11 @@
 // The class `Reduction`, without any framework.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { OffcutError, Reduction, SettingsError, State } from "offcut";
 
 const LONG = Array.from({ length: 4000 }, (_, nth) => `${nth}: a line\n`).join("");
@@ -101,6 +103,42 @@ test("mistakes are told with a cure", async () => {
   await assert.rejects(reduction.beforeModel([{ a: 1 }]), { name: "TypeError", message: /no known format fits/ });
   await assert.rejects(reduction.beforeModel([{ role: "user", content: "x" }], { format: "openai" }), /"openai-chat"/);
   await assert.rejects(reduction.wrapToolCall({ a: 1 }, () => "x"), /as the provider writes it/);
+});
+
+test("results that JSON has no words for", async () => {
+  const reduction = Reduction.inDir(folder());
+  const shown = async (run) => (await reduction.wrapToolCall(calls.anthropic, run)).content[0];
+  assert.equal((await shown(() => "a \ud83d b")).content, "a \ufffd b");
+  assert.equal((await shown(() => "\\ud83d 😀")).content, "\\ud83d 😀");
+  assert.equal((await shown(() => ({ n: 2n }))).content, '{"n":"2"}');
+  assert.equal((await shown(() => new Map([["a", 1]]))).content, '[["a",1]]');
+  assert.equal((await shown(() => new Uint8Array([104, 105]).buffer)).content, "hi");
+  const circular = {};
+  circular.self = circular;
+  assert.ok((await shown(() => circular)).is_error);
+  assert.equal((await shown(() => { throw { code: 5 }; })).content, '{"code":5}');
+});
+
+test("messages pushed during a pass stay", async () => {
+  const messages = conversation();
+  const count = messages.length;
+  const passed = Reduction.inDir(folder(), early).beforeModel(messages);
+  messages.push({ role: "user", content: "and quickly" });
+  assert.ok((await passed).decisions.length > 0);
+  assert.equal(messages.length, count + 1);
+  assert.equal(messages.at(-1).content, "and quickly");
+  await assert.rejects(Reduction.inDir(folder()).beforeModel({ messages }), TypeError);
+  await assert.rejects(Reduction.inDir(folder()).beforeModel([], { lastUsage: -1 }), TypeError);
+});
+
+test("workers may end in the middle of calls", async () => {
+  const path = createRequire(import.meta.url).resolve("offcut");
+  const code = `const { Reduction } = require(${JSON.stringify(path)});
+    const one = Reduction.inDir(${JSON.stringify(folder())}).session("w");
+    for (let i = 0; i < 100; i++) one.truncate(("z" + i + " ").repeat(20000), { tool: "t", callId: "t" + i });
+    setTimeout(() => process.exit(0), 30);`;
+  const workers = Array.from({ length: 8 }, () => new Worker(code, { eval: true }));
+  await Promise.all(workers.map((worker) => new Promise((ended) => worker.on("exit", ended))));
 });
 
 test("many calls at once", async () => {

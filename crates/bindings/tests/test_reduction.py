@@ -207,9 +207,28 @@ def test_text_that_is_not_unicode_stays(reduction):
     assert half == before
 
 
+def test_results_that_are_not_unicode_are_shown(reduction):
+    assert reduction.wrap_tool_call(CALLS["anthropic"], lambda: "a \ud83d b")["content"][0]["content"] == "a \ufffd b"
+    assert reduction.truncate("a \ud83d" + LONG, tool="t", arguments={"q": "\ude00"}).startswith("[offcut/1 truncated")
+    assert reduction.truncate("😀", tool="t") == "😀"
+
+
+def test_messages_added_during_a_pass_stay(tmp_path):
+    async def work():
+        messages = conversation("openai-chat")
+        count = len(messages)
+        passed = asyncio.ensure_future(small(tmp_path).abefore_model(messages))
+        await asyncio.sleep(0)
+        messages.append({"role": "user", "content": "and quickly"})
+        report = await passed
+        assert report["decisions"] and len(messages) == count + 1 and messages[-1]["content"] == "and quickly"
+
+    asyncio.run(work())
+
+
 def test_reports_and_logs(tmp_path, caplog):
     told = []
-    reduction = Reduction.in_dir(tmp_path / "store", on_report=told.append)
+    reduction = Reduction.in_dir(tmp_path / "store", on_report=lambda report: told.append(report) or 1 / 0)
     with caplog.at_level(logging.DEBUG, "offcut"):
         reduction.truncate(LONG, tool="grep", call_id="c1")
     assert told[0]["decisions"][0]["locations"] == [str(tmp_path / "store" / "trunc" / "c1")]

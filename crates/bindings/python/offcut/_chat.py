@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from ._reduction import Reduction
@@ -23,14 +24,18 @@ def result(id: str | None, content: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id or "", "content": content}
 
 
-def cleared(reduction: Reduction, messages: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Runs the clear pass. Returns each message that has changed, by its index."""
+def cleared(
+    reduction: Reduction, messages: list[dict[str, Any]]
+) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+    """Runs the clear pass. Returns each message that has changed: its index, the message before and after."""
     before = list(messages)
     reduction.clear(messages, "openai-chat")
     pairs = enumerate(zip(before, messages))
-    return {nth: new for nth, (old, new) in pairs if new is not old}
+    return ((nth, old, new) for nth, (old, new) in pairs if new is not old)
 
 
-def new_arguments(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The arguments of each call of a message."""
-    return [json.loads(one["function"]["arguments"]) for one in message.get("tool_calls", [])]
+def new_arguments(before: dict[str, Any], after: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+    """The arguments of each call of a message as they are now; None for those that have not changed."""
+    for old, new in zip(before.get("tool_calls", []), after.get("tool_calls", [])):
+        text = new["function"]["arguments"]
+        yield None if text == old["function"]["arguments"] else json.loads(text)

@@ -110,7 +110,7 @@ class Reduction:
         `arguments`, which needs the `format`. Calls of the reader are answered; all others are `run`. An exception of
         `run` becomes a result that is marked as an error.
         """
-        text = _dumps(call)
+        text = _well_formed(call)
         if (answered := self._core.answer(format, text)) is not None:
             return self._message(answered)
         try:
@@ -122,7 +122,7 @@ class Reduction:
     async def awrap_tool_call(
         self, call: Any, run: Callable[[], Awaitable[Any]], format: Format | None = None
     ) -> dict[str, Any]:
-        text = _dumps(call)
+        text = _well_formed(call)
         if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
             return self._message(answered)
         try:
@@ -139,7 +139,7 @@ class Reduction:
         """
         call = {"id": call_id, "name": tool, "arguments": {} if arguments is None else arguments}
         given, is_list = _given(result)
-        parts, report = self._core.truncate(_dumps(call), given, is_error)
+        parts, report = self._core.truncate(_well_formed(call), given, is_error)
         self._tell(report)
         if parts is None:
             return result
@@ -208,7 +208,8 @@ class Reduction:
         before = list(messages)
         kept, report = self._core.clear(format, _dumps(before), _dumps(list(tools)), usage, joins)
         if kept is not None:
-            messages[:] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
+            # Others may have been added in the meantime.
+            messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
         return self._tell(report)
 
     def _message(self, shown: tuple[str, str]) -> dict[str, Any]:
@@ -229,8 +230,18 @@ class Reduction:
             if report.get(problem):
                 _log.warning("%s", report[problem])
         if self._on_report is not None:
-            self._on_report(report)
+            try:
+                self._on_report(report)
+            except Exception:
+                # What it is about has been done.
+                _log.exception("on_report has raised an exception")
         return report
+
+
+def _well_formed(value: Any) -> str:
+    """JSON in which each half of a surrogate pair is a replacement character."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _dumps(value: Any) -> str:
@@ -268,12 +279,12 @@ def _given(result: Any) -> tuple[str | bytes, bool]:
     if isinstance(result, (list, tuple)) and result:
         parts = [_fields(one) for one in result]
         if all(isinstance(one, Mapping) and one.get("type") in _PARTS for one in parts):
-            return _dumps(parts), True
+            return _well_formed(parts), True
     if result is None:
         result = ""
     if not isinstance(result, str):
         result = json.dumps(result, ensure_ascii=False, default=_fields)
-    return _dumps([{"type": "text", "text": result}]), False
+    return _well_formed([{"type": "text", "text": result}]), False
 
 
 def _fields(value: Any) -> Any:

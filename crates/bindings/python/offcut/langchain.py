@@ -81,7 +81,7 @@ def reader(reduction: Reduction) -> StructuredTool:
 def cleared(reduction: Reduction, messages: list[BaseMessage]) -> list[BaseMessage]:
     """The messages that a pass has changed. A message with the same id takes the place of the one before."""
     changes = _chat.cleared(reduction, [_plain(message) for message in messages])
-    return [_changed(messages[nth], new) for nth, new in changes.items()]
+    return [_changed(messages[nth], old, new) for nth, old, new in changes]
 
 
 def _plain(message: BaseMessage) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
     if isinstance(content, list):
         content = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
     if isinstance(message, ToolMessage):
-        return _chat.result(message.tool_call_id, content)
+        # Chat completions can't mark an error, and errors stay.
+        return _chat.result(message.tool_call_id, "" if message.status == "error" else content)
     if isinstance(message, AIMessage):
         # Beside thoughts, and what a provider keeps of them, calls may be signed.
         is_fixed = bool(message.additional_kwargs) or isinstance(content, list)
@@ -98,9 +99,9 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
     return {"role": _ROLES.get(type(message), "user"), "content": content}
 
 
-def _changed(message: BaseMessage, new: dict[str, Any]) -> BaseMessage:
+def _changed(message: BaseMessage, old: dict[str, Any], new: dict[str, Any]) -> BaseMessage:
     if isinstance(message, AIMessage):
-        arguments = _chat.new_arguments(new)
-        calls = [{**call, "args": new} for call, new in zip(message.tool_calls, arguments)]
+        arguments = _chat.new_arguments(old, new)
+        calls = [call if args is None else {**call, "args": args} for call, args in zip(message.tool_calls, arguments)]
         return message.model_copy(update={"tool_calls": calls})
     return message.model_copy(update={"content": new["content"]})

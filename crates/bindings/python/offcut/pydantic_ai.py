@@ -79,9 +79,9 @@ def cleared(reduction: Reduction, messages: list[ModelMessage]) -> list[ModelMes
             plain.append(_part(part))
             places.append((nth, at))
     after = list(messages)
-    for index, new in _chat.cleared(reduction, plain).items():
+    for index, old, new in _chat.cleared(reduction, plain):
         nth, at = places[index]
-        after[nth] = _changed(after[nth], at, new)
+        after[nth] = _changed(after[nth], at, old, new)
     return after
 
 
@@ -100,7 +100,9 @@ def _response(message: ModelResponse) -> dict[str, Any]:
 
 def _part(part: Any) -> dict[str, Any]:
     if isinstance(part, ToolReturnPart):
-        return _chat.result(part.tool_call_id, part.model_response_str(wrap_if_error=False))
+        # Chat completions can't mark an error, and errors stay; so do files, and content of a shape of its own.
+        stays = part.outcome != "success" or type(part) is not ToolReturnPart or bool(part.files)
+        return _chat.result(part.tool_call_id, "" if stays else part.model_response_str())
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, UserPromptPart):
@@ -111,18 +113,13 @@ def _part(part: Any) -> dict[str, Any]:
     return {"role": "user", "content": str(getattr(part, "content", ""))}
 
 
-def _changed(message: ModelMessage, at: int, new: dict[str, Any]) -> ModelMessage:
+def _changed(message: ModelMessage, at: int, old: dict[str, Any], new: dict[str, Any]) -> ModelMessage:
+    parts: list[Any] = list(message.parts)
     if isinstance(message, ModelRequest):
-        part = message.parts[at]
-        # Other kinds have content of a shape of their own.
-        if type(part) is not ToolReturnPart or part.files:
-            return message
-        parts = list(message.parts)
-        parts[at] = replace(part, content=new["content"])
+        parts[at] = replace(parts[at], content=new["content"])
         return replace(message, parts=parts)
-    arguments = iter(_chat.new_arguments(new))
-    after: list[Any] = list(message.parts)
-    for nth, part in enumerate(after):
-        if isinstance(part, ToolCallPart):
-            after[nth] = replace(part, args=next(arguments))
-    return replace(message, parts=after)
+    arguments = _chat.new_arguments(old, new)
+    for nth, part in enumerate(parts):
+        if isinstance(part, ToolCallPart) and (args := next(arguments)) is not None:
+            parts[nth] = replace(part, args=args)
+    return replace(message, parts=parts)

@@ -34,7 +34,7 @@ async function reduced(reduction, prompt) {
     });
   });
   const after = [...prompt];
-  for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all))) {
+  for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all, { format: "openai-chat" }))) {
     const [nth, at] = places[index];
     const content = [...after[nth].content];
     if (at === undefined) {

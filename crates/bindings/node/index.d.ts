@@ -97,7 +97,7 @@ export class Reduction {
    * it was given; an object stays unchanged. What was decided is kept in the store, so that a conversation that comes again,
    * and grows, is given the same texts. Use a `session` for each conversation.
    */
-  reduce<T>(body: T): Promise<T>;
+  reduce<T>(body: T, options?: { format?: Format }): Promise<T>;
 
   /** A page of stored content, as the reader shows it to the model. A mistake in the arguments is a TypeError. */
   read(path: string, args?: ReadArguments): Promise<string>;

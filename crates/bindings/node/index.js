@@ -12,11 +12,25 @@ class SettingsError extends OffcutError {}
 class StoreError extends OffcutError {}
 const classes = { SettingsError, StoreError, TypeError };
 
-/** Types of parts that a list must have, each of its items, to be the parts of a result and not data. */
-const partTypes = new Set(
-  ("text input_text output_text image image_url input_image audio input_audio document file input_file resource " +
-    "resource_link search_result tool_reference").split(" "),
-);
+/** Types of parts, and the fields that tell one from data with a `type` of the same name. */
+const parts = {
+  text: ["text"],
+  input_text: ["text"],
+  output_text: ["text"],
+  image: ["source", "data", "url", "base64"],
+  image_url: ["image_url"],
+  input_image: ["image_url", "file_id"],
+  audio: ["data", "url", "base64"],
+  input_audio: ["input_audio"],
+  document: ["source"],
+  file: ["file", "data", "url", "base64", "file_id"],
+  input_file: ["file_id", "file_data", "file_url"],
+  resource: ["resource"],
+  resource_link: ["uri"],
+  search_result: ["source"],
+  tool_reference: ["tool_name"],
+};
+const isPart = (one) => Object.hasOwn(parts, one?.type ?? "") && parts[one.type].some((name) => name in one);
 
 function load() {
   const hasMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
@@ -76,7 +90,7 @@ function asText(result) {
 function given(result) {
   if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
   if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
-  if (Array.isArray(result) && result.length > 0 && result.every((part) => partTypes.has(part?.type))) {
+  if (Array.isArray(result) && result.length > 0 && result.every(isPart)) {
     return [wellFormed(result), true];
   }
   return [wellFormed([{ type: "text", text: asText(result) }]), false];
@@ -160,9 +174,9 @@ class Reduction {
     return isList ? parts : parts.map((part) => part.text).join("");
   }
 
-  async reduce(body) {
+  async reduce(body, { format } = {}) {
     const isText = typeof body === "string";
-    const reduced = await ask(() => this.#core.reduce(isText ? body : JSON.stringify(body)));
+    const reduced = await ask(() => this.#core.reduce(format, isText ? body : JSON.stringify(body)));
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
     return isText ? reduced.new : JSON.parse(reduced.new);

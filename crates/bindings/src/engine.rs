@@ -148,13 +148,20 @@ impl Engine {
     /// Reduces a request's body. Returns the new body; `None` if nothing has changed.
     pub(crate) async fn reduce(
         &self,
+        format: Option<&str>,
         body: String,
     ) -> Result<(Option<String>, String), EngineError> {
         let mut body = RequestBody::parse(body)?;
-        if !body.messages().is_empty() {
-            format_of(None, &body)?;
-        }
-        let report = self.0.reduce_body(&mut body).await?;
+        let Some(format) = format_of(format, &body)? else {
+            return Ok((None, text(&Report::default())));
+        };
+        let (tools, by_text) = (body.tools(), Spelled(format));
+        let mut conversation = Messages::new(&by_text, body.messages_mut());
+        let mut turn = Turn {
+            tools: &tools,
+            ..Turn::new(&mut conversation)
+        };
+        let report = self.0.reduce_turn(&mut turn).await?;
         let is_new = body
             .originals()
             .zip(body.messages())

@@ -128,10 +128,11 @@ impl NodeCore {
     pub fn reduce<'env>(
         &self,
         env: &'env Env,
+        format: Option<String>,
         body: String,
     ) -> Result<PromiseRaw<'env, ChangedText>> {
         self.run(env, async move |engine| {
-            let (new, report) = engine.reduce(body).await?;
+            let (new, report) = engine.reduce(format.as_deref(), body).await?;
             Ok(ChangedText { new, report })
         })
     }

@@ -276,8 +276,13 @@ impl Core {
         Ok((kept, report))
     }
 
-    fn reduce(&self, py: Python<'_>, body: String) -> PyResult<(Option<String>, String)> {
-        self.run(py, async |engine| engine.reduce(body).await)
+    fn reduce(
+        &self,
+        py: Python<'_>,
+        format: Option<&str>,
+        body: String,
+    ) -> PyResult<(Option<String>, String)> {
+        self.run(py, async |engine| engine.reduce(format, body).await)
     }
 
     fn answer(

@@ -118,6 +118,32 @@ def test_pydantic_ai_clears_the_history(tmp_path):
     assert ModelMessagesTypeAdapter.dump_json(ModelMessagesTypeAdapter.validate_json(json_text)) == json_text
 
 
+def test_pydantic_ai_keeps_files_and_errors(tmp_path):
+    pytest.importorskip("pydantic_ai")
+    from offcut.pydantic_ai import Offcut, cleared
+    from pydantic_ai import BinaryContent
+    from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+
+    image = BinaryContent(b"\x89PNG" * 4_000, media_type="image/png")
+    offcut = Offcut(small(tmp_path))
+
+    def shown(value):
+        call = ToolCallPart("shot", {}, "c1")
+        return asyncio.run(offcut.after_tool_execute(None, call=call, tool_def=None, args={}, result=value))
+
+    for value in (image, ["caption", image]):
+        assert shown(value) is value
+    messages = []
+    for nth in range(8):
+        messages.append(ModelResponse([ToolCallPart("t", {}, f"c{nth}")]))
+        outcome = "retried" if nth == 1 else "success"
+        content = image if nth == 0 else f"{nth}\n" + "a line of output\n" * 150
+        messages.append(ModelRequest([ToolReturnPart("t", content, f"c{nth}", outcome=outcome)]))
+    after = cleared(offcut.reduction, messages)
+    is_new = [new is not old for old, new in zip(messages, after)]
+    assert not is_new[1] and not is_new[3] and is_new[5]
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("api", ["responses", "chat"])
 def test_openai_agents(reduction, api, is_stream):

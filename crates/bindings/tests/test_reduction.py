@@ -118,6 +118,10 @@ def test_a_body_is_reduced_as_it_was_given(tmp_path):
     body = json.loads(text)
     assert again.reduce(body) == json.loads(shown) and body == json.loads(text)
     assert again.reduce(body["messages"]) == json.loads(shown)["messages"]
+    new = {"messages": [{"role": "user", "content": [{"type": "new_kind"}]}]}
+    with pytest.raises(ValueError, match="name the `format`"):
+        again.reduce(new)
+    assert again.reduce(new, "anthropic") is new
     short = {"messages": [{"role": "user", "content": "hi"}]}
     assert again.reduce(short) is short
 
@@ -134,6 +138,12 @@ def test_results_of_every_kind(reduction):
     assert shown(LONG.encode("utf-16")).startswith("[offcut/1 truncated")
     assert shown([{"id": nth, "text": "x" * 100} for nth in range(500)]).startswith("[offcut/1 truncated")
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    files = [{"type": "file", "name": "a.py"}, {"type": "file", "name": "b.py"}]
+    assert reduction.wrap_tool_call(CALLS["anthropic"], lambda: files)["content"][0]["content"] == json.dumps(files)
+    message = reduction.wrap_tool_call(CALLS["anthropic"], lambda: {(1, 2): 3})
+    assert message["content"][0]["is_error"] and "keys must be" in message["content"][0]["content"]
+    with pytest.raises(TypeError, match="awrap_tool_call"):
+        reduction.wrap_tool_call(CALLS["anthropic"], lambda: asyncio.sleep(0))
     noted = [{"type": "text", "text": "short", "annotations": {"audience": ["user"]}}, image]
     assert shown(noted) is noted
     parts = shown([{"type": "text", "text": LONG}, image])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ._offcut import Core, OffcutError
@@ -20,11 +21,24 @@ _log = logging.getLogger("offcut")
 _SDKS = ("openai", "anthropic", "google", "mcp")
 #: Packages whose messages are not those of a provider, and the module here that takes them.
 _FRAMEWORKS = {"langchain": "offcut.langchain", "langchain_core": "offcut.langchain", "pydantic_ai": "offcut.pydantic_ai"}
-#: Types of parts that a list must have, each of its items, to be the parts of a result and not data.
+#: Types of parts, and the field that tells one from data with a `type` of the same name.
 _PARTS = {
-    "text", "input_text", "output_text", "image", "image_url", "input_image", "audio", "input_audio", "document", "file",
-    "input_file", "resource", "resource_link", "search_result", "tool_reference",
-}  # fmt: skip
+    "text": ("text",),
+    "input_text": ("text",),
+    "output_text": ("text",),
+    "image": ("source", "data", "url", "base64"),
+    "image_url": ("image_url",),
+    "input_image": ("image_url", "file_id"),
+    "audio": ("data", "url", "base64"),
+    "input_audio": ("input_audio",),
+    "document": ("source",),
+    "file": ("file", "data", "url", "base64", "file_id"),
+    "input_file": ("file_id", "file_data", "file_url"),
+    "resource": ("resource",),
+    "resource_link": ("uri",),
+    "search_result": ("source",),
+    "tool_reference": ("tool_name",),
+}
 
 
 class Reduction:
@@ -57,10 +71,9 @@ class Reduction:
         one._on_report = self._on_report
         return one
 
-    def tool(self, format: Format) -> dict[str, Any]:
-        """Returns the definition of the reader, for a request's `tools`."""
-        definition: dict[str, Any] = json.loads(self._core.tool(format))
-        return definition
+    def tool(self, format: Format) -> Any:
+        """Returns the definition of the reader, a dict for a request's `tools`."""
+        return json.loads(self._core.tool(format))
 
     @property
     def reader_name(self) -> str | None:
@@ -103,7 +116,7 @@ class Reduction:
         """Does what `before_model` does, but joins no messages, so their number stays."""
         return self._clear(messages, format, tools, last_usage, False)
 
-    def wrap_tool_call(self, call: Any, run: Callable[[], Any], format: Format | None = None) -> dict[str, Any]:
+    def wrap_tool_call(self, call: Any, run: Callable[[], Any], format: Format | None = None) -> Any:
         """The moment of a tool call: returns the message that answers `call`.
 
         `call` is what the model wrote, as the provider's dict or the SDK's object, or a dict with `id`, `name` and
@@ -113,23 +126,29 @@ class Reduction:
         text = _well_formed(call)
         if (answered := self._core.answer(format, text)) is not None:
             return self._message(answered)
+        is_error = False
         try:
-            result, is_error = run(), False
+            result = run()
+            given = "" if inspect.isawaitable(result) else _given(result)[0]
         except Exception as error:
-            result, is_error = _told(error), True
-        return self._message(self._core.message(format, text, _given(result)[0], is_error))
+            given, is_error = _given(_told(error))[0], True
+        if not given:
+            raise TypeError("`run` has returned an awaitable: use `awrap_tool_call`")
+        return self._message(self._core.message(format, text, given, is_error))
 
     async def awrap_tool_call(
-        self, call: Any, run: Callable[[], Awaitable[Any]], format: Format | None = None
-    ) -> dict[str, Any]:
+        self, call: Any, run: Callable[[], Any], format: Format | None = None
+    ) -> Any:
         text = _well_formed(call)
         if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
             return self._message(answered)
+        is_error = False
         try:
-            result, is_error = await run(), False
+            result = run()
+            given = _given(await result if inspect.isawaitable(result) else result)[0]
         except Exception as error:
-            result, is_error = _told(error), True
-        return self._message(await asyncio.to_thread(self._core.message, format, text, _given(result)[0], is_error))
+            given, is_error = _given(_told(error))[0], True
+        return self._message(await asyncio.to_thread(self._core.message, format, text, given, is_error))
 
     def truncate(
         self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
@@ -153,7 +172,7 @@ class Reduction:
             self.truncate, result, tool=tool, call_id=call_id, arguments=arguments, is_error=is_error
         )
 
-    def reduce(self, body: Any) -> Any:
+    def reduce(self, body: Any, format: Format | None = None) -> Any:
         """Does both moments' work on a whole request: its body, or its list of messages.
 
         Returns the body as it was given: text, bytes, or a dict or list, which stays unchanged. What was decided is kept
@@ -165,7 +184,7 @@ class Reduction:
             text = body.decode()
         elif text is None:
             text = _dumps(body)
-        new, report = self._core.reduce(text)
+        new, report = self._core.reduce(format, text)
         self._tell(report)
         if new is None:
             return body
@@ -173,8 +192,8 @@ class Reduction:
             return new
         return new.encode() if isinstance(body, (bytes, bytearray)) else json.loads(new)
 
-    async def areduce(self, body: Any) -> Any:
-        return await asyncio.to_thread(self.reduce, body)
+    async def areduce(self, body: Any, format: Format | None = None) -> Any:
+        return await asyncio.to_thread(self.reduce, body, format)
 
     def read(self, path: str, **arguments: Any) -> str:
         """Returns a page of stored content, as the reader shows it to the model.
@@ -205,6 +224,8 @@ class Reduction:
     def _clear(
         self, messages: MutableSequence[Any], format: Format | None, tools: Sequence[Any], usage: int | None, joins: bool
     ) -> Report:
+        if usage is not None and not 0 <= usage < 1 << 63:
+            raise ValueError("`last_usage` must be the number of tokens that the provider counted")
         before = list(messages)
         kept, report = self._core.clear(format, _dumps(before), _dumps(list(tools)), usage, joins)
         if kept is not None:
@@ -212,11 +233,10 @@ class Reduction:
             messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
         return self._tell(report)
 
-    def _message(self, shown: tuple[str, str]) -> dict[str, Any]:
+    def _message(self, shown: tuple[str, str]) -> Any:
         message, report = shown
         self._tell(report)
-        answer: dict[str, Any] = json.loads(message)
-        return answer
+        return json.loads(message)
 
     def _tell(self, text: str) -> Report:
         report: Report = json.loads(text)
@@ -278,13 +298,18 @@ def _given(result: Any) -> tuple[str | bytes, bool]:
         return bytes(result), False
     if isinstance(result, (list, tuple)) and result:
         parts = [_fields(one) for one in result]
-        if all(isinstance(one, Mapping) and one.get("type") in _PARTS for one in parts):
+        if is_parts(parts):
             return _well_formed(parts), True
     if result is None:
         result = ""
     if not isinstance(result, str):
         result = json.dumps(result, ensure_ascii=False, default=_fields)
     return _well_formed([{"type": "text", "text": result}]), False
+
+
+def is_parts(items: Sequence[Any]) -> bool:
+    """Returns true for the content parts of a result."""
+    return all(isinstance(one, Mapping) and any(name in one for name in _PARTS.get(str(one.get("type")), ())) for one in items)
 
 
 def _fields(value: Any) -> Any:

@@ -30,11 +30,11 @@ class OffcutMiddleware(Middleware):
 
     def handle(self, request: Any, call_next: CallNext) -> Any:
         body = _conversation(request)
-        return call_next(request if body is None else request.copy(body=self.reduction.reduce(body)))
+        return call_next(request if body is None else request.copy(body=self.reduction.reduce(body, "anthropic")))
 
     async def handle_async(self, request: Any, call_next: AsyncCallNext) -> Any:
         body = _conversation(request)
-        return await call_next(request if body is None else request.copy(body=await self.reduction.areduce(body)))
+        return await call_next(request if body is None else request.copy(body=await self.reduction.areduce(body, "anthropic")))
 
 
 def reader(reduction: Reduction, *, is_async: bool = False) -> Any:

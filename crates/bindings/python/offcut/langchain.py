@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -19,7 +20,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 
 from . import _chat
-from ._reduction import Reduction
+from ._reduction import Reduction, is_parts
 
 _ROLES: dict[type[BaseMessage], str] = {SystemMessage: "system", HumanMessage: "user"}
 
@@ -52,15 +53,18 @@ class OffcutMiddleware(AgentMiddleware):
         if isinstance(result, Command):
             update = result.update
             if isinstance(update, dict) and isinstance(update.get("messages"), list):
-                update["messages"] = [self._shown(call, one) for one in update["messages"]]
+                messages = [self._shown(call, one) for one in update["messages"]]
+                return replace(result, update={**update, "messages": messages})
             return result
         if not isinstance(result, ToolMessage):
             return result
-        is_error = result.status == "error"
+        before, is_error = _parts(result.content), result.status == "error"
+        if not isinstance(before, str) and not is_parts(before):
+            return result
         content = self.reduction.truncate(
-            result.content, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
+            before, tool=call["name"], call_id=call["id"] or "", arguments=call["args"], is_error=is_error
         )
-        return result if content is result.content else result.model_copy(update={"content": content})
+        return result if content is before else result.model_copy(update={"content": content})
 
 
 def reader(reduction: Reduction) -> StructuredTool:
@@ -84,10 +88,14 @@ def cleared(reduction: Reduction, messages: list[BaseMessage]) -> list[BaseMessa
     return [_changed(messages[nth], old, new) for nth, old, new in changes]
 
 
+def _parts(content: Any) -> Any:
+    if isinstance(content, list) and any(isinstance(one, str) for one in content):
+        return [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    return content
+
+
 def _plain(message: BaseMessage) -> dict[str, Any]:
-    content = message.content
-    if isinstance(content, list):
-        content = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    content = _parts(message.content)
     if isinstance(message, ToolMessage):
         # Chat completions can't mark an error, and errors stay.
         return _chat.result(message.tool_call_id, "" if message.status == "error" else content)

@@ -32,7 +32,7 @@ def input_filter(reduction: Reduction) -> Callable[[CallModelData[Any]], Awaitab
 
     async def filtered(data: CallModelData[Any]) -> ModelInputData:
         sent = data.model_data
-        body = await reduction.areduce({"input": sent.input})
+        body = await reduction.areduce({"input": sent.input}, "openai-responses")
         return ModelInputData(input=body["input"], instructions=sent.instructions)
 
     return filtered

@@ -41,6 +41,8 @@ class Offcut(AbstractCapability[Any]):
 
     async def after_tool_execute(self, ctx: Any, *, call: ToolCallPart, tool_def: Any, args: Any, result: Any) -> Any:
         value = result.return_value if isinstance(result, ToolReturn) else result
+        if ToolReturnPart(call.tool_name, value).files:
+            return result
         shown = await self.reduction.atruncate(
             value, tool=call.tool_name, call_id=call.tool_call_id, arguments=call.args
         )

@@ -134,6 +134,7 @@ def test_results_of_every_kind(reduction):
     for short in ("short", rows, None, 7, {"a": 1}):
         assert shown(short) is short
     assert shown(b"short") == "short"
+    assert reduction.wrap_tool_call(CALLS["anthropic"], lambda: b"")["content"][0]["content"] == ""
     assert shown(LONG).startswith("[offcut/1 truncated")
     assert shown(LONG.encode("utf-16")).startswith("[offcut/1 truncated")
     assert shown([{"id": nth, "text": "x" * 100} for nth in range(500)]).startswith("[offcut/1 truncated")

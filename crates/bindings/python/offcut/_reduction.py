@@ -129,10 +129,12 @@ class Reduction:
         is_error = False
         try:
             result = run()
-            given = "" if inspect.isawaitable(result) else _given(result)[0]
+            given = None if inspect.isawaitable(result) else _given(result)[0]
         except Exception as error:
             given, is_error = _given(_told(error))[0], True
-        if not given:
+        if given is None:
+            if inspect.iscoroutine(result):
+                result.close()
             raise TypeError("`run` has returned an awaitable: use `awrap_tool_call`")
         return self._message(self._core.message(format, text, given, is_error))
 

@@ -52,6 +52,7 @@ impl From<BodyError> for EngineError {
 }
 
 /// A message after a pass.
+#[cfg_attr(feature = "python", derive(pyo3::IntoPyObject))]
 pub(crate) enum KeptMessage {
     /// The message with this index, unchanged.
     At(usize),
@@ -60,18 +61,15 @@ pub(crate) enum KeptMessage {
 }
 
 /// The result of a tool as the caller has it.
+#[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub(crate) enum Returned {
     Bytes(Vec<u8>),
     /// JSON: a list of parts as the message's format has them.
     Parts(String),
 }
 
-/// The text to show in place of a result, and the report about it.
-pub(crate) struct ShownMessage {
-    /// JSON: the message, or the parts.
-    pub(crate) content: String,
-    pub(crate) report: String,
-}
+/// A message that answers a call, and the report about it: both JSON.
+pub(crate) type Answer = (String, String);
 
 impl Engine {
     /// Opens the stores that `settings` name.
@@ -174,7 +172,7 @@ impl Engine {
         &self,
         format: Option<&str>,
         call: &str,
-    ) -> Result<Option<ShownMessage>, EngineError> {
+    ) -> Result<Option<Answer>, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let page = self.0.answer(&call.call).await?;
         Ok(page.map(|page| call.answered(page)))
@@ -187,7 +185,7 @@ impl Engine {
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> Result<ShownMessage, EngineError> {
+    ) -> Result<Answer, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let output = output(result, is_error)?;
         let shown = self.0.truncate(&call.call, output).await?;
@@ -417,17 +415,14 @@ impl ReadCall {
     }
 
     /// The message that answers the call.
-    fn answered(&self, shown: Truncated) -> ShownMessage {
+    fn answered(&self, shown: Truncated) -> Answer {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
         let mut message = self.format.tool_message(&self.call, shown.into(), is_error);
         if self.is_custom && self.format == WireFormat::Responses {
             message["type"] = "custom_tool_call_output".into();
         }
-        ShownMessage {
-            content: message.to_string(),
-            report,
-        }
+        (message.to_string(), report)
     }
 }
 

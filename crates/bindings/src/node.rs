@@ -6,7 +6,7 @@ use napi::bindgen_prelude::{
 };
 use napi_derive::napi;
 
-use crate::engine::{self, Engine, EngineError, KeptMessage, Returned, ShownMessage};
+use crate::engine::{self, Answer, Engine, EngineError, KeptMessage, Returned};
 
 impl From<EngineError> for Error {
     fn from(failure: EngineError) -> Self {
@@ -58,12 +58,9 @@ pub struct ChangedText {
     pub report: String,
 }
 
-impl From<ShownMessage> for ShownJson {
-    fn from(shown: ShownMessage) -> Self {
-        Self {
-            content: shown.content,
-            report: shown.report,
-        }
+impl From<Answer> for ShownJson {
+    fn from((content, report): Answer) -> Self {
+        Self { content, report }
     }
 }
 

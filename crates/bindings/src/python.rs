@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::engine::{self, Engine, EngineError, KeptMessage, Returned, ShownMessage};
+use crate::engine::{self, Answer, Engine, EngineError, KeptMessage, Returned};
 
 create_exception!(
     offcut,
@@ -126,21 +126,18 @@ struct Core {
     settings: String,
     sessions: Vec<String>,
     /// The engine, and the process that opened it.
-    engine: Mutex<Option<(u32, Engine)>>,
+    engine: Mutex<(u32, Engine)>,
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let engine = self
+        let kept = self
             .engine
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        if engine
-            .as_ref()
-            .is_some_and(|(process, _)| *process != std::process::id())
-        {
-            // Its connections and threads are the parent's.
-            std::mem::forget(engine.take());
+        if kept.0 != std::process::id() {
+            // Its connections and threads are the parent's: they stay as they are.
+            std::mem::forget(kept.1.clone());
         }
     }
 }
@@ -159,20 +156,15 @@ impl Core {
     /// The engine. After a fork, the stores are opened anew.
     fn engine(&self) -> Result<Engine, EngineError> {
         let mut kept = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = std::process::id();
-        if kept.as_ref().is_none_or(|(opener, _)| *opener != process) {
-            if kept
-                .as_ref()
-                .is_some_and(|(_, engine)| engine.is_in_memory())
-            {
+        if kept.0 != std::process::id() {
+            if kept.1.is_in_memory() {
                 let problem = "a store in memory does not outlive a fork: make the Reduction in the child, or use a directory";
                 return Err(EngineError::Store(problem.into()));
             }
-            std::mem::forget(kept.take());
-            *kept = Some(Self::opened(&self.settings, &self.sessions)?);
+            let opened = Self::opened(&self.settings, &self.sessions)?;
+            std::mem::forget(std::mem::replace(&mut *kept, opened));
         }
-        let engine = kept.as_ref().map(|(_, engine)| engine.clone());
-        engine.ok_or_else(|| EngineError::Store("the reduction is closed".into()))
+        Ok(kept.1.clone())
     }
 
     /// Does work without Python's lock.
@@ -190,34 +182,6 @@ impl Core {
     }
 }
 
-/// A message as JSON, and the report.
-type ShownTuple = (String, String);
-
-fn tuple(shown: ShownMessage) -> ShownTuple {
-    (shown.content, shown.report)
-}
-
-#[derive(FromPyObject)]
-enum GivenResult {
-    Parts(String),
-    Bytes(Vec<u8>),
-}
-
-impl From<GivenResult> for Returned {
-    fn from(given: GivenResult) -> Self {
-        match given {
-            GivenResult::Parts(json) => Self::Parts(json),
-            GivenResult::Bytes(bytes) => Self::Bytes(bytes),
-        }
-    }
-}
-
-#[derive(IntoPyObject)]
-enum KeptIndex {
-    At(usize),
-    New(String),
-}
-
 #[pymethods]
 impl Core {
     #[new]
@@ -229,7 +193,7 @@ impl Core {
         Ok(Self {
             settings,
             sessions: Vec::new(),
-            engine: Mutex::new(Some(engine)),
+            engine: Mutex::new(engine),
         })
     }
 
@@ -238,7 +202,7 @@ impl Core {
         Ok(Self {
             settings: self.settings.clone(),
             sessions: self.sessions.iter().cloned().chain([id]).collect(),
-            engine: Mutex::new(Some((std::process::id(), engine))),
+            engine: Mutex::new((std::process::id(), engine)),
         })
     }
 
@@ -260,20 +224,12 @@ impl Core {
         tools: &str,
         last_usage: Option<u64>,
         joins: bool,
-    ) -> PyResult<(Option<Vec<KeptIndex>>, String)> {
-        let (kept, report) = self.run(py, async |engine| {
+    ) -> PyResult<(Option<Vec<KeptMessage>>, String)> {
+        self.run(py, async |engine| {
             engine
                 .clear(format, messages, tools, last_usage, joins)
                 .await
-        })?;
-        let kept = kept.map(|all| {
-            let items = all.into_iter().map(|one| match one {
-                KeptMessage::At(nth) => KeptIndex::At(nth),
-                KeptMessage::New(json) => KeptIndex::New(json),
-            });
-            items.collect()
-        });
-        Ok((kept, report))
+        })
     }
 
     fn reduce(
@@ -285,14 +241,8 @@ impl Core {
         self.run(py, async |engine| engine.reduce(format, body).await)
     }
 
-    fn answer(
-        &self,
-        py: Python<'_>,
-        format: Option<&str>,
-        call: &str,
-    ) -> PyResult<Option<ShownTuple>> {
-        let shown = self.run(py, async |engine| engine.answer(format, call).await)?;
-        Ok(shown.map(tuple))
+    fn answer(&self, py: Python<'_>, format: Option<&str>, call: &str) -> PyResult<Option<Answer>> {
+        self.run(py, async |engine| engine.answer(format, call).await)
     }
 
     fn message(
@@ -300,24 +250,23 @@ impl Core {
         py: Python<'_>,
         format: Option<&str>,
         call: &str,
-        result: GivenResult,
+        result: Returned,
         is_error: bool,
-    ) -> PyResult<ShownTuple> {
+    ) -> PyResult<Answer> {
         self.run(py, async |engine| {
-            engine.message(format, call, result.into(), is_error).await
+            engine.message(format, call, result, is_error).await
         })
-        .map(tuple)
     }
 
     fn truncate(
         &self,
         py: Python<'_>,
         call: &str,
-        result: GivenResult,
+        result: Returned,
         is_error: bool,
     ) -> PyResult<(Option<String>, String)> {
         self.run(py, async |engine| {
-            engine.truncate(call, result.into(), is_error).await
+            engine.truncate(call, result, is_error).await
         })
     }
 

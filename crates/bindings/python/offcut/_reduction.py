@@ -126,17 +126,17 @@ class Reduction:
         text = _well_formed(call)
         if (answered := self._core.answer(format, text)) is not None:
             return self._message(answered)
-        is_error = False
         try:
             result = run()
-            given = None if inspect.isawaitable(result) else _given(result)[0]
         except Exception as error:
-            given, is_error = _given(_told(error))[0], True
-        if given is None:
+            outcome = _failed(error)
+        else:
             if inspect.iscoroutine(result):
                 result.close()
-            raise TypeError("`run` has returned an awaitable: use `awrap_tool_call`")
-        return self._message(self._core.message(format, text, given, is_error))
+            if inspect.isawaitable(result):
+                raise TypeError("`run` has returned an awaitable: use `awrap_tool_call`")
+            outcome = _outcome(result)
+        return self._message(self._core.message(format, text, *outcome))
 
     async def awrap_tool_call(
         self, call: Any, run: Callable[[], Any], format: Format | None = None
@@ -144,13 +144,12 @@ class Reduction:
         text = _well_formed(call)
         if (answered := await asyncio.to_thread(self._core.answer, format, text)) is not None:
             return self._message(answered)
-        is_error = False
         try:
             result = run()
-            given = _given(await result if inspect.isawaitable(result) else result)[0]
+            outcome = _outcome(await result if inspect.isawaitable(result) else result)
         except Exception as error:
-            given, is_error = _given(_told(error))[0], True
-        return self._message(await asyncio.to_thread(self._core.message, format, text, given, is_error))
+            outcome = _failed(error)
+        return self._message(await asyncio.to_thread(self._core.message, format, text, *outcome))
 
     def truncate(
         self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
@@ -289,9 +288,17 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {kind.__module__}.{kind.__qualname__} has no place in a provider's message: {cure}")
 
 
-def _told(error: Exception) -> str:
+def _outcome(result: Any) -> tuple[str | bytes, bool]:
+    """A tool's result as the core takes it, and true if it is an error: one that JSON can't say is."""
+    try:
+        return _given(result)[0], False
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> tuple[str | bytes, bool]:
     text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return _given(f"{type(error).__name__}: {text}" if text else type(error).__name__)[0], True
 
 
 def _given(result: Any) -> tuple[str | bytes, bool]:

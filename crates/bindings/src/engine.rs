@@ -69,7 +69,7 @@ pub(crate) enum Returned {
 }
 
 /// A message that answers a call, and the report about it: both JSON.
-pub(crate) type Answer = (String, String);
+pub(crate) type AnswerJson = (String, String);
 
 impl Engine {
     /// Opens the stores that `settings` name.
@@ -172,7 +172,7 @@ impl Engine {
         &self,
         format: Option<&str>,
         call: &str,
-    ) -> Result<Option<Answer>, EngineError> {
+    ) -> Result<Option<AnswerJson>, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let page = self.0.answer(&call.call).await?;
         Ok(page.map(|page| call.answered(page)))
@@ -185,7 +185,7 @@ impl Engine {
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<AnswerJson, EngineError> {
         let call = ReadCall::parse(format, call)?;
         let output = output(result, is_error)?;
         let shown = self.0.truncate(&call.call, output).await?;
@@ -415,7 +415,7 @@ impl ReadCall {
     }
 
     /// The message that answers the call.
-    fn answered(&self, shown: Truncated) -> Answer {
+    fn answered(&self, shown: Truncated) -> AnswerJson {
         let is_error = shown.is_error || shown.interrupted.is_some();
         let report = text(&shown.report);
         let mut message = self.format.tool_message(&self.call, shown.into(), is_error);

@@ -6,7 +6,7 @@ use napi::bindgen_prelude::{
 };
 use napi_derive::napi;
 
-use crate::engine::{self, Answer, Engine, EngineError, KeptMessage, Returned};
+use crate::engine::{self, AnswerJson, Engine, EngineError, KeptMessage, Returned};
 
 impl From<EngineError> for Error {
     fn from(failure: EngineError) -> Self {
@@ -58,8 +58,8 @@ pub struct ChangedText {
     pub report: String,
 }
 
-impl From<Answer> for ShownJson {
-    fn from((content, report): Answer) -> Self {
+impl From<AnswerJson> for ShownJson {
+    fn from((content, report): AnswerJson) -> Self {
         Self { content, report }
     }
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 
-use crate::engine::{self, Answer, Engine, EngineError, KeptMessage, Returned};
+use crate::engine::{self, AnswerJson, Engine, EngineError, KeptMessage, Returned};
 
 create_exception!(
     offcut,
@@ -241,7 +241,12 @@ impl Core {
         self.run(py, async |engine| engine.reduce(format, body).await)
     }
 
-    fn answer(&self, py: Python<'_>, format: Option<&str>, call: &str) -> PyResult<Option<Answer>> {
+    fn answer(
+        &self,
+        py: Python<'_>,
+        format: Option<&str>,
+        call: &str,
+    ) -> PyResult<Option<AnswerJson>> {
         self.run(py, async |engine| engine.answer(format, call).await)
     }
 
@@ -252,7 +257,7 @@ impl Core {
         call: &str,
         result: Returned,
         is_error: bool,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<AnswerJson> {
         self.run(py, async |engine| {
             engine.message(format, call, result, is_error).await
         })

@@ -210,7 +210,7 @@ impl Templates {
 }
 
 /// Hash of the template of a line.
-fn template(line: &str) -> u64 {
+pub(crate) fn template(line: &str) -> u64 {
     /// The same in every run, so that a preview is.
     const HASHER: FixedState = FixedState::with_seed(0);
     let mut hash = 0;
@@ -228,19 +228,8 @@ mod tests {
     use super::*;
 
     fn units(text: &str) -> Vec<Unit<'_>> {
-        let place = |line, bytes| Place {
-            line,
-            byte: 0,
-            bytes,
-            ends_line: true,
-        };
         let lines = text.lines().zip(1..);
-        lines
-            .map(|(text, line)| Unit {
-                text,
-                place: place(line, text.len() as u64),
-            })
-            .collect()
+        lines.map(|(text, line)| Unit::line(text, line)).collect()
     }
 
     fn found(text: &str) -> Vec<&str> {

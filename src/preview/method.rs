@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::preview::choice::Wanted;
 use crate::preview::plain::plain;
 use crate::preview::sketch::Sketch;
-use crate::preview::{excerpt, head_tail, records};
+use crate::preview::{excerpt, head_tail, shapes};
 
 /// A method of previewing texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum Preview {
     /// Names in the text, each after the number of a line that has it, so that this line can be
     /// read back.
     Index,
-    /// A list of records as a table; of any other text lines and names together.
+    /// Records, JSON documents and logs in their shape; of any other text lines and names together.
     Mixed,
 }
 
@@ -69,7 +69,7 @@ pub fn holds_only(preview: &str, text: &str) -> bool {
             let plain = plain(text);
             preview == plain || head_tail::holds_only(preview, &plain)
         }
-        || records::show(text, preview.len()).is_some_and(|shown| shown == preview)
+        || shapes::show(text, preview.len()).is_some_and(|shown| shown == preview)
         || excerpt::holds_only(preview, text)
 }
 

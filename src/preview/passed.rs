@@ -37,23 +37,13 @@ fn is_passed(unit: &Unit<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preview::units::Place;
 
     fn units(text: &str) -> Vec<Unit<'_>> {
         let lines = text
             .split('\n')
             .zip(1..)
             .filter(|(text, _)| !text.is_empty());
-        let unit = |(text, line)| Unit {
-            text,
-            place: Place {
-                line,
-                byte: 0,
-                bytes: text.len() as u64,
-                ends_line: true,
-            },
-        };
-        lines.map(unit).collect()
+        lines.map(|(text, line)| Unit::line(text, line)).collect()
     }
 
     #[test]

@@ -20,10 +20,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use crate::json::{JsonText, Kind, Node, View};
+use crate::json::{Kind, Node, View};
 
-/// Maximum length in bytes of a text that is read.
-pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
+/// The end of the path of records in a list of lists.
+pub(super) const NESTED: &str = "[][]";
 /// Fewer records are a document rather than a list.
 const MIN_RECORDS: usize = 3;
 /// With more names of fields, or longer records on average, a table helps nobody.
@@ -31,10 +31,6 @@ const MAX_FIELDS: usize = 40;
 const MAX_RECORD: usize = 400;
 /// One part in so many of a text may stand outside of its records.
 const OUTSIDE: usize = 3;
-/// Maximum number of values and keys of a text that is read.
-const MAX_VALUES: usize = 1 << 20;
-/// Objects in objects that are searched for a list.
-const MAX_DEPTH: usize = 3;
 /// Fields with up to so many different values are shown with their counts.
 const MAX_COUNTED: usize = 8;
 /// Maximum length in bytes of a cell where not all records are shown.
@@ -45,78 +41,12 @@ const CELLS: [usize; 3] = [480, 240, 120];
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-/// Maximum number of bytes before the first line of JSON.
-const MAX_BEFORE: usize = 300;
 const CUT: &str = "…";
 /// The end of a preview that does not show all.
-const MORE: &str = "[… more …]";
-
-/// Returns a preview of `text` in at most `budget` bytes, if it is a list of records of which that shows anything.
-pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
-    let from = beginning(text).filter(|_| text.len() <= MAX_TEXT)?;
-    let json = &text[from..];
-    if let Ok(Some(document)) = JsonText::parse_within(json, MAX_VALUES) {
-        let (path, list) = list_in(Node::root(&document), 0)?;
-        let range = list.range();
-        let around = [compact(&json[..range.start]), compact(&json[range.end..])];
-        let before = format!("{}{}", &text[..from], around[0]);
-        let numbers = if path.is_empty() {
-            ".[]".to_owned()
-        } else {
-            path + "[]"
-        };
-        let rows = list.items().zip(0..);
-        return Records::read(rows, before, &around[1], &numbers, json.len())?.show(budget);
-    }
-    let lines = text.lines().zip(1..).skip(text[..from].lines().count());
-    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
-    let mut most = MAX_VALUES;
-    let mut documents = Vec::new();
-    for (line, number) in lines {
-        let document = JsonText::parse_within(line, most).ok()??;
-        most = most.checked_sub(Node::root(&document).values())?;
-        documents.push((document, number));
-    }
-    let rows = documents
-        .iter()
-        .map(|(document, number)| (Node::root(document), *number));
-    Records::read(rows, text[..from].to_owned(), "", "line", json.len())?.show(budget)
-}
-
-/// Returns the place of the first line that begins as JSON does. Lines before it say something about the records.
-fn beginning(text: &str) -> Option<usize> {
-    let lines = text.match_indices('\n').map(|(feed, _)| feed + 1);
-    let mut lines = std::iter::once(0)
-        .chain(lines)
-        .take_while(|at| *at <= MAX_BEFORE);
-    lines.find(|at| text[*at..].starts_with(['{', '[']))
-}
-
-/// Returns true unless `text`, and whatever is appended to it, is certainly no list of records.
-pub(crate) fn may_be_records(text: &str) -> bool {
-    text.len() <= MAX_BEFORE || beginning(text).is_some()
-}
-
-/// The list that is most of `json`, and its path in jq's language.
-fn list_in(json: Node<'_>, depth: usize) -> Option<(String, Node<'_>)> {
-    if json.is_array() {
-        return Some((String::new(), json));
-    }
-    let (name, longest) = json.fields().max_by_key(|(_, value)| value.range().len())?;
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if depth >= MAX_DEPTH
-        || name.is_empty()
-        || !name.bytes().all(is_name)
-        || name.starts_with(|c: char| c.is_ascii_digit())
-    {
-        return None;
-    }
-    let (path, list) = list_in(longest, depth + 1)?;
-    Some((format!(".{name}{path}"), list))
-}
+pub(super) const MORE: &str = "[… more …]";
 
 /// A list of objects.
-struct Records<'j> {
+pub(super) struct Records<'j> {
     names: Vec<&'j str>,
     rows: Vec<Row<'j>>,
     /// The text around the records, and what the numbers of the rows mean.
@@ -126,7 +56,7 @@ struct Records<'j> {
 }
 
 struct Row<'j> {
-    number: u64,
+    place: String,
     /// The value of each field, by the order of `Records::names`; the last ones may be missing.
     cells: Vec<Option<Node<'j>>>,
 }
@@ -145,37 +75,37 @@ struct Field<'j> {
 }
 
 impl<'j> Records<'j> {
-    /// Reads the records of a text of `bytes` bytes; `None` if these are none.
-    fn read(
-        rows: impl Iterator<Item = (Node<'j>, u64)>,
-        before: String,
-        after: &str,
-        numbers: &str,
+    /// Reads the records of a text, of which these names of fields are known and `bytes` bytes are JSON; `None` if
+    /// these are none.
+    pub(super) fn read(
+        mut names: Vec<&'j str>,
+        rows: impl Iterator<Item = (Node<'j>, String)>,
         bytes: usize,
     ) -> Option<Self> {
-        let (mut names, mut places) = (Vec::new(), HashMap::new());
+        let known = names.iter().enumerate().map(|(place, name)| (*name, place));
+        let mut places: HashMap<&str, usize> = known.collect();
         let (mut all, mut inside, mut filled) = (Vec::new(), 0, 0);
-        for (object, number) in rows {
+        for (object, place) in rows {
             if !object.is_object() || !object.json.is_plain() {
                 return None;
             }
             inside += object.range().len();
             let mut cells = Vec::with_capacity(names.len());
             for (name, value) in object.fields() {
-                let place = *places.entry(name).or_insert(names.len());
-                if place == names.len() {
+                let column = *places.entry(name).or_insert(names.len());
+                if column == names.len() {
                     names.push(name);
                 }
-                if cells.len() <= place {
-                    cells.resize(place + 1, None);
+                if cells.len() <= column {
+                    cells.resize(column + 1, None);
                 }
-                cells[place] = Some(value);
+                cells[column] = Some(value);
                 filled += 1;
             }
             if names.len() > MAX_FIELDS {
                 return None;
             }
-            all.push(Row { number, cells });
+            all.push(Row { place, cells });
         }
         let is_table = all.len() >= MIN_RECORDS
             && inside / all.len().max(1) <= MAX_RECORD
@@ -184,13 +114,23 @@ impl<'j> Records<'j> {
         (is_table && !names.is_empty()).then(|| Self {
             names,
             rows: all,
-            before,
-            after: after.to_owned(),
-            numbers: numbers.to_owned(),
+            before: String::new(),
+            after: String::new(),
+            numbers: String::new(),
         })
     }
 
-    fn show(&self, budget: usize) -> Option<String> {
+    /// Says that the records are between these texts, and what their numbers mean.
+    pub(super) fn within(self, before: String, after: &str, numbers: &str) -> Self {
+        Self {
+            before,
+            after: after.to_owned(),
+            numbers: numbers.to_owned(),
+            ..self
+        }
+    }
+
+    pub(super) fn show(&self, budget: usize) -> Option<String> {
         let fit = |most: &usize| self.all(*most, budget);
         let all = self.whole(budget).or_else(|| CELLS.iter().find_map(fit));
         all.or_else(|| self.summary(budget))
@@ -248,8 +188,11 @@ impl<'j> Records<'j> {
             .collect()
     }
 
-    /// All records as a table, if that has at most `budget` bytes.
+    /// All records as a table, if that has at most `budget` bytes and they need no places.
     fn whole(&self, budget: usize) -> Option<String> {
+        if self.numbers.ends_with(NESTED) {
+            return None;
+        }
         let mut table = self.head(usize::MAX, " as a table, whole");
         push_row(&mut table, self.names.iter().map(|name| cell_of_text(name)));
         for row in &self.rows {
@@ -284,7 +227,7 @@ impl<'j> Records<'j> {
         let mut line = String::new();
         push_row(
             &mut line,
-            std::iter::once(row.number.to_string().into()).chain(cells),
+            std::iter::once(row.place.as_str().into()).chain(cells),
         );
         line
     }
@@ -438,7 +381,7 @@ fn push_row<'c>(table: &mut String, cells: impl Iterator<Item = Cow<'c, str>>) {
 }
 
 /// A value as it is written in a cell.
-fn cell(value: Node<'_>) -> Cow<'_, str> {
+pub(super) fn cell(value: Node<'_>) -> Cow<'_, str> {
     match value.as_str() {
         // One with escapes keeps them.
         Some(text) if text.len() + 2 == value.spelling().len() => cell_of_text(text),
@@ -448,7 +391,7 @@ fn cell(value: Node<'_>) -> Cow<'_, str> {
 }
 
 /// A text as it is written in a cell: quoted if it could be read as something else.
-fn cell_of_text(text: &str) -> Cow<'_, str> {
+pub(super) fn cell_of_text(text: &str) -> Cow<'_, str> {
     let is_other = text.is_empty()
         || text.trim() != text
         || text.starts_with(['"', '{', '['])
@@ -463,7 +406,7 @@ fn cell_of_text(text: &str) -> Cow<'_, str> {
 }
 
 /// JSON, or a part of it that begins outside of strings, without blanks between its values.
-fn compact(json: &str) -> Cow<'_, str> {
+pub(super) fn compact(json: &str) -> Cow<'_, str> {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
     if !json.contains(is_blank) {
         return json.into();
@@ -483,7 +426,7 @@ fn compact(json: &str) -> Cow<'_, str> {
 }
 
 /// A cell, or its first `most` bytes.
-fn cut(cell: Cow<'_, str>, most: usize) -> Cow<'_, str> {
+pub(super) fn cut(cell: Cow<'_, str>, most: usize) -> Cow<'_, str> {
     if cell.len() <= most.saturating_add(CUT.len()) {
         return cell;
     }
@@ -497,7 +440,7 @@ mod tests {
     };
     use serde_json::{Map, Value, json};
 
-    use super::*;
+    use crate::preview::shapes::show;
     use crate::preview::{Preview, holds_only, sketch};
 
     fn flights() -> Vec<Value> {
@@ -576,6 +519,26 @@ mod tests {
     }
 
     #[test]
+    fn records_of_lists_are_shown_with_the_places_of_both() {
+        let pairs: Vec<Value> = (0..4)
+            .map(|n| json!([{"from": "DEN", "at": n}, {"from": "LAS", "at": n + 3}]))
+            .collect();
+        insta::assert_snapshot!(Preview::Mixed.show(&json!(pairs).to_string(), 150), @"
+        [8 records]
+        .[][]|from|at
+        0,0|DEN|0
+        0,1|LAS|3
+        1,0|DEN|1
+        1,1|LAS|4
+        2,0|DEN|2
+        2,1|LAS|5
+        3,0|DEN|3
+        3,1|LAS|6
+        [… more …]
+        ");
+    }
+
+    #[test]
     fn long_cells_are_shown_as_far_as_there_is_room() {
         let pages: Vec<Value> = (0..4)
             .map(|n| json!({"url": format!("/{n}"), "text": "some words ".repeat(30)}))
@@ -615,7 +578,8 @@ mod tests {
             "[{\"a\": 1, \"a\": 2}, {\"a\": 1}, {\"a\": 3}]".to_owned(),
             "[2026-01-01] started\n".repeat(9),
         ] {
-            assert_eq!(show(&text, text.len() / 2), None, "{text}");
+            let shown = show(&text, text.len() / 2);
+            assert!(!format!("{shown:?}").contains(" records"), "{text}");
         }
     }
 
@@ -691,7 +655,7 @@ mod tests {
         #[test]
         fn a_whole_table_reads_back_into_the_same_records(records in records(), is_pretty in any::<bool>()) {
             let text = if is_pretty { format!("{:#}", json!(records)) } else { json!(records).to_string() };
-            if let Some(table) = show(&text, 100_000) {
+            if let Some(table) = show(&text, 100_000) && table.contains(" records as a table") {
                 prop_assert!(table.starts_with(&format!("[{} records as a table, whole]\n", records.len())), "{table}");
                 prop_assert_eq!(read(&table), Some(records), "{}", table);
             }

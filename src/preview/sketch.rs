@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::preview::choice::Wanted;
 use crate::preview::gathered::Gathered;
 use crate::preview::plain::PlainText;
-use crate::preview::records;
+use crate::preview::shapes;
 use crate::preview::text::lines::Position;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
@@ -14,7 +14,7 @@ use crate::preview::text::lines::Position;
 pub(crate) struct Sketch {
     plain: PlainText,
     gathered: Gathered,
-    /// The whole text, if it may be shown as records.
+    /// The whole text, if it may be shown in its shape.
     whole: Option<String>,
     /// Length of the text so far in bytes, and its end.
     bytes: u64,
@@ -52,10 +52,12 @@ impl Sketch {
     /// Holds more of the whole text; `None` is more than may be held.
     fn hold(&mut self, more: Option<&str>) {
         let whole = self.whole.take().zip(more);
-        self.whole = whole
-            .filter(|(whole, more)| whole.len() + more.len() <= records::MAX_TEXT)
-            .map(|(whole, more)| whole + more)
-            .filter(|whole| records::may_be_records(whole));
+        let whole = whole.filter(|(whole, more)| whole.len() + more.len() <= shapes::MAX_TEXT);
+        self.whole = whole.and_then(|(whole, more)| {
+            let is_known = whole.len() > shapes::BEGINNING;
+            let whole = whole + more;
+            (is_known || shapes::may_have_shape(&whole)).then_some(whole)
+        });
     }
 
     /// Ends the text, so that nothing of it is held any more but what a preview may show.
@@ -78,9 +80,9 @@ impl Sketch {
     /// Returns a preview of at most `budget` bytes. If they are too few to be useful, it is empty.
     #[must_use]
     pub(crate) fn show(&self, budget: usize) -> String {
-        let records = self.whole.as_deref().filter(|_| self.bytes > budget as u64);
-        let records = records.and_then(|text| records::show(text, budget));
-        records.unwrap_or_else(|| self.ended().show(self.bytes, budget))
+        let whole = self.whole.as_deref().filter(|_| self.bytes > budget as u64);
+        let shown = whole.and_then(|text| shapes::show(text, budget));
+        shown.unwrap_or_else(|| self.ended().show(self.bytes, budget))
     }
 
     /// All of it, as if the text ended here.

@@ -18,7 +18,18 @@ pub(crate) struct Unit<'t> {
     pub(crate) place: Place,
 }
 
-impl Unit<'_> {
+impl<'t> Unit<'t> {
+    /// A whole line.
+    pub(crate) fn line(text: &'t str, line: u64) -> Self {
+        let place = Place {
+            line,
+            byte: 0,
+            bytes: text.len() as u64,
+            ends_line: true,
+        };
+        Self { text, place }
+    }
+
     /// The unit, `lines` lines later.
     pub(crate) fn moved(self, lines: u64) -> Self {
         let line = lines + self.place.line;

@@ -1,25 +1,17 @@
 //! The text of a result, read as values.
 
-use std::collections::HashSet;
 use std::io::{BufRead, Read};
 
 use super::bounds::step;
 use super::value::Value;
+use crate::table::{self, is_number};
 
-/// Characters that separate the columns of a table, the likeliest first.
-const SEPARATORS: [u8; 4] = [b'\t', b',', b';', b'|'];
-/// Fewer lines below names are not taken for a table by their spaces.
-const MIN_ALIGNED: usize = 3;
-
-/// Reads a whole text: JSON, also after lines that say something about it; JSON Lines; a table with a
-/// header; or else its lines.
+/// Reads a whole text: JSON or a table with a header, also after lines that say something about it; JSON
+/// Lines; or else its lines.
 pub(super) fn read_whole(text: &str) -> Value {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let separated = || SEPARATORS.into_iter().find_map(|by| table(text, by));
-    let records = json(text)
-        .or_else(|| json_after_preface(text))
-        .or_else(|| markdown_table(text));
-    let records = records.or_else(separated).or_else(|| aligned_table(text));
+    let json = json(text).or_else(|| json_after_preface(text));
+    let records = json.or_else(|| table(text));
     records.unwrap_or_else(|| text.lines().map(Value::text).collect())
 }
 
@@ -47,59 +39,24 @@ fn json_after_preface(text: &str) -> Option<Value> {
     json(lines.find(|rest| is_json(rest))?)
 }
 
-fn table(text: &str, separator: u8) -> Option<Value> {
-    let header = text.lines().next()?;
-    if !header.as_bytes().contains(&separator) {
-        return None;
-    }
-    let rows = rows_of(text.as_bytes(), separator);
-    let all: Vec<Value> = rows.collect::<Result<_, _>>().ok()?;
-    // Two lines with a comma are not a table yet.
-    (all.len() > 1).then(|| all.into_iter().collect())
-}
-
-fn rows_of(text: impl Read, separator: u8) -> Rows<impl Read> {
-    let reader = csv::ReaderBuilder::new()
-        .delimiter(separator)
-        .trim(csv::Trim::All)
-        .from_reader(text);
-    Rows {
-        reader,
-        names: None,
-    }
-}
-
-/// The rows of a table as objects.
-struct Rows<R> {
-    reader: csv::Reader<R>,
-    names: Option<Vec<Value>>,
-}
-
-impl<R: Read> Iterator for Rows<R> {
-    type Item = Result<Value, String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+fn table(text: &str) -> Option<Value> {
+    let (mut known, mut names) = (Vec::new(), Vec::new());
+    let table = table::read(text, |columns, (_, cells)| {
         step();
-        if self.names.is_none() {
-            let header = match self.reader.byte_headers() {
-                Ok(header) => header
-                    .iter()
-                    .map(String::from_utf8_lossy)
-                    .collect::<Vec<_>>(),
-                Err(error) => return Some(Err(error.to_string())),
-            };
-            self.names = named(&header.iter().map(|name| &**name).collect::<Vec<_>>());
+        if known != columns {
+            columns.clone_into(&mut known);
+            names = named(columns);
         }
-        let Some(names) = self.names.as_deref() else {
-            return Some(Err("its columns have no names".to_owned()));
-        };
-        let mut cells = csv::ByteRecord::new();
-        match self.reader.read_byte_record(&mut cells) {
-            Ok(true) => Some(Ok(row(names, cells.iter().map(String::from_utf8_lossy)))),
-            Ok(false) => None,
-            Err(error) => Some(Err(error.to_string())),
-        }
-    }
+        row(&names, cells.iter())
+    })?;
+    Some(table.rows.into_iter().collect())
+}
+
+fn named(names: &[impl AsRef<str>]) -> Vec<Value> {
+    names
+        .iter()
+        .map(|name| Value::text(name.as_ref()))
+        .collect()
 }
 
 fn row(names: &[Value], cells: impl Iterator<Item = impl AsRef<str>>) -> Value {
@@ -110,65 +67,45 @@ fn row(names: &[Value], cells: impl Iterator<Item = impl AsRef<str>>) -> Value {
     jaq_core::ValT::from_map(cells).unwrap_or(Value::Null)
 }
 
-/// A cell that is a number as JSON writes it becomes one, everything else stays text: `007` is no
-/// number.
+/// A cell that is a number as JSON writes it becomes one, everything else stays text.
 fn cell(text: &str) -> Value {
-    let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    let number = is_number.then(|| serde_json::from_str(text).ok()).flatten();
-    number.unwrap_or_else(|| Value::text(text))
+    let number = is_number(text).then(|| serde_json::from_str(text).ok());
+    number.flatten().unwrap_or_else(|| Value::text(text))
 }
 
-fn markdown_table(text: &str) -> Option<Value> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut rows = lines.map(|line| {
-        let cells = line.strip_prefix('|')?.strip_suffix('|')?;
-        Some(cells.split('|').map(str::trim).collect::<Vec<_>>())
+/// The rows of separated values, one after another.
+fn rows_of(text: impl Read, separator: u8) -> impl Iterator<Item = Result<Value, String>> {
+    let mut reader = table::separated(text, separator);
+    let mut names = Vec::new();
+    let mut rows = std::iter::from_fn(move || {
+        step();
+        let mut cells = csv::ByteRecord::new();
+        match reader.read_byte_record(&mut cells) {
+            Ok(true) => Some(Ok(cells)),
+            Ok(false) => None,
+            Err(error) => Some(Err(error.to_string())),
+        }
     });
-    let names = named(&rows.next()??)?;
-    let is_rule = |cell: &&str| cell.len() > 1 && cell.bytes().all(|byte| b"-:".contains(&byte));
-    if !rows.next()??.iter().all(is_rule) {
-        return None;
+    if let Some(Ok(header)) = rows.next() {
+        names = named(
+            &header
+                .iter()
+                .map(String::from_utf8_lossy)
+                .collect::<Vec<_>>(),
+        );
     }
-    rows.map(|cells| {
-        cells
-            .filter(|cells| cells.len() == names.len())
-            .map(|cells| row(&names, cells.into_iter()))
+    rows.zip(2..).map(move |(cells, number)| {
+        let cells = cells?;
+        if cells.len() == names.len() {
+            Ok(row(&names, cells.iter().map(String::from_utf8_lossy)))
+        } else {
+            Err(format!(
+                "record {number} has {} cells instead of {}",
+                cells.len(),
+                names.len()
+            ))
+        }
     })
-    .collect()
-}
-
-/// A table whose columns begin at the same place in each line, below names that are at least two spaces
-/// apart, as `docker ps` and `kubectl get` print it.
-fn aligned_table(text: &str) -> Option<Value> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let mut lines = lines.map(|line| line.chars().collect::<Vec<char>>());
-    let header = lines.next()?;
-    let begins =
-        |at: &usize| header[*at] != ' ' && (*at == 0 || header[..*at].ends_with(&[' ', ' ']));
-    let starts: Vec<usize> = (0..header.len()).filter(begins).collect();
-    let cells = |line: &[char]| -> Option<Vec<String>> {
-        let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-        let cells = starts.iter().zip(ends).map(|(start, end)| {
-            let before = start.checked_sub(1).and_then(|before| line.get(before));
-            let cell = line.get(*start..end.min(line.len())).unwrap_or_default();
-            before
-                .is_none_or(|char| *char == ' ')
-                .then(|| cell.iter().collect::<String>().trim().to_owned())
-        });
-        cells.collect()
-    };
-    let names = cells(&header)?;
-    let names = named(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let rows = lines.map(|line| Some(row(&names, cells(&line)?.into_iter())));
-    let rows: Vec<Value> = rows.collect::<Option<_>>()?;
-    (starts.first() == Some(&0) && starts.len() > 1 && rows.len() >= MIN_ALIGNED)
-        .then(|| rows.into_iter().collect())
-}
-
-/// The names of columns, if each has one of its own.
-fn named(names: &[&str]) -> Option<Vec<Value>> {
-    let distinct: HashSet<&&str> = names.iter().filter(|name| !name.is_empty()).collect();
-    (distinct.len() == names.len()).then(|| names.iter().map(|name| Value::text(name)).collect())
 }
 
 /// Records, one after another.
@@ -194,10 +131,7 @@ pub(super) fn read_in_order<'r>(
     }
     let beginning = String::from_utf8_lossy(text.fill_buf()?).into_owned();
     let whole_lines = beginning.rfind('\n').map_or("", |feed| &beginning[..=feed]);
-    if let Some(separator) = SEPARATORS
-        .into_iter()
-        .find(|by| table(whole_lines, *by).is_some())
-    {
+    if let Some(separator) = table::separator(whole_lines) {
         return Ok(Some(Box::new(rows_of(text, separator))));
     }
     let mut line = Vec::new();

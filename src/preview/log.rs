@@ -1,0 +1,212 @@
+//! A log by its kinds of lines: the first of each, with the place of the last and their number, failures and rare ones before the others.
+//!
+//! ```text
+//! [4021 lines of 4 kinds]
+//! 1|2026-11-25T10:00:01 INFO listening on :8080
+//! 2…4019 ×3980|2026-11-25T10:00:02 INFO GET /health 200 3 ms
+//! 17…3900 ×39|2026-11-25T10:00:41 WARN slow query 120 ms
+//! 2203|2026-11-25T11:03:17 ERROR payment 771 failed
+//! 4021|2026-11-25T12:40:12 INFO GET /health 200 2 ms
+//! [… more …]
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use foldhash::{HashMap, HashMapExt};
+use regex::Regex;
+
+use crate::preview::failures::{is_failure, template};
+use crate::preview::plain::plain;
+use crate::preview::records::{MORE, cut};
+
+/// A text with fewer lines is read as it is.
+const MIN_LINES: usize = 20;
+/// Minimum number of lines of a kind, on average.
+const PER_KIND: usize = 3;
+/// One part in so many of the first lines, of so many at least, begins as those of a log do.
+const BEGIN: usize = 2;
+const MIN_BEGINNING: usize = 3;
+/// Maximum length in bytes of a line that is shown whole.
+const MAX_LINE: usize = 300;
+/// All lines of a kind of up to so many are shown.
+const FEW: usize = 3;
+
+/// A time, or a level, near the beginning of a line.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^.{0,60}?(?:\b|T)[0-9]{1,2}:[0-9]{2}:[0-9]{2}|^\W{0,3}(?i:trace|debug|info|notice|warn|warning|error|fatal|level=\w+)\b")
+        .expect("a pattern")
+});
+
+/// Returns true unless a text with this beginning is certainly not a log.
+pub(crate) fn may_begin(beginning: &str) -> bool {
+    let plain = plain(beginning);
+    let lines: Vec<&str> = plain
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let logged = lines.iter().filter(|line| BEGINS.is_match(line)).count();
+    lines.len() >= MIN_BEGINNING && logged * BEGIN >= lines.len()
+}
+
+/// The lines with the same words, but for numbers and names.
+struct LinesAlike {
+    lines: Vec<usize>,
+    fails: bool,
+}
+
+/// Returns a preview of a log that has this beginning in at most `budget` bytes, if its lines are of a few kinds.
+pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String> {
+    if !may_begin(beginning) {
+        return None;
+    }
+    let plain = plain(text);
+    let lines: Vec<&str> = plain.lines().collect();
+    let (mut kinds, mut places) = (Vec::<LinesAlike>::new(), HashMap::new());
+    for (at, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let kind = *places.entry(template(line)).or_insert(kinds.len());
+        if kind == kinds.len() {
+            kinds.push(LinesAlike {
+                lines: Vec::new(),
+                fails: is_failure(line),
+            });
+        }
+        kinds[kind].lines.push(at);
+    }
+    if lines.len() < MIN_LINES || kinds.len() * PER_KIND > lines.len() {
+        return None;
+    }
+    let head = format!("[{} lines of {} kinds]\n", lines.len(), kinds.len());
+    let mut left = budget.checked_sub(head.len() + MORE.len())?;
+    kinds.sort_by_key(|kind| (!kind.fails, kind.lines.len(), kind.lines[0]));
+    let shown = |at: usize, kind: Option<&LinesAlike>| {
+        let alike = match kind.map_or(&[][..], |kind| &kind.lines) {
+            all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
+            _ => String::new(),
+        };
+        format!("{}{alike}|{}\n", at + 1, cut(lines[at].into(), MAX_LINE))
+    };
+    let first = kinds.iter().map(|kind| (kind.lines[0], Some(kind)));
+    let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
+    let further = few.flat_map(|kind| &kind.lines[1..]).copied();
+    let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
+    let around = kinds.iter().filter(|kind| kind.lines.len() == 1);
+    let around = around.flat_map(|kind| {
+        [
+            kind.lines[0].saturating_sub(1),
+            (kind.lines[0] + 1).min(lines.len() - 1),
+        ]
+    });
+    let others = [lines.len() - 1]
+        .into_iter()
+        .chain(further)
+        .chain(last)
+        .chain(around);
+    let mut taken = BTreeMap::new();
+    for (at, kind) in first.chain(others.map(|at| (at, None))) {
+        let line = shown(at, kind);
+        if !taken.contains_key(&at) && line.len() <= left {
+            left -= line.len();
+            taken.insert(at, line);
+        }
+    }
+    let lines: Vec<String> = taken.into_values().collect();
+    (lines.len() >= MIN_BEGINNING).then(|| head + &lines.concat() + MORE)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use crate::preview::shapes::show;
+    use crate::preview::{Preview, holds_only};
+
+    fn log(lines: usize, odd: &[(usize, &str)]) -> String {
+        let line = |n: usize| {
+            let says = odd
+                .iter()
+                .find(|(at, _)| *at == n)
+                .map(|(_, says)| (*says).to_owned());
+            let says = says.unwrap_or_else(|| match n % 40 {
+                7 => format!("WARN slow query {} ms", n % 13 * 50),
+                n if n % 3 == 0 => format!("INFO job job_{n} done"),
+                _ => format!("INFO GET /items/{n} 200 {} ms", n % 9),
+            });
+            format!(
+                "2026-11-25T{:02}:{:02}:{:02}Z {says}\n",
+                n / 3600,
+                n / 60 % 60,
+                n % 60
+            )
+        };
+        (1..=lines).map(line).collect()
+    }
+
+    #[test]
+    fn a_log_is_shown_by_its_kinds_of_lines() {
+        let odd = [
+            (1, "INFO listening on :8080"),
+            (1_203, "payment of 12 EUR declined by the bank"),
+            (1_400, "ERROR payment 771 failed"),
+        ];
+        let text = log(2_000, &odd);
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 900), @"
+        [2000 lines of 6 kinds]
+        1|2026-11-25T00:00:01Z INFO listening on :8080
+        2…1998 ×1249|2026-11-25T00:00:02Z INFO GET /items/2 200 2 ms
+        3…2000 ×698|2026-11-25T00:00:03Z INFO job job_3 done
+        7…1967 ×50|2026-11-25T00:00:07Z WARN slow query 350 ms
+        1202|2026-11-25T00:20:02Z INFO GET /items/1202 200 5 ms
+        1203|2026-11-25T00:20:03Z payment of 12 EUR declined by the bank
+        1204|2026-11-25T00:20:04Z INFO GET /items/1204 200 7 ms
+        1399|2026-11-25T00:23:19Z INFO job job_39 done
+        1400|2026-11-25T00:23:20Z ERROR payment 771 failed
+        1401|2026-11-25T00:23:21Z INFO GET /items/1401 200 6 ms
+        1967|2026-11-25T00:32:47Z WARN slow query 200 ms
+        1998|2026-11-25T00:33:18Z INFO GET /items/1998 200 0 ms
+        2000|2026-11-25T00:33:20Z INFO job job_0 done
+        [… more …]
+        ");
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 200), @"
+        [2000 lines of 6 kinds]
+        1|2026-11-25T00:00:01Z INFO listening on :8080
+        7…1967 ×50|2026-11-25T00:00:07Z WARN slow query 350 ms
+        1400|2026-11-25T00:23:20Z ERROR payment 771 failed
+        [… more …]
+        ");
+        // Neither a text with a time in it nor lines that are all different.
+        assert_eq!(
+            show(
+                &"at 10:00:00 it rained\n\nand not at\n\nany other time\n".repeat(9),
+                300
+            ),
+            None
+        );
+        let varied: String = (0..90)
+            .map(|n| format!("10:00:{:02} {}\n", n % 60, "word ".repeat(n)))
+            .collect();
+        assert_eq!(show(&varied, 300), None);
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_kept_and_logs_known_again(
+            lines in 1usize..200, odd in proptest::collection::vec((1usize..200, "[a-zA-Z0-9 =/\u{1b}\r:]{0,30}"), 0..9), budget in 0usize..1_500,
+        ) {
+            let odd: Vec<(usize, &str)> = odd.iter().map(|(at, text)| (*at, text.as_str())).collect();
+            let text = log(lines, &odd);
+            let preview = Preview::Mixed.show(&text, budget);
+            prop_assert!(preview.len() <= budget || preview == text);
+            prop_assert!(holds_only(&preview, &text), "{preview}");
+            if let Some(shown) = show(&text, budget) {
+                prop_assert!(shown.len() <= budget);
+                prop_assert_eq!(show(&text, shown.len()), Some(shown));
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A JSON document as an outline: what its fields hold, the short ones first, and the sizes of what is left out.
+//!
+//! ```text
+//! {7 fields, 3264 B}
+//! url: https://example.com/repos/ada/shop/pulls/112/comments/2738927704
+//! user: {4 fields, 1479 B}
+//! labels: [2 items, 133 B]
+//!  [0]: {"name":"bug","color":"d73a4a"}
+//!  [1]: {"name":"good first issue","color":"7057ff"}
+//! files: [90 items, 11030 B]
+//!  [0]: {"path":"src/part_0.rs","lines":[0,1],"kind":"new"}
+//!  … 89 more
+//! body: "It rounds \"half\" up.\nAnd more of it. It rounds \"half\" … 482 B
+//! [… more …]
+//! ```
+
+use std::borrow::Cow;
+
+use crate::json::{Kind, Node, View};
+use crate::preview::records::{MORE, cell, cell_of_text, cut};
+
+/// Maximum lengths in bytes of a value that is shown whole, and of the beginning of a longer text, each once there is
+/// room for it.
+const TEXTS: [usize; 4] = [60, 240, 960, 3_840];
+/// Maximum numbers of items of a list, the most that fit.
+const ITEMS: [usize; 4] = [60, 20, 6, 2];
+/// Of a longer value in bytes, blanks between its own values included, only a part is shown.
+const MAX_WHOLE: usize = 16 * 1024;
+/// Minimum length in bytes of a long text.
+const LONG: usize = 120;
+/// One in so many of the scalars must be shown.
+const SHOWN: usize = 4;
+/// Values in values that are looked into.
+const MAX_DEPTH: usize = 8;
+
+/// Returns an outline of the JSON below `root` in at most `budget` bytes. Where most of it is long texts, or little
+/// fits, the names in it tell more.
+pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String> {
+    let (scalars, bytes) = scalars(root);
+    if bytes * 2 > root.range().len() {
+        return None;
+    }
+    let mut outline = Outline {
+        lines: vec![Line::new(0, String::new(), root)],
+        left: budget.checked_sub(before.len() + MORE.len())?,
+    };
+    outline.left = outline.left.checked_sub(outline.lines[0].length(0))?;
+    outline.open_all();
+    outline.lengthen();
+    if outline.scalars() * SHOWN < scalars {
+        return None;
+    }
+    let lines: String = outline.lines.iter().map(Line::render).collect();
+    Some(format!("{before}{lines}{MORE}"))
+}
+
+struct Outline<'j> {
+    /// In the order of the document.
+    lines: Vec<Line<'j>>,
+    /// Number of bytes left of the budget.
+    left: usize,
+}
+
+struct Line<'j> {
+    depth: usize,
+    label: String,
+    node: Option<Node<'j>>,
+    /// Which of [`TEXTS`] is shown of a text.
+    length: usize,
+}
+
+impl<'j> Line<'j> {
+    fn new(depth: usize, label: String, node: Node<'j>) -> Self {
+        Self {
+            depth,
+            label,
+            node: Some(node),
+            length: 0,
+        }
+    }
+
+    fn says(&self, length: usize) -> Cow<'j, str> {
+        let Some(node) = self.node else {
+            return "".into();
+        };
+        let bytes = node.range().len();
+        let begins = || cut(cell(node), TEXTS[length]);
+        let short = match node.kind() {
+            Kind::Object => format!("{{{} fields, {bytes} B}}", node.fields().count()),
+            Kind::Array if is_list_of_scalars(node) => {
+                format!("{} {} items, {bytes} B", begins(), node.items().count())
+            }
+            Kind::Array => format!("[{} items, {bytes} B]", node.items().count()),
+            _ => format!("{} {bytes} B", begins()),
+        };
+        // Blanks are left out of a value that is shown.
+        let whole = Some(node).filter(|_| bytes <= MAX_WHOLE).map(cell);
+        whole
+            .filter(|whole| whole.len() <= short.len().max(TEXTS[0]))
+            .unwrap_or(short.into())
+    }
+
+    /// Returns true if nothing of its value is left out.
+    fn is_whole(&self) -> bool {
+        let node = self.node.filter(|node| node.range().len() <= MAX_WHOLE);
+        node.is_some_and(|node| self.says(self.length) == cell(node))
+    }
+
+    fn render(&self) -> String {
+        self.rendered(self.length)
+    }
+
+    fn rendered(&self, length: usize) -> String {
+        let (indent, says) = (" ".repeat(self.depth.saturating_sub(1)), self.says(length));
+        let colon = if self.label.is_empty() || self.node.is_none() {
+            ""
+        } else {
+            ": "
+        };
+        format!("{indent}{}{colon}{says}\n", self.label)
+    }
+
+    fn length(&self, length: usize) -> usize {
+        self.rendered(length).len()
+    }
+
+    /// Lines of its fields or items, if some are left out; of items, at most `most`.
+    fn inside(&self, most: usize) -> Vec<Line<'j>> {
+        let Some(node) = self
+            .node
+            .filter(|node| !is_list_of_scalars(*node) && !self.is_whole())
+        else {
+            return Vec::new();
+        };
+        let depth = self.depth + 1;
+        let fields = node.fields();
+        let fields =
+            fields.map(|(name, value)| Line::new(depth, cell_of_text(name).into_owned(), value));
+        let items = node.items().take(most).enumerate();
+        let items = items.map(|(at, value)| Line::new(depth, format!("[{at}]"), value));
+        let mut lines: Vec<Line<'_>> = fields.chain(items).collect();
+        let more = node.items().count().saturating_sub(most);
+        if more > 0 {
+            lines.push(Line {
+                depth,
+                label: format!("… {more} more"),
+                node: None,
+                length: 0,
+            });
+        }
+        lines
+    }
+}
+
+/// Number of the scalars in a value, a list of them counting as one, and bytes of those that are long texts.
+fn scalars(root: Node<'_>) -> (usize, usize) {
+    let (mut open, mut scalars, mut bytes) = (vec![root], 0, 0);
+    while let Some(node) = open.pop() {
+        let length = node.range().len();
+        if node.kind() == Kind::String && length > LONG {
+            bytes += length;
+        }
+        if is_list_of_scalars(node) {
+            let long = node.items().map(|item| item.range().len());
+            bytes += long.filter(|length| *length > LONG).sum::<usize>();
+            scalars += 1;
+            continue;
+        }
+        scalars += usize::from(!node.is_object() && !node.is_array());
+        open.extend(node.fields().map(|(_, value)| value).chain(node.items()));
+    }
+    (scalars, bytes)
+}
+
+fn is_list_of_scalars(node: Node<'_>) -> bool {
+    node.is_array() && node.values() == node.items().count() + 1
+}
+
+impl Outline<'_> {
+    /// Looks into values, level by level, and into the smallest of a level first.
+    fn open_all(&mut self) {
+        for depth in 0..MAX_DEPTH {
+            let mut closed: Vec<usize> = (0..self.lines.len())
+                .filter(|at| self.lines[*at].depth == depth)
+                .collect();
+            let bytes = |at: &usize| self.lines[*at].node.map_or(0, |node| node.range().len());
+            closed.sort_by_key(bytes);
+            let mut opened = Vec::new();
+            for at in closed {
+                // Fewer fields are none of fewer items.
+                let is_list = self.lines[at].node.is_some_and(View::is_array);
+                let tries = if is_list { &ITEMS[..] } else { &ITEMS[..1] };
+                let inside = tries.iter().map(|most| self.lines[at].inside(*most));
+                let cost =
+                    |inside: &[Line<'_>]| inside.iter().map(|line| line.length(0)).sum::<usize>();
+                let mut fit = inside.filter(|inside| cost(inside) <= self.left);
+                let inside = fit.next().filter(|inside| !inside.is_empty());
+                if let Some(inside) = inside {
+                    self.left -= cost(&inside);
+                    opened.push((at, inside));
+                }
+            }
+            opened.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+            for (at, inside) in opened {
+                self.lines.splice(at + 1..at + 1, inside);
+            }
+        }
+    }
+
+    /// Number of the scalars that are shown whole.
+    fn scalars(&self) -> usize {
+        let whole = self.lines.iter().filter(|line| line.is_whole());
+        whole.filter_map(|line| Some(scalars(line.node?).0)).sum()
+    }
+
+    /// Shows more of texts that are cut.
+    fn lengthen(&mut self) {
+        for length in 1..TEXTS.len() {
+            for line in &mut self.lines {
+                let more = line.length(length).saturating_sub(line.length(length - 1));
+                if line.length == length - 1 && more <= self.left {
+                    self.left -= more;
+                    line.length = length;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
+    use serde_json::{Value, json};
+
+    use crate::preview::shapes::show;
+    use crate::preview::{Preview, holds_only};
+
+    fn comment() -> Value {
+        json!({
+            "url": "https://example.com/repos/ada/shop/pulls/112/comments/2738927704",
+            "id": 2738927704u64,
+            "draft": null,
+            "user": {"login": "ada", "id": 12, "site": "https://example.com/".repeat(9), "plan": {"name": "free", "seats": (0..99).collect::<Vec<_>>()}},
+            "labels": [{"name": "bug", "color": "d73a4a"}, {"name": "good first issue", "color": "7057ff"}],
+            "files": (0..9).map(|n| json!({"path": format!("src/part_{n}.rs"), "lines": [n, n + 1], "kind": if n % 4 == 0 { "new" } else { "old" }})).collect::<Vec<_>>(),
+            "body": "It rounds \"half\" up.\nAnd more of it. ".repeat(12),
+        })
+    }
+
+    #[test]
+    fn a_document_is_shown_as_an_outline() {
+        let text = format!("Output:\n{:#}\n", comment());
+        insta::assert_snapshot!(Preview::Mixed.show(&text, 800), @r#"
+        Output:
+        {7 fields, 3264 B}
+        url: https://example.com/repos/ada/shop/pulls/112/comments/2738927704
+        id: 2738927704
+        draft: null
+        user: {4 fields, 1479 B}
+        labels: [2 items, 133 B]
+         [0]: {"name":"bug","color":"d73a4a"}
+         [1]: {"name":"good first issue","color":"7057ff"}
+        files: [9 items, 1003 B]
+         [0]: {"path":"src/part_0.rs","lines":[0,1],"kind":"new"}
+         [1]: {"path":"src/part_1.rs","lines":[1,2],"kind":"old"}
+         [2]: {"path":"src/part_2.rs","lines":[2,3],"kind":"old"}
+         [3]: {"path":"src/part_3.rs","lines":[3,4],"kind":"old"}
+         [4]: {"path":"src/part_4.rs","lines":[4,5],"kind":"new"}
+         [5]: {"path":"src/part_5.rs","lines":[5,6],"kind":"old"}
+         … 3 more
+        body: "It rounds \"half\" up.\nAnd more of it. It rounds \"half\" … 482 B
+        [… more …]
+        "#);
+        let small = show(&text, 200);
+        assert!(small.is_none(), "{small:?}");
+        let page = json!({"title": "Part 1", "text": "some words ".repeat(60)}).to_string();
+        assert_eq!(show(&page, 300), None);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            "[a-z \"\\\\\n…€]{0,90}".prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            Just(Value::Null),
+            Just(json!({})),
+        ];
+        scalar.prop_recursive(4, 60, 9, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..9).prop_map(Value::from),
+                proptest::collection::vec(("[a-z \n]{0,9}", inner), 0..9)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_kept_and_outlines_known_again(value in values(), budget in 0usize..900, is_pretty in any::<bool>()) {
+            let text = if is_pretty { format!("{value:#}") } else { value.to_string() };
+            let shown = Preview::Mixed.show(&text, budget);
+            prop_assert!(shown.len() <= budget || shown == text);
+            prop_assert!(holds_only(&shown, &text), "{shown}");
+            if let Some(shown) = show(&text, budget) {
+                prop_assert!(shown.len() <= budget);
+                prop_assert_eq!(show(&text, shown.len()), Some(shown));
+            }
+        }
+    }
+}

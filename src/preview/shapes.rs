@@ -1,0 +1,153 @@
+//! Texts that are shown in their shape: records, in JSON or as a table, JSON documents, and logs.
+
+use crate::json::{JsonText, Node, View};
+use crate::preview::outcomes::without_header;
+use crate::preview::records::{NESTED, Records, compact};
+use crate::preview::units::Unit;
+use crate::preview::{log, outline};
+use crate::table;
+
+/// Maximum length in bytes of a text that is read.
+pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
+/// Maximum number of values and keys of a text that is read.
+const MAX_VALUES: usize = 1 << 20;
+/// Objects in objects that are searched for a list.
+const MAX_DEPTH: usize = 3;
+/// Maximum number of bytes before the first line of JSON.
+const MAX_BEFORE: usize = 300;
+/// Number of bytes at the beginning of a text that tell whether it may have a shape.
+pub(crate) const BEGINNING: usize = 2 * 1024;
+
+/// Returns `text` in its shape, in at most `budget` bytes, if it has one of which that shows anything.
+pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
+    if text.len() > MAX_TEXT || !may_have_shape(text) {
+        return None;
+    }
+    let records = show_json(text, budget).or_else(|| show_table(text, budget));
+    records.or_else(|| log::show(text, first(text), budget))
+}
+
+fn show_json(text: &str, budget: usize) -> Option<String> {
+    let from = beginning(text)?;
+    let json = &text[from..];
+    if let Ok(Some(document)) = JsonText::parse_within(json, MAX_VALUES) {
+        let (root, before) = (Node::root(&document), &said(&text[..from]));
+        return list_of_records(root, json, before, budget)
+            .or_else(|| outline::show(root, before, budget));
+    }
+    let lines = text.lines().zip(1..).skip(text[..from].lines().count());
+    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
+    let mut most = MAX_VALUES;
+    let mut documents = Vec::new();
+    for (text, line) in lines {
+        let document = JsonText::parse_within(text, most).ok()??;
+        most = most.checked_sub(Node::root(&document).values())?;
+        documents.push((document, line));
+    }
+    let rows = documents
+        .iter()
+        .map(|(document, line)| (Node::root(document), line.to_string()));
+    Records::read(Vec::new(), rows, json.len())?
+        .within(said(&text[..from]), "", "line")
+        .show(budget)
+}
+
+fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> Option<String> {
+    let (path, list) = list_in(root, 0)?;
+    let range = list.range();
+    let around = [compact(&json[..range.start]), compact(&json[range.end..])];
+    let is_nested = list.items().all(View::is_array);
+    let rows = list.items().enumerate().flat_map(move |(at, item)| {
+        if !is_nested {
+            return vec![(item, at.to_string())];
+        }
+        let inner = item.items().enumerate();
+        inner
+            .map(|(inner, item)| (item, format!("{at},{inner}")))
+            .collect()
+    });
+    let path = if path.is_empty() { "." } else { &path };
+    let numbers = format!("{path}{}", if is_nested { NESTED } else { "[]" });
+    Records::read(Vec::new(), rows, json.len())?
+        .within(format!("{before}{}", around[0]), &around[1], &numbers)
+        .show(budget)
+}
+
+fn show_table(text: &str, budget: usize) -> Option<String> {
+    let table = table::read(text, |names, (line, cells)| (line, object(names, &cells)))?;
+    let objects: Vec<&str> = table
+        .rows
+        .iter()
+        .map(|(_, object)| object.as_str())
+        .collect();
+    let json = format!("[{}]", objects.join(","));
+    let document = JsonText::parse_within(&json, MAX_VALUES).ok()??;
+    let names = table.names.iter().map(String::as_str).collect();
+    let lines = table.rows.iter().map(|(line, _)| line.to_string());
+    let after: Vec<&str> = table.after.split_whitespace().collect();
+    Records::read(names, Node::root(&document).items().zip(lines), 0)?
+        .within(said(table.before), &after.join(" "), "line")
+        .show(budget)
+}
+
+/// A row as an object of the cells that are not empty.
+fn object(names: &[String], cells: &[String]) -> String {
+    let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+    let fields = names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+    let fields = fields.map(|(name, cell)| {
+        let value = if table::is_number(cell) {
+            cell.clone()
+        } else {
+            text(cell)
+        };
+        format!("{}:{value}", text(name))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// Returns the place of the first line that begins as JSON does. Lines before it say something about the records.
+fn beginning(text: &str) -> Option<usize> {
+    let lines = text.match_indices('\n').map(|(feed, _)| feed + 1);
+    let mut lines = std::iter::once(0)
+        .chain(lines)
+        .take_while(|at| *at <= MAX_BEFORE);
+    lines.find(|at| text[*at..].starts_with(['{', '[']))
+}
+
+fn first(text: &str) -> &str {
+    &text[..text.floor_char_boundary(BEGINNING)]
+}
+
+/// The lines before a shape, without a header of the harness but for the exit code.
+fn said(before: &str) -> String {
+    let lines = before.lines().zip(1..);
+    let units: Vec<Unit<'_>> = lines.map(|(text, line)| Unit::line(text, line)).collect();
+    let told = without_header(&units);
+    told.iter().map(|unit| format!("{}\n", unit.text)).collect()
+}
+
+/// Returns true unless `text`, and whatever is appended to it, certainly has no shape.
+pub(crate) fn may_have_shape(text: &str) -> bool {
+    text.len() <= BEGINNING
+        || beginning(text).is_some()
+        || table::may_begin(first(text))
+        || log::may_begin(first(text))
+}
+
+/// The list that is most of `json`, and its path in jq's language.
+fn list_in(json: Node<'_>, depth: usize) -> Option<(String, Node<'_>)> {
+    if json.is_array() {
+        return Some((String::new(), json));
+    }
+    let (name, longest) = json.fields().max_by_key(|(_, value)| value.range().len())?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if depth >= MAX_DEPTH
+        || name.is_empty()
+        || !name.bytes().all(is_name)
+        || name.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return None;
+    }
+    let (path, list) = list_in(longest, depth + 1)?;
+    Some((format!(".{name}{path}"), list))
+}

@@ -1,0 +1,443 @@
+//! Tables in texts: separated values, Markdown, drawn borders, and columns that begin at the same place.
+//!
+//! A table begins with the names of its columns, after a few lines at most that say something about it, and each of
+//! its rows has as many cells. A few other lines may follow.
+
+use std::collections::HashSet;
+use std::io::Read;
+
+/// Lines between the cells of drawn tables.
+const BORDERS: [char; 4] = ['|', '│', '┃', '║'];
+/// Two lines with a comma are not a table yet, nor are a few words below each other.
+const MIN_ROWS: usize = 2;
+const MIN_ALIGNED: usize = 3;
+/// Maximum number of bytes before the names of the columns, and after the last row.
+const MAX_AROUND: usize = 300;
+/// Maximum number of bytes in which the names and the first rows are looked for.
+const MAX_BEGINNING: usize = 4 * 1024;
+/// Number of rows that are compared with the names of the columns.
+const HEADED: usize = 9;
+/// Maximum length in bytes of the name of a column.
+const MAX_NAME: usize = 64;
+
+/// A table, and the text around it.
+#[derive(Debug)]
+pub(crate) struct Table<'t, R> {
+    pub(crate) before: &'t str,
+    pub(crate) names: Vec<String>,
+    pub(crate) rows: Vec<R>,
+    pub(crate) after: &'t str,
+}
+
+/// The number of a row's line, counted from 1, and its cells.
+pub(crate) type Row = (u64, Vec<String>);
+
+/// A way in which tables are written.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Drawn,
+    Separated(u8),
+    Aligned,
+}
+
+/// The likeliest first.
+const FORMS: [Form; 6] = [
+    Form::Drawn,
+    Form::Separated(b'\t'),
+    Form::Separated(b','),
+    Form::Separated(b';'),
+    Form::Separated(b'|'),
+    Form::Aligned,
+];
+
+/// Reads `text` as a table of what `row` makes of the names and each row. Linear in the text: of each form, only the
+/// first place at which it may begin is tried.
+pub(crate) fn read<R>(
+    text: &str,
+    mut row: impl FnMut(&[String], Row) -> R,
+) -> Option<Table<'_, R>> {
+    FORMS.into_iter().find_map(|form| {
+        let (from, names) = form.begins(text)?;
+        let (before, text) = text.split_at(from);
+        let lines = before.lines().count() as u64;
+        let mut rows = Vec::new();
+        let mut has_header = true;
+        let end = form.each_row(text, names.len(), |(line, cells)| {
+            // A name is not repeated below.
+            has_header &=
+                rows.len() >= HEADED || names.iter().zip(&cells).all(|(name, cell)| name != cell);
+            rows.push(row(&names, (lines + line, cells)));
+            true
+        });
+        let after = &text[end..];
+        let is_table = rows.len() >= form.min_rows()
+            && has_header
+            && after.trim().len() <= MAX_AROUND
+            && !form.goes_on(after);
+        is_table.then_some(Table {
+            before,
+            names,
+            rows,
+            after,
+        })
+    })
+}
+
+/// Returns true unless `text`, and whatever is appended to it, is certainly not a table.
+pub(crate) fn may_begin(text: &str) -> bool {
+    FORMS.into_iter().any(|form| form.begins(text).is_some())
+}
+
+/// The separator of a table that `text` begins with.
+pub(crate) fn separator(text: &str) -> Option<u8> {
+    FORMS
+        .into_iter()
+        .find_map(|form| match (form, form.begins(text)) {
+            (Form::Separated(by), Some((0, _))) => Some(by),
+            _ => None,
+        })
+}
+
+/// Reads the cells of separated values, names first.
+pub(crate) fn separated<R: Read>(text: R, by: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new()
+        .delimiter(by)
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(text)
+}
+
+/// Returns true for a number as JSON writes it: `007` is none.
+pub(crate) fn is_number(cell: &str) -> bool {
+    cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && serde_json::from_str::<serde_json::Number>(cell).is_ok()
+}
+
+fn is_name(text: &str) -> bool {
+    let begins = text.starts_with(|c: char| c.is_alphabetic() || "_#%@$(".contains(c));
+    text.len() <= MAX_NAME && (begins || is_number(text))
+}
+
+impl Form {
+    /// The first place at which names and the first rows below them stand, and the names.
+    fn begins(self, text: &str) -> Option<(usize, Vec<String>)> {
+        let first = &text[..text.floor_char_boundary(MAX_BEGINNING)];
+        let feeds = first.match_indices('\n').map(|(feed, _)| feed + 1);
+        let mut places = std::iter::once(0)
+            .chain(feeds)
+            .take_while(|from| *from <= MAX_AROUND);
+        places.find_map(|from| {
+            let names = self.names(&first[from..])?;
+            let has_rows = self.has_rows(&first[from..], names.len());
+            has_rows.then_some((from, names))
+        })
+    }
+
+    fn min_rows(self) -> usize {
+        match self {
+            Self::Aligned => MIN_ALIGNED,
+            _ => MIN_ROWS,
+        }
+    }
+
+    fn has_rows(self, text: &str, columns: usize) -> bool {
+        let mut rows = 0;
+        self.each_row(text, columns, |_| {
+            rows += 1;
+            rows < self.min_rows()
+        });
+        rows >= self.min_rows()
+    }
+
+    /// The names of the columns, if `text` begins with some, each with one of its own.
+    fn names(self, text: &str) -> Option<Vec<String>> {
+        let line = text.lines().next()?;
+        let names = match self {
+            Self::Separated(by) if line.as_bytes().contains(&by) => {
+                let mut cells = csv::StringRecord::new();
+                let mut reader = separated(text.as_bytes(), by);
+                reader.read_record(&mut cells).ok()?;
+                cells.iter().map(str::to_owned).collect()
+            }
+            Self::Separated(_) => return None,
+            Self::Drawn => drawn_names(text)?.0,
+            Self::Aligned => aligned_names(text)?,
+        };
+        let distinct: HashSet<&String> = names.iter().collect();
+        let is_header = names.len() > 1 && distinct.len() == names.len() && !is_number(&names[0]);
+        (is_header && names.iter().all(|name| is_name(name))).then_some(names)
+    }
+
+    /// Passes on the rows below the names for as long as `row` wants more, and returns the byte at which they end.
+    fn each_row(self, text: &str, columns: usize, mut row: impl FnMut(Row) -> bool) -> usize {
+        if let Self::Separated(by) = self {
+            return each_separated(text, by, columns, row);
+        }
+        let (mut at, mut is_below) = (0, false);
+        let first = match self {
+            Self::Drawn => drawn_names(text).map_or(0, |(_, line)| line),
+            _ => 0,
+        };
+        let starts = starts(text.lines().next().unwrap_or_default()).unwrap_or_default();
+        for (line, number) in text.split_inclusive('\n').zip(0..) {
+            let begins = at;
+            at += line.len();
+            if number <= first {
+                continue;
+            }
+            let line = line.trim_end_matches(['\n', '\r']);
+            let cells = match self {
+                _ if is_border(line) && (!is_below || !line.starts_with(BORDERS)) => {
+                    is_below = true;
+                    continue;
+                }
+                Self::Aligned => cells_at(line, &starts).unwrap_or_default(),
+                _ => drawn_cells(line),
+            };
+            is_below = true;
+            if cells.len() != columns || line.trim().is_empty() {
+                return begins;
+            }
+            if !row((number as u64 + 1, cells)) {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Returns true if the text after the last row looks like more of the table.
+    fn goes_on(self, after: &str) -> bool {
+        match self {
+            Self::Separated(by) => after.as_bytes().contains(&by),
+            Self::Drawn => after.contains(BORDERS),
+            Self::Aligned => !after.lines().next().unwrap_or_default().trim().is_empty(),
+        }
+    }
+}
+
+fn each_separated(text: &str, by: u8, columns: usize, mut row: impl FnMut(Row) -> bool) -> usize {
+    let mut reader = separated(text.as_bytes(), by);
+    let mut cells = csv::StringRecord::new();
+    let mut is_header = true;
+    loop {
+        let from = reader.position().byte() as usize;
+        let blank = text[from..].len() - text[from..].trim_start_matches(['\r', '\n']).len();
+        let blank = &text[from..from + blank];
+        let line = reader.position().line() + blank.matches('\n').count() as u64;
+        match reader.read_record(&mut cells) {
+            Ok(true) if cells.len() == columns => {}
+            Ok(false) => return text.len(),
+            _ => return from,
+        }
+        let wants_more = is_header || row((line, cells.iter().map(str::to_owned).collect()));
+        is_header = false;
+        if !wants_more {
+            return reader.position().byte() as usize;
+        }
+    }
+}
+
+/// The names of a drawn table, below or above a border, and the line that they are in, counted from 0.
+fn drawn_names(text: &str) -> Option<(Vec<String>, usize)> {
+    let mut lines = text.lines().enumerate();
+    let (_, first) = lines.next()?;
+    let (at, names) = if is_border(first) {
+        lines.next()?
+    } else {
+        (0, first)
+    };
+    let (_, border) = lines.next()?;
+    is_border(border).then(|| (drawn_cells(names), at))
+}
+
+fn is_border(line: &str) -> bool {
+    let is_drawn = |c: char| ('\u{2500}'..='\u{257f}').contains(&c);
+    let mut dashes = line
+        .chars()
+        .filter(|c| matches!(c, '-' | '=') || is_drawn(*c));
+    dashes.nth(1).is_some() && line.chars().all(|c| " -=+|:".contains(c) || is_drawn(c))
+}
+
+/// The cells between borders; `\|` in a cell is not a border.
+fn drawn_cells(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let inside = line.strip_prefix(BORDERS);
+    let inside = inside.and_then(|line| line.strip_suffix(BORDERS));
+    let mut cells = vec![String::new()];
+    let mut is_escaped = false;
+    for c in inside.unwrap_or(line).chars() {
+        if BORDERS.contains(&c) && !is_escaped {
+            cells.push(String::new());
+        } else if let Some(cell) = cells.last_mut() {
+            if BORDERS.contains(&c) {
+                cell.pop();
+            }
+            cell.push(c);
+        }
+        is_escaped = c == '\\';
+    }
+    for cell in &mut cells {
+        *cell = cell.trim().to_owned();
+    }
+    cells
+}
+
+/// The names of aligned columns: in capitals or above a border, so that they are not a row like the others.
+fn aligned_names(text: &str) -> Option<Vec<String>> {
+    let mut lines = text.lines();
+    let line = lines.next()?;
+    let names = cells_at(line, &starts(line)?)?;
+    let is_capital =
+        |name: &String| name.starts_with(|c: char| c.is_uppercase() || "%#".contains(c));
+    let are_names = names.iter().all(is_capital) && !line.contains([':', ';', '=', '{', '"']);
+    (are_names || lines.next().is_some_and(is_border)).then_some(names)
+}
+
+/// The characters at which the columns begin below `names`, which are at least two spaces apart, as `docker ps` and
+/// `kubectl get` print them.
+fn starts(names: &str) -> Option<Vec<usize>> {
+    let mut starts = Vec::new();
+    let mut blanks = 2;
+    for (at, c) in names.chars().enumerate() {
+        if c == ' ' {
+            blanks += 1;
+        } else {
+            if blanks >= 2 {
+                starts.push(at);
+            }
+            blanks = 0;
+        }
+    }
+    (starts.first() == Some(&0) && starts.len() > 1).then_some(starts)
+}
+
+/// The cells of a line that begin at these characters, if a space is before each.
+fn cells_at(line: &str, starts: &[usize]) -> Option<Vec<String>> {
+    let line: Vec<char> = line.chars().collect();
+    let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
+    let cells = starts.iter().zip(ends).map(|(start, end)| {
+        let before = start.checked_sub(1).and_then(|before| line.get(before));
+        let cell = line.get(*start..end.min(line.len())).unwrap_or_default();
+        before
+            .is_none_or(|char| *char == ' ')
+            .then(|| cell.iter().collect::<String>().trim().to_owned())
+    });
+    cells.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Option<(Vec<String>, Vec<Row>, String)> {
+        let table = read(text, |_, row| row)?;
+        assert!(may_begin(text), "{text}");
+        Some((
+            table.names,
+            table.rows,
+            format!("{}…{}", table.before, table.after),
+        ))
+    }
+
+    #[test]
+    fn each_form_of_a_table_is_read() {
+        let expected = |around: &str, lines: [u64; 3]| {
+            let cells = [["Ada", "12"], ["Ben C", "7"], ["", "a|b"]];
+            let rows = lines
+                .into_iter()
+                .zip(cells.map(|cells| cells.map(str::to_owned).to_vec()));
+            Some((
+                vec!["NAME".to_owned(), "AGE".to_owned()],
+                rows.collect(),
+                around.to_owned(),
+            ))
+        };
+        for (text, lines, around) in [
+            ("NAME,AGE\r\nAda,12\r\nBen C,7\r\n,a|b\r\n", [2, 3, 4], "…"),
+            ("NAME\tAGE\nAda\t12\n\nBen C\t7\n\ta|b", [2, 4, 5], "…"),
+            (
+                "found:\nNAME;AGE\n\"Ada\" ; 12\nBen C;7\n;a|b\n3 rows\n",
+                [3, 4, 5],
+                "found:\n…3 rows\n",
+            ),
+            (
+                "# T\n\n| NAME | AGE |\n|:--|--:|\n| Ada | 12 |\n| Ben C | 7 |\n| | a\\|b |\n\nend",
+                [5, 6, 7],
+                "# T\n\n…\nend",
+            ),
+            (
+                " NAME  | AGE \n-------+-----\n Ada   | 12\n Ben C | 7\n       | a\\|b\n(3 rows)\n",
+                [3, 4, 5],
+                "…(3 rows)\n",
+            ),
+            (
+                "+--+--+\n| NAME | AGE |\n+--+--+\n| Ada | 12 |\n| Ben C | 7 |\n| | a\\|b |\n+--+--+\n",
+                [4, 5, 6],
+                "…",
+            ),
+            (
+                "┌──┬──┐\n│ NAME │ AGE │\n├──┼──┤\n│ Ada │ 12 │\n│ Ben C │ 7 │\n│ │ a\\|b │\n└──┴──┘\n",
+                [4, 5, 6],
+                "…",
+            ),
+            (
+                "NAME    AGE\nAda     12\nBen C   7\n        a|b\n",
+                [2, 3, 4],
+                "…",
+            ),
+            (
+                "NAME    AGE\n------- ---\nAda     12\nBen C   7\n        a|b\n\nas of today",
+                [3, 4, 5],
+                "…\nas of today",
+            ),
+        ] {
+            assert_eq!(table(text), expected(around, lines), "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_may_have_several_lines() {
+        let (_, rows, _) = table("id,text\n1,\"a\nb, \"\"c\"\"\"\n2,d\n").unwrap();
+        assert_eq!(
+            rows,
+            [
+                (2, vec!["1".to_owned(), "a\nb, \"c\"".to_owned()]),
+                (4, vec!["2".to_owned(), "d".to_owned()])
+            ]
+        );
+    }
+
+    #[test]
+    fn other_texts_are_no_tables() {
+        for text in [
+            "",
+            "one, two\n",
+            "one, two\nthree, four\n",
+            "a,b\n1,2\n3,4\n5,6,7\n",
+            "a,a\n1,2\n3,4\n",
+            "1,2\n3,4\n5,6\n",
+            "a,\n1,\n2,\n",
+            "Tests\tRun\t10:00 begins\nTests\tRun\t10:01 goes on\nTests\tRun\t10:02 ends\n",
+            " .ci/run | 20 +-\n src/a.rs | 7 +\n src/b.rs | 9 -\n 3 files changed\n",
+            "| a | b |\n| 1 | 2 |\n| 3 | 4 |\n",
+            "src/a.rs:7:    let a\nsrc/a.rs:9:    let b\nsrc/a.rs:9:    let c\n",
+            "-rw-r--r--  1 ada\n-rw-r--r--  1 ben\n-rw-r--r--  1 eve\n-rw-r--r--  1 joe\n",
+            "fn a() {\n    b();\n    c();\n}\n",
+        ] {
+            assert_eq!(table(text), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(text in "([a-c ,|\"\\\\+\r\t:;=│-]{0,12}\n?){0,12}") {
+            if let Some((names, rows, _)) = table(&text) {
+                for (line, cells) in rows {
+                    proptest::prop_assert_eq!(cells.len(), names.len());
+                    proptest::prop_assert!(line as usize <= text.lines().count());
+                }
+            }
+        }
+    }
+}

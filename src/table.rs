@@ -89,6 +89,7 @@ pub(crate) fn may_begin(text: &str) -> bool {
 }
 
 /// The separator of a table that `text` begins with.
+#[cfg(feature = "query")]
 pub(crate) fn separator(text: &str) -> Option<u8> {
     FORMS
         .into_iter()
@@ -116,7 +117,8 @@ pub(crate) fn is_number(cell: &str) -> bool {
 
 fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c.is_alphabetic() || "_#%@$(".contains(c));
-    text.len() <= MAX_NAME && (begins || is_number(text))
+    let is_code = text.contains(['=', ';', '{', '}']);
+    text.len() <= MAX_NAME && !is_code && (begins || is_number(text))
 }
 
 impl Form {
@@ -290,7 +292,7 @@ fn aligned_names(text: &str) -> Option<Vec<String>> {
     let names = cells_at(line, &starts(line)?)?;
     let is_capital =
         |name: &String| name.starts_with(|c: char| c.is_uppercase() || "%#".contains(c));
-    let are_names = names.iter().all(is_capital) && !line.contains([':', ';', '=', '{', '"']);
+    let are_names = names.iter().all(is_capital) && !line.contains([':', '"']);
     (are_names || lines.next().is_some_and(is_border)).then_some(names)
 }
 
@@ -418,6 +420,7 @@ mod tests {
             "a,a\n1,2\n3,4\n",
             "1,2\n3,4\n5,6\n",
             "a,\n1,\n2,\n",
+            "let a, b = 1;\nlet c, d = 2;\nlet e, f = 3;\n",
             "Tests\tRun\t10:00 begins\nTests\tRun\t10:01 goes on\nTests\tRun\t10:02 ends\n",
             " .ci/run | 20 +-\n src/a.rs | 7 +\n src/b.rs | 9 -\n 3 files changed\n",
             "| a | b |\n| 1 | 2 |\n| 3 | 4 |\n",

@@ -22,7 +22,7 @@ const MAX_NAME: usize = 64;
 
 /// A table, and the text around it.
 #[derive(Debug)]
-pub(crate) struct Table<'t, R> {
+pub(crate) struct TextTable<'t, R> {
     pub(crate) before: &'t str,
     pub(crate) names: Vec<String>,
     pub(crate) rows: Vec<R>,
@@ -30,32 +30,32 @@ pub(crate) struct Table<'t, R> {
 }
 
 /// The number of a row's line, counted from 1, and its cells.
-pub(crate) type Row = (u64, Vec<String>);
+pub(crate) type TableRow = (u64, Vec<String>);
 
 /// A way in which tables are written.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum TableForm {
     Drawn,
     Separated(u8),
     Aligned,
 }
 
 /// The likeliest first.
-const FORMS: [Form; 6] = [
-    Form::Drawn,
-    Form::Separated(b'\t'),
-    Form::Separated(b','),
-    Form::Separated(b';'),
-    Form::Separated(b'|'),
-    Form::Aligned,
+const FORMS: [TableForm; 6] = [
+    TableForm::Drawn,
+    TableForm::Separated(b'\t'),
+    TableForm::Separated(b','),
+    TableForm::Separated(b';'),
+    TableForm::Separated(b'|'),
+    TableForm::Aligned,
 ];
 
 /// Reads `text` as a table of what `row` makes of the names and each row. Linear in the text: of each form, only the
 /// first place at which it may begin is tried.
 pub(crate) fn read<R>(
     text: &str,
-    mut row: impl FnMut(&[String], Row) -> R,
-) -> Option<Table<'_, R>> {
+    mut row: impl FnMut(&[String], TableRow) -> R,
+) -> Option<TextTable<'_, R>> {
     FORMS.into_iter().find_map(|form| {
         let (from, names) = form.begins(text)?;
         let (before, text) = text.split_at(from);
@@ -74,7 +74,7 @@ pub(crate) fn read<R>(
             && has_header
             && after.trim().len() <= MAX_AROUND
             && !form.goes_on(after);
-        is_table.then_some(Table {
+        is_table.then_some(TextTable {
             before,
             names,
             rows,
@@ -94,7 +94,7 @@ pub(crate) fn separator(text: &str) -> Option<u8> {
     FORMS
         .into_iter()
         .find_map(|form| match (form, form.begins(text)) {
-            (Form::Separated(by), Some((0, _))) => Some(by),
+            (TableForm::Separated(by), Some((0, _))) => Some(by),
             _ => None,
         })
 }
@@ -121,7 +121,7 @@ fn is_name(text: &str) -> bool {
     text.len() <= MAX_NAME && !is_code && (begins || is_number(text))
 }
 
-impl Form {
+impl TableForm {
     /// The first place at which names and the first rows below them stand, and the names.
     fn begins(self, text: &str) -> Option<(usize, Vec<String>)> {
         let first = &text[..text.floor_char_boundary(MAX_BEGINNING)];
@@ -172,7 +172,7 @@ impl Form {
     }
 
     /// Passes on the rows below the names for as long as `row` wants more, and returns the byte at which they end.
-    fn each_row(self, text: &str, columns: usize, mut row: impl FnMut(Row) -> bool) -> usize {
+    fn each_row(self, text: &str, columns: usize, mut row: impl FnMut(TableRow) -> bool) -> usize {
         if let Self::Separated(by) = self {
             return each_separated(text, by, columns, row);
         }
@@ -218,7 +218,12 @@ impl Form {
     }
 }
 
-fn each_separated(text: &str, by: u8, columns: usize, mut row: impl FnMut(Row) -> bool) -> usize {
+fn each_separated(
+    text: &str,
+    by: u8,
+    columns: usize,
+    mut row: impl FnMut(TableRow) -> bool,
+) -> usize {
     let mut reader = separated(text.as_bytes(), by);
     let mut cells = csv::StringRecord::new();
     let mut is_header = true;
@@ -332,7 +337,7 @@ fn cells_at(line: &str, starts: &[usize]) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn table(text: &str) -> Option<(Vec<String>, Vec<Row>, String)> {
+    fn table(text: &str) -> Option<(Vec<String>, Vec<TableRow>, String)> {
         let table = read(text, |_, row| row)?;
         assert!(may_begin(text), "{text}");
         Some((

@@ -40,8 +40,8 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
     if bytes * 2 > root.range().len() {
         return None;
     }
-    let mut outline = Outline {
-        lines: vec![Line::new(0, String::new(), root)],
+    let mut outline = DocumentOutline {
+        lines: vec![OutlineLine::new(0, String::new(), root)],
         left: budget.checked_sub(before.len() + MORE.len())?,
     };
     outline.left = outline.left.checked_sub(outline.lines[0].length(0))?;
@@ -50,18 +50,22 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
     if outline.scalars() * SHOWN < scalars {
         return None;
     }
-    let lines: String = outline.lines.iter().map(Line::render).collect();
+    let lines: String = outline
+        .lines
+        .iter()
+        .map(|line| line.rendered(line.length))
+        .collect();
     Some(format!("{before}{lines}{MORE}"))
 }
 
-struct Outline<'j> {
+struct DocumentOutline<'j> {
     /// In the order of the document.
-    lines: Vec<Line<'j>>,
+    lines: Vec<OutlineLine<'j>>,
     /// Number of bytes left of the budget.
     left: usize,
 }
 
-struct Line<'j> {
+struct OutlineLine<'j> {
     depth: usize,
     label: String,
     node: Option<Node<'j>>,
@@ -69,7 +73,7 @@ struct Line<'j> {
     length: usize,
 }
 
-impl<'j> Line<'j> {
+impl<'j> OutlineLine<'j> {
     fn new(depth: usize, label: String, node: Node<'j>) -> Self {
         Self {
             depth,
@@ -106,10 +110,6 @@ impl<'j> Line<'j> {
         node.is_some_and(|node| self.says(self.length) == cell(node))
     }
 
-    fn render(&self) -> String {
-        self.rendered(self.length)
-    }
-
     fn rendered(&self, length: usize) -> String {
         let (indent, says) = (" ".repeat(self.depth.saturating_sub(1)), self.says(length));
         let colon = if self.label.is_empty() || self.node.is_none() {
@@ -125,7 +125,7 @@ impl<'j> Line<'j> {
     }
 
     /// Lines of its fields or items, if some are left out; of items, at most `most`.
-    fn inside(&self, most: usize) -> Vec<Line<'j>> {
+    fn inside(&self, most: usize) -> Vec<OutlineLine<'j>> {
         let Some(node) = self
             .node
             .filter(|node| !is_list_of_scalars(*node) && !self.is_whole())
@@ -134,14 +134,14 @@ impl<'j> Line<'j> {
         };
         let depth = self.depth + 1;
         let fields = node.fields();
-        let fields =
-            fields.map(|(name, value)| Line::new(depth, cell_of_text(name).into_owned(), value));
+        let fields = fields
+            .map(|(name, value)| OutlineLine::new(depth, cell_of_text(name).into_owned(), value));
         let items = node.items().take(most).enumerate();
-        let items = items.map(|(at, value)| Line::new(depth, format!("[{at}]"), value));
-        let mut lines: Vec<Line<'_>> = fields.chain(items).collect();
+        let items = items.map(|(at, value)| OutlineLine::new(depth, format!("[{at}]"), value));
+        let mut lines: Vec<OutlineLine<'_>> = fields.chain(items).collect();
         let more = node.items().count().saturating_sub(most);
         if more > 0 {
-            lines.push(Line {
+            lines.push(OutlineLine {
                 depth,
                 label: format!("… {more} more"),
                 node: None,
@@ -176,7 +176,7 @@ fn is_list_of_scalars(node: Node<'_>) -> bool {
     node.is_array() && node.values() == node.items().count() + 1
 }
 
-impl Outline<'_> {
+impl DocumentOutline<'_> {
     /// Looks into values, level by level, and into the smallest of a level first.
     fn open_all(&mut self) {
         for depth in 0..MAX_DEPTH {
@@ -191,8 +191,9 @@ impl Outline<'_> {
                 let is_list = self.lines[at].node.is_some_and(View::is_array);
                 let tries = if is_list { &ITEMS[..] } else { &ITEMS[..1] };
                 let inside = tries.iter().map(|most| self.lines[at].inside(*most));
-                let cost =
-                    |inside: &[Line<'_>]| inside.iter().map(|line| line.length(0)).sum::<usize>();
+                let cost = |inside: &[OutlineLine<'_>]| {
+                    inside.iter().map(|line| line.length(0)).sum::<usize>()
+                };
                 let mut fit = inside.filter(|inside| cost(inside) <= self.left);
                 let inside = fit.next().filter(|inside| !inside.is_empty());
                 if let Some(inside) = inside {

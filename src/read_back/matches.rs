@@ -1,11 +1,12 @@
 //! The lines of stored content that match a pattern.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::hint::Prose;
 use crate::preview::text::lines::count_lines;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use crate::backend::Location;
 use crate::hint::{Hint, Kind, Position};
@@ -15,6 +16,10 @@ const MAX_LINE: usize = 64 << 10;
 /// Number of bytes of a window that are searched again with the next one. A match across two
 /// windows is found if it is no longer than this.
 const OVERLAP: usize = 1 << 10;
+/// A match across lines is found if it is no longer than this, in bytes.
+const MAX_MATCH: usize = 64 << 10;
+/// Number of bytes before a match that a pattern may look at: one character.
+const LOOK_BEHIND: usize = 4;
 /// A search may take this long, and longer while it manages [`MIN_BYTES_PER_SECOND`] bytes a second.
 /// The time is linear in the text, but also in the pattern, which a model wrote.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -39,11 +44,106 @@ pub(super) struct Wanted {
     pub(super) count_only: bool,
 }
 
-/// Finds matching lines in content that arrives in blocks. Holds only the page and one line,
-/// however long the content is.
+/// Compiles a pattern, in which `^` and `$` are the ends of a line.
+pub(super) fn compile(pattern: &str, size_limit: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern)
+        .multi_line(true)
+        .size_limit(size_limit)
+        .build()
+}
+
+/// Returns true if a pattern is meant to match more than one line: it names the line feed, or lets
+/// something that stands for any character match it.
+pub(super) fn crosses_lines(pattern: &str) -> bool {
+    let signs = ["\n", r"\n", r"\s\S", r"\S\s", r"\d\D", r"\w\W"];
+    let has_flag = |group: &str| {
+        let mut flags = group.bytes().take_while(u8::is_ascii_alphabetic);
+        flags.any(|flag| flag == b's')
+    };
+    signs.iter().any(|sign| pattern.contains(sign)) || pattern.split("(?").skip(1).any(has_flag)
+}
+
+/// The time that a search may take.
+#[derive(Debug, Default)]
+struct Patience {
+    spent: Duration,
+    searched: u64,
+    is_out: bool,
+}
+
+impl Patience {
+    fn ask(&mut self, begun: Instant) -> bool {
+        self.is_out = is_too_costly(self.spent + begun.elapsed(), self.searched);
+        !self.is_out
+    }
+}
+
+/// A search for matches of more than one line, which finds them before their lines are shown.
+#[derive(Debug, Default)]
+struct Across {
+    /// Content in which matches may begin that are not found yet, from `unsearched` on.
+    window: Vec<u8>,
+    unsearched: usize,
+    /// The place of the window in the content.
+    at: u64,
+    /// The places of matches whose lines are not shown yet, in order.
+    found: VecDeque<Range<u64>>,
+}
+
+impl Across {
+    /// Takes from the window the bytes in which no further match can begin. The windows are the same for
+    /// any blocks, and so are the matches.
+    fn search(&mut self, pattern: &Regex, ends: bool, patience: &mut Patience) -> Vec<u8> {
+        let begun = Instant::now();
+        let mut ready = 0;
+        while !self.window.is_empty() {
+            let rest = &self.window[ready..];
+            let (window, stop) = match rest.get(..2 * MAX_MATCH) {
+                Some(window) => (window, MAX_MATCH),
+                None if ends => (rest, rest.len()),
+                None => break,
+            };
+            let mut at = self.unsearched;
+            while let Some(found) = pattern.find_at(window, at)
+                && found.start() < stop
+                && patience.ask(begun)
+            {
+                let start = self.at + found.start() as u64;
+                at = found.end().max(found.start() + 1);
+                self.found.push_back(start..self.at + at as u64);
+            }
+            let is_last = stop == rest.len();
+            let done = stop - if is_last { 0 } else { LOOK_BEHIND };
+            self.unsearched = at.max(stop) - done;
+            self.at += done as u64;
+            ready += done;
+            if !patience.ask(begun) || is_last {
+                break;
+            }
+        }
+        patience.spent += begun.elapsed();
+        self.window.drain(..ready).collect()
+    }
+
+    /// The first match in the part of a line that begins at `place` in the content, from `at` on.
+    fn find_at(&mut self, place: u64, line: &[u8], at: usize) -> Option<Range<usize>> {
+        let from = place + at as u64;
+        while self.found.front().is_some_and(|found| found.end <= from) {
+            self.found.pop_front();
+        }
+        let found = self.found.front()?;
+        let within = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX);
+        (within(found.start) <= line.len())
+            .then(|| within(found.start).max(at)..within(found.end).min(line.len()))
+    }
+}
+
+/// Finds matching lines in content that arrives in blocks. Holds only the page and one line, or twice
+/// [`MAX_MATCH`] if matches may cross lines, however long the content is.
 #[derive(Debug)]
 pub(super) struct Finder {
     pattern: Regex,
+    across: Option<Across>,
     from: Position,
     shows: Wanted,
     room: usize,
@@ -54,8 +154,9 @@ pub(super) struct Finder {
     /// Number of the current line. `pending` holds the part of it that is not searched yet.
     line: u64,
     pending: Vec<u8>,
-    /// The place of `pending` in the line.
+    /// The place of `pending` in the line, and that of the line in the content.
     pending_at: u64,
+    line_at: u64,
     /// The place in the line before which matches are shown already, or not wanted.
     wanted: u64,
     shown: String,
@@ -66,15 +167,21 @@ pub(super) struct Finder {
     last: u64,
     /// The first match that is not shown.
     next: Option<Position>,
-    searched: u64,
-    spent: Duration,
-    is_too_costly: bool,
+    patience: Patience,
 }
 
 impl Finder {
-    pub(super) fn new(pattern: Regex, from: Position, shows: Wanted, room: usize) -> Self {
+    /// Finds `pattern` within lines, or also across them.
+    pub(super) fn new(
+        pattern: Regex,
+        across_lines: bool,
+        from: Position,
+        shows: Wanted,
+        room: usize,
+    ) -> Self {
         Self {
             pattern,
+            across: across_lines.then(Across::default),
             from,
             shows,
             room,
@@ -83,26 +190,29 @@ impl Finder {
             line: 1,
             pending: Vec::new(),
             pending_at: 0,
+            line_at: 0,
             wanted: if from.line == 1 { from.byte } else { 0 },
             shown: String::new(),
             rows: 0,
             count: 0,
             last: 0,
             next: None,
-            searched: 0,
-            spent: Duration::ZERO,
-            is_too_costly: false,
+            patience: Patience::default(),
         }
-    }
-
-    /// Returns true if the search was given up.
-    pub(super) fn is_too_costly(&self) -> bool {
-        self.is_too_costly
     }
 
     /// Takes the next block. Returns true if it needs more.
     pub(super) fn push(&mut self, block: &[u8]) -> bool {
-        let (begun, mut looked_at) = (Instant::now(), self.searched);
+        let Some(across) = &mut self.across else {
+            return self.push_lines(block);
+        };
+        across.window.extend_from_slice(block);
+        let ready = across.search(&self.pattern, false, &mut self.patience);
+        self.push_lines(&ready)
+    }
+
+    fn push_lines(&mut self, block: &[u8]) -> bool {
+        let (begun, mut looked_at) = (Instant::now(), self.patience.searched);
         for piece in block
             .split_inclusive(|byte| *byte == b'\n')
             .flat_map(|line| line.chunks(MAX_LINE - OVERLAP))
@@ -112,15 +222,15 @@ impl Finder {
             if ends || self.pending.len() >= MAX_LINE {
                 self.search(ends);
             }
-            if self.searched - looked_at >= CLOCK_EVERY {
-                looked_at = self.searched;
-                self.is_too_costly = is_too_costly(self.spent + begun.elapsed(), self.searched);
+            if self.patience.searched - looked_at >= CLOCK_EVERY {
+                looked_at = self.patience.searched;
+                self.patience.ask(begun);
             }
-            if self.next.is_some() || self.is_too_costly {
+            if self.next.is_some() || self.patience.is_out {
                 return false;
             }
         }
-        self.spent += begun.elapsed();
+        self.patience.spent += begun.elapsed();
         true
     }
 
@@ -130,7 +240,7 @@ impl Finder {
         // Matches that begin in the overlap are found in the next window.
         let kept = if ends { 0 } else { OVERLAP.min(line.len()) };
         if self.line >= self.from.line {
-            self.searched += line.len() as u64;
+            self.patience.searched += line.len() as u64;
             self.find_in(line, line.len() + usize::from(ends) - kept, ends);
         }
         if self.shows.context > 0 && self.pending_at == 0 {
@@ -138,6 +248,7 @@ impl Finder {
         }
         if ends {
             self.line += 1;
+            self.line_at += self.pending_at + pending.len() as u64;
             self.pending_at = 0;
             self.wanted = if self.line == self.from.line {
                 self.from.byte
@@ -161,22 +272,23 @@ impl Finder {
             .unwrap_or(usize::MAX)
             .max(usize::from(self.pending_at > 0));
         while at <= line.len()
-            && let Some(found) = self
-                .pattern
-                .find_at(line, at)
-                .filter(|found| found.start() < stop)
+            && let Some(found) = match &mut self.across {
+                None => self.pattern.find_at(line, at).map(|found| found.range()),
+                Some(across) => across.find_at(self.line_at + self.pending_at, line, at),
+            }
+            && found.start < stop
         {
-            let place = self.pending_at + found.start() as u64;
+            let place = self.pending_at + found.start as u64;
             let (row, end) = if is_short {
                 let text = String::from_utf8_lossy(line);
                 (format!("{}:{text}\n", self.line), line.len() + 1)
             } else {
                 let text = String::from_utf8_lossy(line);
-                let cut = excerpt(&text, found.start(), width, self.pending_at > 0, ends);
-                let end = found.start() + (width - width / 4);
+                let cut = excerpt(&text, found.start, width, self.pending_at > 0, ends);
+                let end = found.start + (width - width / 4);
                 let row = format!("{}+{place}:{cut}\n", self.line);
                 // Matches that the row shows get no row of their own.
-                (row, end.max(found.end()).max(found.start() + 1))
+                (row, end.max(found.end).max(found.start + 1))
             };
             if self.shows.count_only {
                 self.count += u64::from(self.last != self.line);
@@ -233,26 +345,27 @@ impl Finder {
         }
     }
 
-    /// Searches the last line, which may have no end. Returns true if no line matches.
-    pub(super) fn ends_without_match(&mut self) -> bool {
-        self.search_rest();
-        self.count == 0 && self.next.is_none()
-    }
-
-    fn search_rest(&mut self) {
+    /// The matches found. `None` if the search took too long and was given up.
+    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Option<Hint> {
+        if let Some(across) = &mut self.across
+            && self.next.is_none()
+        {
+            let rest = across.search(&self.pattern, true, &mut self.patience);
+            self.push_lines(&rest);
+        }
+        // The last line may have no end.
         if !self.pending.is_empty() && self.next.is_none() {
             self.search(true);
         }
-    }
-
-    pub(super) fn finish(mut self, total: u64, location: Location, prose: &Prose) -> Hint {
-        self.search_rest();
+        if self.patience.is_out {
+            return None;
+        }
         let mut hint = Hint::new(Kind::Matches, total);
         hint.location = Some(location);
         hint.prose = prose.of_matches(self.count, self.next);
         self.shown.pop();
         hint.preview = self.shown;
-        hint
+        Some(hint)
     }
 }
 
@@ -343,15 +456,22 @@ mod tests {
             max_rows: max,
             ..Wanted::default()
         };
-        let mut finder = Finder::new(Regex::new(pattern).unwrap(), from, wanted, room);
+        let mut finder = Finder::new(
+            compile(pattern, 1 << 20).unwrap(),
+            crosses_lines(pattern),
+            from,
+            wanted,
+            room,
+        );
         for block in content.chunks(5) {
             finder.push(block);
         }
-        finder.finish(
+        let hint = finder.finish(
             content.len() as u64,
             Location::new("/x/trunc/a"),
             &Prose::of(Language::English),
-        )
+        );
+        hint.unwrap()
     }
 
     #[test]
@@ -391,14 +511,20 @@ mod tests {
         let pattern = Regex::new("needle").unwrap();
         for at in (0..4 * MAX_LINE).step_by(OVERLAP / 2 - 7) {
             let line = format!("{}needle{}", "x".repeat(at), "y".repeat(2 * MAX_LINE));
-            let mut finder =
-                Finder::new(pattern.clone(), Position::START, Wanted::default(), 1_000);
+            let mut finder = Finder::new(
+                pattern.clone(),
+                false,
+                Position::START,
+                Wanted::default(),
+                1_000,
+            );
             assert!(
                 line.as_bytes()
                     .chunks(100_000)
                     .all(|block| finder.push(block))
             );
             let hint = finder.finish(0, Location::new("/x"), &Prose::of(Language::English));
+            let hint = hint.unwrap();
             assert!(
                 hint.preview.starts_with(&format!("1+{at}:")),
                 "{at}: {:.20}",
@@ -420,7 +546,7 @@ mod tests {
         for room in [500, 1_000, 16_000] {
             let (mut from, mut seen, mut pages) = (Position::START, Vec::new(), 0);
             loop {
-                let mut finder = Finder::new(pattern.clone(), from, Wanted::default(), room);
+                let mut finder = Finder::new(pattern.clone(), false, from, Wanted::default(), room);
                 content
                     .chunks(10_000)
                     .take_while(|block| finder.push(block))
@@ -428,6 +554,7 @@ mod tests {
                 let next = finder.next;
                 let english = Prose::of(Language::English);
                 let hint = finder.finish(content.len() as u64, Location::new("/x"), &english);
+                let hint = hint.unwrap();
                 assert!(is_genuine(&hint, &content, &english), "{hint:?}");
                 let rows = hint.preview.lines().filter_map(|row| row.split_once(':'));
                 seen.extend(rows.map(|(place, _)| place.to_owned()));
@@ -447,6 +574,7 @@ mod tests {
         }
         let mut finder = Finder::new(
             Regex::new("^").unwrap(),
+            false,
             Position { line: 2, byte: 0 },
             Wanted::default(),
             1_000,
@@ -465,12 +593,121 @@ mod tests {
         assert!(!is_too_costly(seconds(3), 3 << 20), "much text takes long");
         let mut finder = Finder::new(
             Regex::new("x").unwrap(),
+            false,
             Position::START,
             Wanted::default(),
             1_000,
         );
-        finder.spent = seconds(60);
-        assert!(!finder.push(&vec![b'y'; 4 * MAX_LINE]) && finder.is_too_costly());
+        finder.patience.spent = seconds(60);
+        assert!(!finder.push(&vec![b'y'; 4 * MAX_LINE]));
+        let prose = Prose::of(Language::English);
+        assert!(finder.finish(1, Location::new("/x"), &prose).is_none());
+    }
+
+    #[test]
+    fn r4_a_match_across_lines_shows_all_its_lines() {
+        let content = b"fn one {\n  1\n}\n\nfn two {\n  2\n}\nlast";
+        insta::assert_snapshot!(find(content, r"(?s)^fn.*?^\}", 1, None, 500).preview, @"
+        1:fn one {
+        2:  1
+        3:}
+        5:fn two {
+        6:  2
+        7:}
+        ");
+        insta::assert_snapshot!(find(content, r"(?s)^fn.*?^\}", 2, Some(3), 500).render(), @r#"
+        [offcut/1 matches 35B 49+20 "/x/trunc/a"] Matching lines so far: 3. Continue with offset 6.
+        2:  1
+        3:}
+        5:fn two {
+        "#);
+        insta::assert_snapshot!(find(content, r"\}\n\n|last\n?", 1, None, 500).preview, @"
+        3:}
+        4:
+        8:last
+        ");
+    }
+
+    #[test]
+    fn r4_patterns_for_several_lines_say_so() {
+        for pattern in [
+            "a\nb",
+            r"a\s*\n",
+            "(?s)a.*b",
+            "(?is)a",
+            "(?ms:a.b)",
+            r"a[\s\S]*?b",
+        ] {
+            assert!(crosses_lines(pattern), "{pattern}");
+        }
+        for pattern in [
+            "a.*b", r"a\sb", "(?i)a", "(?P<s>a)", "(?<s>a)", "(?-s)a", "(s)",
+        ] {
+            assert!(!crosses_lines(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn r4_a_match_across_lines_is_found_wherever_windows_end() {
+        const LINE: &str = "............................\n";
+        let longest = format!("begin\n{}end\n", LINE.repeat(MAX_MATCH / LINE.len() - 1));
+        for (planted, lines) in [
+            ("begin\n-\nend\n", 3),
+            (&longest, MAX_MATCH / LINE.len() + 1),
+        ] {
+            for before in (0..3 * MAX_MATCH / LINE.len()).step_by(97) {
+                let content = [&LINE.repeat(before), planted, &LINE.repeat(9_000)].concat();
+                let wanted = Wanted {
+                    count_only: true,
+                    ..Wanted::default()
+                };
+                let pattern = compile("(?s)^begin$.*?^end$", 1 << 20).unwrap();
+                let mut finder = Finder::new(pattern, true, Position::START, wanted, 1_000);
+                let blocks = content.as_bytes().chunks(50_000 + before);
+                assert!(blocks.into_iter().all(|block| finder.push(block)));
+                let prose = Prose::of(Language::English);
+                let hint = finder.finish(content.len() as u64, Location::new("/x"), &prose);
+                assert_eq!(
+                    hint.unwrap().prose,
+                    format!("Matching lines: {lines}."),
+                    "{before}"
+                );
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn r4_pages_of_matches_across_lines_are_all_lines_that_a_match_touches(
+            content in "([ab]{0,3}\n?){0,30}",
+            pattern in proptest::sample::select(vec![r"a\nb", r"(?s)a.*?b", r"\n\n", r"(?s)ab.*ab", r"b\n|a", r"^\n", r"(?s)^a.?$"]),
+            rows in 1u64..4,
+        ) {
+            let matches: Vec<_> = compile(pattern, 1 << 20)
+                .unwrap()
+                .find_iter(content.as_bytes())
+                .map(|found| found.start()..found.end().max(found.start() + 1))
+                .collect();
+            let (mut begins, mut expected) = (0, Vec::new());
+            for (line, number) in content.split_inclusive('\n').zip(1u64..) {
+                let ends = begins + line.len();
+                if matches.iter().any(|found| found.start < ends && found.end > begins) {
+                    expected.push(format!("{number}:{}", line.trim_end_matches('\n')));
+                }
+                begins = ends;
+            }
+            let (mut from, mut seen) = (1, Vec::new());
+            loop {
+                let hint = find(content.as_bytes(), pattern, from, Some(rows), 500);
+                proptest::prop_assert!(is_genuine(&hint, content.as_bytes(), &Prose::of(Language::English)), "{hint:?}");
+                seen.extend(hint.preview.lines().map(str::to_owned));
+                match next_position(&hint.prose).filter(|_| hint.prose.contains("offset")) {
+                    Some(next) => from = next.line,
+                    None => break,
+                }
+            }
+            proptest::prop_assert_eq!(seen, expected);
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
 
 use super::matches::Wanted;
@@ -322,13 +321,9 @@ async fn find(
     request: &ReadRequest,
     room: usize,
 ) -> Result<ToolOutput, Refusal> {
-    let crosses_lines = ["\n", "\\n", "(?s"]
-        .iter()
-        .any(|sign| pattern.contains(sign));
-    let pattern = RegexBuilder::new(pattern)
-        .size_limit(ReadFileTool::MAX_PATTERN)
-        .build()
-        .map_err(Refusal::InvalidPattern)?;
+    let crosses_lines = matches::crosses_lines(pattern);
+    let pattern =
+        matches::compile(pattern, ReadFileTool::MAX_PATTERN).map_err(Refusal::InvalidPattern)?;
     let Offset::From(from) = request.offset else {
         return Err(Refusal::NegativeOffset);
     };
@@ -340,17 +335,11 @@ async fn find(
         context: request.context,
         count_only: request.count,
     };
-    let mut finder = matches::Finder::new(pattern, from, wanted, room);
+    let mut finder = matches::Finder::new(pattern, crosses_lines, from, wanted, room);
     let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
-    if finder.is_too_costly() {
-        return Err(Refusal::SlowPattern);
-    }
     let total = scanned.map_err(Refusal::Store)?;
-    if crosses_lines && finder.ends_without_match() {
-        return Err(Refusal::AcrossLines);
-    }
     let hint = finder.finish(total, stored.location.clone(), session.prose());
-    Ok(hint.render().into())
+    Ok(hint.ok_or(Refusal::SlowPattern)?.render().into())
 }
 
 /// Returns a stored image, sound, video or PDF as media.

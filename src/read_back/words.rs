@@ -34,7 +34,7 @@ const ENGLISH: Description = Description {
     offset: "The first line, from 1; negative numbers count from the end. \
              \"12+4000\" starts at byte 4000 of line 12. Default: 1.",
     limit: "The most lines. Default: as many as fit.",
-    pattern: "A regular expression without look-around, e.g. (?i)error|failed.",
+    pattern: "A regular expression without look-around, e.g. (?i)error|failed, (?s)from.*?to.",
     context: "Lines to show around each match of `pattern`.",
     count: "Show only how many lines match `pattern`.",
     query: "A jq filter, e.g. map(select(.price < 100)) | sort_by(.price). `.` is the JSON; an array of \
@@ -46,10 +46,10 @@ const CHINESE: Description = Description {
            从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行，或显示 `query` 的输出。",
     path: "提示中的位置，原样填写。",
     offset: "起始行号，从 1 起；负数从末尾数。\"12+4000\" 指第 12 行偏移 4000 字节处。默认 1。",
-    limit: "最多显示的行数。默认尽可能多。",
-    pattern: "不含环视的正则表达式，如 (?i)error|failed。",
-    context: "每处 `pattern` 匹配前后显示的行数。",
-    count: "只显示匹配 `pattern` 的行数。",
+    limit: "最多行数。默认尽可能多。",
+    pattern: "不含环视的正则表达式，如 (?i)error|failed、(?s)from.*?to。",
+    context: "每处匹配前后显示的行数。",
+    count: "只显示匹配的行数。",
     query: "jq 过滤器，如 map(select(.price < 100)) | sort_by(.price)。`.` 为 JSON；\
             JSON Lines、CSV 和表格为记录的数组；其他文本为行的数组。",
 };
@@ -75,8 +75,6 @@ pub(super) enum Refusal {
     /// A pattern or a query with an offset from the end.
     NegativeOffset,
     SlowPattern,
-    /// A pattern for several lines that matches none.
-    AcrossLines,
     InvalidContext,
     PatternAndQuery,
     #[cfg(feature = "query")]
@@ -111,10 +109,6 @@ impl Refusal {
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
-            }
-            Self::AcrossLines => {
-                "`pattern` is matched within one line: search for one line of it with `context`, or pass a `query` \
-                 such as join(\"\\n\") | [match(\"BEGIN.*?END\"; \"gs\").string]"
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.english(),
@@ -159,10 +153,6 @@ impl Refusal {
             }
             Self::InvalidPattern(error) => {
                 return format!("`pattern` 不是受支持的正则表达式：{error}");
-            }
-            Self::AcrossLines => {
-                "`pattern` 只在一行内匹配：请用 `context` 搜索其中一行，或传入 `query`，如 \
-                 join(\"\\n\") | [match(\"BEGIN.*?END\"; \"gs\").string]"
             }
             #[cfg(feature = "query")]
             Self::Query(error) => return error.chinese(),

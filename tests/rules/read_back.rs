@@ -452,10 +452,10 @@ async fn h2_the_reader_speaks_the_language_of_the_hints() {
     读取已存储的工具结果。`path` 为 [offcut/1 truncated … "path"] 这类提示中的位置。从第 `offset` 行起显示一页，或显示匹配 `pattern` 的行，或显示 `query` 的输出。
     path: 提示中的位置，原样填写。
     offset: 起始行号，从 1 起；负数从末尾数。"12+4000" 指第 12 行偏移 4000 字节处。默认 1。
-    limit: 最多显示的行数。默认尽可能多。
-    pattern: 不含环视的正则表达式，如 (?i)error|failed。
-    context: 每处 `pattern` 匹配前后显示的行数。
-    count: 只显示匹配 `pattern` 的行数。
+    limit: 最多行数。默认尽可能多。
+    pattern: 不含环视的正则表达式，如 (?i)error|failed、(?s)from.*?to。
+    context: 每处匹配前后显示的行数。
+    count: 只显示匹配的行数。
     缺少 `path`：请填写提示中的位置
     `path` 处的结果已不再保存：如有需要请重新调用该工具
     `path` 不是本次对话中存储的结果：请原样复制提示中的位置
@@ -726,11 +726,16 @@ async fn r4_matches_come_with_the_lines_around_them() {
         (page.prose.as_str(), page.preview.as_str()),
         ("Matching lines: 4.", "")
     );
-    let across = found(json!({"pattern": "error[^x]*\\n.*step 2"}))
+    let across = found(json!({"pattern": "error.*1\\d*\\nstep"}))
         .await
-        .unwrap_err();
-    assert!(across.contains("within one line"), "{across}");
-    assert!(found(json!({"pattern": "error[^\\n]*3"})).await.is_ok());
+        .unwrap();
+    assert_eq!(across.prose, "Matching lines: 4.");
+    insta::assert_snapshot!(across.preview, @"
+    1:error in step 1
+    2:step 2
+    100:error in step 100
+    101:step 101
+    ");
     assert_eq!(
         found(json!({"context": -1})).await.unwrap_err(),
         "`context` must be a number of lines, 0 or more"

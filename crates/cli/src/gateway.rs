@@ -5,6 +5,7 @@
 //! [The page on it](https://github.com/offcut-rs/offcut/blob/main/docs/serve.md) says how to run it.
 
 mod body;
+mod breaker;
 mod card;
 mod client;
 mod credentials;

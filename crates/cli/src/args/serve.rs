@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
+    /// Fail at the start if a store does not answer.
+    #[arg(long)]
+    pub(crate) require_store: bool,
     /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: LogLevel,

@@ -7,6 +7,9 @@ use crate::gateway::Gateway;
 use tokio::net::TcpListener;
 use tracing::Level;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
 use crate::args::{self, serve};
@@ -26,6 +29,10 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     let gateway = journal.keep(gateway(args)?.with_card(prices.into()));
     drop(inside);
     runtime.block_on(async {
+        if args.require_store && !gateway.is_ready().await {
+            let failure = Failure::new("a store does not answer");
+            return Err(failure.hint("`offcut config check FILE` says why"));
+        }
         let listen = gateway.settings().listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failure::new(format!("{listen} can't be listened on: {error}"))
@@ -122,12 +129,23 @@ fn log_to_stderr(level: serve::LogLevel) -> WorkerGuard {
     let (stderr, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(10_000)
         .finish(std::io::stderr());
+    // It logs each of its retries.
+    let of_object_store = if level == Level::INFO {
+        Level::WARN
+    } else {
+        level
+    };
+    let levels = Targets::new()
+        .with_default(level)
+        .with_target("object_store", of_object_store);
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(stderr)
         .with_ansi(false)
         .with_target(false)
         .log_internal_errors(false)
+        .finish()
+        .with(levels)
         .init();
     guard
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use offcut::backend::Backend;
 
 use crate::gateway::body::BoxError;
+use crate::gateway::breaker::Breaker;
 
 /// Opens a store by its URL.
 pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
@@ -13,7 +14,7 @@ pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + 
 /// Stores by their URLs.
 pub(crate) struct Opened<'a> {
     open: &'a Open<'a>,
-    stores: Mutex<HashMap<String, Arc<dyn Backend>>>,
+    stores: Mutex<HashMap<String, Breaker>>,
 }
 
 impl<'a> Opened<'a> {
@@ -26,10 +27,17 @@ impl<'a> Opened<'a> {
     pub(crate) fn open(&self, url: &str) -> Result<Arc<dyn Backend>, BoxError> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = stores.get(url) {
-            return Ok(store.clone());
+            return Ok(Arc::new(store.clone()));
         }
-        let store = (self.open)(url)?;
+        let store = Breaker::new((self.open)(url)?);
         stores.insert(url.to_owned(), store.clone());
-        Ok(store)
+        Ok(Arc::new(store))
+    }
+
+    /// All stores that were opened.
+    pub(crate) fn all(self) -> Vec<Breaker> {
+        let stores = self.stores.into_inner();
+        let stores = stores.unwrap_or_else(PoisonError::into_inner);
+        stores.into_values().collect()
     }
 }

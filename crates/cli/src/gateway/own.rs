@@ -19,7 +19,8 @@ pub(crate) fn path(path: &str) -> Option<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_own = matches!(
         names[..],
-        ["healthz" | "metrics" | "page", ..] | ["v1", "read" | "compress" | "retrieve", ..]
+        ["healthz" | "readyz" | "metrics" | "page", ..]
+            | ["v1", "read" | "compress" | "retrieve", ..]
     );
     is_own.then(|| format!("/{}", names.join("/")))
 }

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 
+use crate::gateway::breaker::Breaker;
 use crate::gateway::card::Card;
 use crate::gateway::client::MAX_HEADERS;
 use crate::gateway::error::GatewayError;
@@ -51,7 +52,7 @@ impl Gateway {
     ///
     /// [`GatewayError`] if a setting is wrong, or the certificates of the system can't be used.
     pub fn new(settings: ServeSettings) -> Result<Self, GatewayError> {
-        Self::with(settings, None, None)
+        Self::with(settings, None, None, Vec::new())
     }
 
     /// Prepares a server that reduces conversations as `reduction` says, with stores opened by
@@ -73,7 +74,7 @@ impl Gateway {
         let stores = Opened::new(&open);
         let reducer = ConversationReducer::new(&settings, reduction, &stores)?;
         let plug = Plug::new(&settings, reduction, &stores)?;
-        Self::with(settings, Some(reducer), plug)
+        Self::with(settings, Some(reducer), plug, stores.all())
     }
 
     /// Checks settings without opening a store.
@@ -92,9 +93,10 @@ impl Gateway {
         settings: ServeSettings,
         reducer: Option<ConversationReducer>,
         plug: Option<Plug>,
+        stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         settings.check()?;
-        let service = Arc::new(Service::new(settings.clone(), reducer, plug)?);
+        let service = Arc::new(Service::new(settings.clone(), reducer, plug, stores)?);
         Ok(Self { settings, service })
     }
 
@@ -108,6 +110,11 @@ impl Gateway {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.service.notes()
+    }
+
+    /// Returns true if all stores answer, within the time that a request has.
+    pub async fn is_ready(&self) -> bool {
+        self.service.is_ready().await
     }
 
     /// The path of the page that shows what the server does, with its token; `None` if the system gave
@@ -149,6 +156,12 @@ impl Gateway {
             ..self.settings.clone()
         }
         .check()?;
+        let service = self.service.clone();
+        tokio::spawn(async move {
+            if !service.is_ready().await {
+                tracing::warn!("a store does not answer: what needs it passes as it came");
+            }
+        });
         let places = Arc::new(Semaphore::new(self.settings.max_connections));
         let stopping = Arc::new(Semaphore::new(0));
         let http = self.http();

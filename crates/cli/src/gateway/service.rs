@@ -1,6 +1,7 @@
 //! One request on its way to its provider, and the reply on its way back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::gateway::body::{self, Body, Read};
+use crate::gateway::breaker::Breaker;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::metrics::{Metric, Metrics};
@@ -34,6 +36,7 @@ pub(crate) struct Service {
     upstreams: Upstreams,
     passage: Passage,
     plug: Option<Plug>,
+    stores: Vec<Breaker>,
     pub(crate) watch: Arc<Watch>,
     token: Option<Token>,
     /// Names by which the page may be asked for, besides those of loopback.
@@ -54,6 +57,7 @@ impl Service {
         settings: ServeSettings,
         reducer: Option<ConversationReducer>,
         plug: Option<Plug>,
+        stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
         let metrics = Arc::<Metrics>::default();
@@ -79,10 +83,19 @@ impl Service {
             token: Token::new(),
             page_hosts,
             plug,
+            stores,
             upstreams,
             metrics,
             settings,
         })
+    }
+
+    /// Returns true if all stores answer, within the time that a request has.
+    pub(crate) async fn is_ready(&self) -> bool {
+        let looks = futures_util::future::join_all(self.stores.iter().map(Breaker::is_ready));
+        let patience = Duration::from_secs(self.settings.reduce_seconds);
+        let looks = tokio::time::timeout(patience, looks).await;
+        looks.is_ok_and(|looks| looks.into_iter().all(|is_ready| is_ready))
     }
 
     /// The path of the live page, with the token that its figures need.
@@ -260,7 +273,11 @@ impl Service {
     /// Answers what is asked of this server itself.
     async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
         let answer = match path {
-            "/healthz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+            "/readyz" if !self.is_ready().await => own::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "a store does not answer: what needs it passes as it came",
+            ),
+            "/healthz" | "/readyz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
             "/metrics" => own::typed(
                 StatusCode::OK,
                 "text/plain; version=0.0.4; charset=utf-8",

@@ -17,7 +17,7 @@ const PUBLIC: [(&str, &str); 3] = [
 ];
 
 /// First segments of paths that are providers' or the server's own.
-const TAKEN: [&str; 5] = ["v1", "v1beta", "v1alpha", "healthz", "metrics"];
+const TAKEN: [&str; 6] = ["v1", "v1beta", "v1alpha", "healthz", "readyz", "metrics"];
 
 /// A provider.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Upstream {
         };
         if !is_name(name) || TAKEN.contains(&name) {
             return Err(wrong(
-                "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz` or `metrics`",
+                "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz` or `metrics`",
             ));
         }
         // The URL is not shown: it may hold a password.

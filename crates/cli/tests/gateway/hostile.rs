@@ -179,6 +179,7 @@ async fn what_was_meant_for_this_server_reaches_no_provider() {
         "/page/",
         "/metrics/",
         "/healthz/",
+        "/readyz/",
         "/v1/compress%3Fx",
         "/v1/read%23",
         "/v1/%2563ompress/100%25",

@@ -541,6 +541,28 @@ async fn a_store_that_fails_lets_requests_pass_or_refuses_them() {
     assert_eq!(provider.seen().len(), 1);
 }
 
+#[tokio::test]
+async fn a_store_that_is_down_is_not_asked_for_each_request() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let faulty = Arc::new(Faulty::new(Memory::new()));
+    let store: Arc<dyn Backend> = faulty.clone();
+    let change = |settings: &mut ServeSettings| settings.cut_without_reader = true;
+    let server = Server::reducing(&provider.url, &store, change).await;
+    assert_eq!(server.get("/readyz").await.text(), "ok\n");
+    faulty.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+    faulty.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+    let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
+    for _ in 0..20 {
+        let answer = server.post(&path, &[], &body).await;
+        assert_eq!(answer.header("x-offcut"), Some("passed; reason=store"));
+        assert_eq!(provider.last().text(), body);
+    }
+    assert!(faulty.reads() + faulty.writes() <= 6, "{faulty:?}");
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.line, "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(server.get("/healthz").await.text(), "ok\n");
+}
+
 /// The store fails after the first result, so that a longer history is reduced in part.
 #[tokio::test]
 async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
@@ -565,7 +587,7 @@ async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
         }
         messages[4]["content"] = json!(long("y"));
         let longer = longer.to_string();
-        faulty.fault_on_every_write(Fault::Fail(ErrorKind::Unavailable));
+        faulty.fault_on_every_write(Fault::Fail(ErrorKind::Other));
         let answer = server.post(&path, &[], &longer).await;
         if on_failure == OnFailure::Refuse {
             assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable");
@@ -577,7 +599,7 @@ async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
             assert!(sent.text().contains("line 1999 of y"));
         }
         // Without tools, nothing is decided and nothing stored, but what was decided has to be read.
-        faulty.fault_on_every_read(Fault::Fail(ErrorKind::Unavailable));
+        faulty.fault_on_every_read(Fault::Fail(ErrorKind::Other));
         let mut without: Value = serde_json::from_str(&longer).unwrap();
         without.as_object_mut().unwrap().remove("tools");
         let answer = server.post(&path, &[], &without.to_string()).await;

@@ -1,0 +1,276 @@
+//! Stops asking a store that is down, so that no request waits for it.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use offcut::backend::{
+    Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
+};
+use tokio::time::Instant;
+
+/// A store that failed this many times in a row is left alone.
+const FAILURES: u32 = 3;
+/// The time between two looks at a store that is left alone.
+const PAUSE: Duration = Duration::from_secs(5);
+/// A call that takes longer counts as failed, whatever it answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The speed in bytes a second from which on calls with much content are not slow.
+const BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// A store behind a circuit breaker: once [`FAILURES`] calls in a row found it unavailable or
+/// slow, puts and reads fail at once. Every [`PAUSE`] it is looked at in the background, and is asked
+/// again as soon as it answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Breaker {
+    store: Arc<dyn Backend>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failed_in_a_row: u32,
+    /// While the store is left alone: the time of the next look.
+    next_look: Option<Instant>,
+}
+
+impl Breaker {
+    pub(crate) fn new(store: Arc<dyn Backend>) -> Self {
+        let state = Arc::default();
+        Self { store, state }
+    }
+
+    /// Returns true if the store answers. One that is left alone is looked at in the background.
+    pub(crate) async fn is_ready(&self) -> bool {
+        self.ask(0, |()| 0, look(&self.store)).await.is_ok()
+    }
+
+    /// Awaits an answer, unless the store is left alone. It may take longer for the bytes that are `sent`, and
+    /// for those `received` with it.
+    async fn ask<T>(
+        &self,
+        sent: u64,
+        received: fn(&T) -> u64,
+        answer: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, BackendError> {
+        self.may_ask()?;
+        let mut asked = Asked {
+            breaker: self,
+            begun: Instant::now(),
+            bytes: sent,
+            is_down: false,
+        };
+        let answer = answer.await;
+        asked.bytes += answer.as_ref().map_or(0, received);
+        asked.is_down = is_down(&answer);
+        answer
+    }
+
+    fn may_ask(&self) -> Result<(), BackendError> {
+        let mut state = self.state();
+        let Some(at) = state.next_look else {
+            return Ok(());
+        };
+        if Instant::now() >= at {
+            state.next_look = Some(Instant::now() + PAUSE);
+            tokio::spawn(self.clone().look());
+        }
+        Err(BackendError::new(
+            ErrorKind::Unavailable,
+            format!(
+                "not asked: the store failed {FAILURES} times in a row, and has not answered since"
+            ),
+        ))
+    }
+
+    async fn look(self) {
+        let begun = Instant::now();
+        let answer = look(&self.store).await;
+        if !is_down(&answer) && begun.elapsed() <= PATIENCE {
+            *self.state() = State::default();
+            tracing::warn!("the store answers again");
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads a key that nothing is stored under.
+async fn look(store: &Arc<dyn Backend>) -> Result<(), BackendError> {
+    let Ok(key) = Key::new("meta/is-it-there") else {
+        return Ok(());
+    };
+    match store.read(&key, 0..1).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_down<T>(answer: &Result<T, BackendError>) -> bool {
+    matches!(answer, Err(error) if error.kind() == ErrorKind::Unavailable)
+}
+
+/// A call that is running. One that is given up counts too, if it was slow.
+struct Asked<'b> {
+    breaker: &'b Breaker,
+    begun: Instant,
+    bytes: u64,
+    is_down: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let mut state = self.breaker.state();
+        let patience = PATIENCE + Duration::from_secs(self.bytes / BYTES_PER_SECOND);
+        if !self.is_down && self.begun.elapsed() <= patience {
+            // A call that began before the store was left alone says nothing about now.
+            state.failed_in_a_row = 0;
+            return;
+        }
+        state.failed_in_a_row += 1;
+        if state.failed_in_a_row >= FAILURES && state.next_look.is_none() {
+            state.next_look = Some(Instant::now() + PAUSE);
+            tracing::warn!(
+                "the store failed {FAILURES} times in a row and is left alone until it answers: \
+                 what needs it passes as it came"
+            );
+        }
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Breaker {
+    fn locate(&self, key: &Key) -> Location {
+        self.store.locate(key)
+    }
+
+    fn resolve(&self, location: &str) -> Option<Key> {
+        self.store.resolve(location)
+    }
+
+    fn now(&self) -> SystemTime {
+        self.store.now()
+    }
+
+    fn store_id(&self) -> Option<usize> {
+        self.store.store_id()
+    }
+
+    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
+        let sent = content.len() as u64;
+        self.ask(sent, |_| 0, self.store.put(key, content)).await
+    }
+
+    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
+        self.may_ask()?;
+        self.store.writer().await
+    }
+
+    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
+        let received = |read: &ReadRange| read.bytes.len() as u64;
+        self.ask(0, received, self.store.read(key, range)).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
+        self.store.list()
+    }
+
+    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
+        self.store.remove(key, before).await
+    }
+
+    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
+        self.store.tidy(before).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::backend::Memory;
+    use offcut_testkit::{Fault, Faulty};
+
+    use super::*;
+
+    const DOWN: Fault = Fault::Fail(ErrorKind::Unavailable);
+
+    fn breaker() -> (Arc<Faulty<Memory>>, Breaker) {
+        let store = Arc::new(Faulty::new(Memory::new()));
+        (store.clone(), Breaker::new(store))
+    }
+
+    async fn put(breaker: &Breaker, name: &str) -> Result<PutOutcome, BackendError> {
+        let key = Key::new(format!("trunc/{name}")).unwrap();
+        breaker.put(&key, Bytes::from_static(b"content")).await
+    }
+
+    async fn fail(store: &Faulty<Memory>, breaker: &Breaker, times: u32) {
+        for n in 0..times {
+            store.fault_on_next_write(DOWN);
+            assert!(put(breaker, &n.to_string()).await.is_err());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_failed_is_left_alone_until_it_answers() {
+        let (store, breaker) = breaker();
+        fail(&store, &breaker, FAILURES).await;
+        let asked = store.writes();
+        let error = put(&breaker, "x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().starts_with("not asked: "), "{error}");
+        assert!(!breaker.is_ready().await);
+        assert_eq!((store.writes(), store.reads()), (asked, 0));
+
+        // A look that fails changes nothing, and one call leads to no more than one look.
+        store.fault_on_next_read(DOWN);
+        tokio::time::advance(PAUSE).await;
+        for _ in 0..10 {
+            assert!(put(&breaker, "x").await.is_err());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((store.writes(), store.reads()), (asked, 1));
+
+        tokio::time::advance(PAUSE).await;
+        assert!(put(&breaker, "x").await.is_err(), "nobody waits for a look");
+        tokio::task::yield_now().await;
+        assert_eq!(put(&breaker, "x").await.unwrap(), PutOutcome::Stored);
+        // It counts from the beginning again.
+        fail(&store, &breaker, FAILURES - 1).await;
+        assert_eq!(put(&breaker, "y").await.unwrap(), PutOutcome::Stored);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_failures_in_a_row_count() {
+        let (store, breaker) = breaker();
+        for round in 0..5 {
+            fail(&store, &breaker, FAILURES - 1).await;
+            assert!(put(&breaker, &format!("round-{round}")).await.is_ok());
+        }
+        let missing = Key::new("trunc/missing").unwrap();
+        for _ in 0..5 {
+            let error = breaker.read(&missing, 0..9).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+        }
+        assert!(breaker.is_ready().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_are_given_up_count_if_they_were_slow() {
+        for (waited, is_ready) in [(PATIENCE / 2, true), (PATIENCE * 2, false)] {
+            let (store, breaker) = breaker();
+            for n in 0..FAILURES {
+                store.fault_on_next_write(Fault::Hang);
+                let name = n.to_string();
+                let put = tokio::time::timeout(waited, put(&breaker, &name));
+                assert!(put.await.is_err());
+            }
+            assert_eq!(breaker.is_ready().await, is_ready, "{waited:?}");
+        }
+    }
+}

@@ -47,6 +47,8 @@ pub struct RequestBody {
     places: Vec<usize>,
     /// Byte ranges of the items of `tools` in `around`.
     tools: Vec<Range<usize>>,
+    /// The other fields of the body, and the byte ranges of their values in `around`.
+    fields: Vec<(String, Range<usize>)>,
 }
 
 /// Bytes that a value or a key takes: its place in the body, in a list that grows by doubling, and its
@@ -151,17 +153,22 @@ impl RequestBody {
         }
         let cut = end - around.len();
         around.push_str(&document.as_str()[end..]);
-        let tools = tools.into_iter().flat_map(View::items);
-        // All messages are in one list, so the tools come before or after all of them.
-        let tools = tools.map(Node::range).map(|tool| {
-            let before = if tool.start < end { 0 } else { cut };
-            tool.start - before..tool.end - before
-        });
+        // All messages are in one list, so everything else comes before or after all of them.
+        let place = |node: Node<'_>| {
+            let before = if node.range().start < end { 0 } else { cut };
+            node.range().start - before..node.range().end - before
+        };
+        let tools = tools.into_iter().flat_map(View::items).map(place);
+        let field = list.and_then(|(field, _)| field);
+        let others = root.fields().filter(|(name, _)| Some(*name) != field);
         Ok(Self {
             format,
             messages: originals.clone(),
             places,
             tools: tools.collect(),
+            fields: others
+                .map(|(name, value)| (name.to_owned(), place(value)))
+                .collect(),
             originals,
             around,
         })
@@ -199,6 +206,12 @@ impl RequestBody {
         let tool = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
         let texts = self.tools.iter().map(|tool| &self.around[tool.clone()]);
         texts.map(tool).collect()
+    }
+
+    /// The body's other fields, which are not its messages: their names, and their values as JSON text.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.fields.iter();
+        fields.map(|(name, place)| (name.as_str(), &self.around[place.clone()]))
     }
 }
 

@@ -46,7 +46,7 @@ mod watch;
 
 pub use card::Card;
 pub use error::GatewayError;
-pub use record::{RequestRecord, Size};
+pub use record::{CacheMiss, RequestRecord, Size};
 pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The speed in bytes a second from which on calls with much content are not slow.
 const BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// A store behind a circuit breaker. If [`FAILURES`] calls in a row find it unavailable or slow,
+/// A store with a circuit breaker. If [`FAILURES`] calls in a row find it unavailable or slow,
 /// further puts and reads fail without asking it. Every [`PAUSE`] it is looked at in the background, and is asked
 /// again as soon as it answers.
 #[derive(Clone, Debug)]

@@ -23,9 +23,11 @@ pub(crate) enum Metric {
     Bytes,
     Reads,
     Untouched,
+    CacheMisses,
+    CacheMissedBytes,
 }
 
-const FAMILIES: [(Metric, Family); 8] = [
+const FAMILIES: [(Metric, Family); 10] = [
     (
         Metric::Bytes,
         Family {
@@ -47,6 +49,22 @@ const FAMILIES: [(Metric, Family); 8] = [
         Family {
             name: "offcut_untouched_conversations_total",
             help: "Conversations of which the provider took only the original, which pass untouched since.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::CacheMisses,
+        Family {
+            name: "offcut_cache_misses_total",
+            help: "Requests of which the provider's cache could have held more, by upstream and reason.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::CacheMissedBytes,
+        Family {
+            name: "offcut_cache_missed_bytes_total",
+            help: "Bytes that were sent before and are billed as new once more, by upstream and reason.",
             kind: "counter",
         },
     ),

@@ -1,10 +1,31 @@
 //! The outcome of a request with a conversation, as the reply's header, the metrics and the log name
 //! it.
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue, Response};
+
+use crate::gateway::body::Body;
+use crate::gateway::record::CacheMiss;
 
 /// The header of a reply that says what was done to its request.
-pub(crate) const HEADER: &str = "x-offcut";
+const HEADER: &str = "x-offcut";
+/// The header that says why the provider's cache held less of it than of the request before.
+const CACHE_HEADER: &str = "x-offcut-cache";
+
+/// Says on a reply what was done to its request.
+pub(crate) fn marked(
+    mut reply: Response<Body>,
+    outcome: Outcome,
+    miss: Option<&CacheMiss>,
+) -> Response<Body> {
+    let headers = reply.headers_mut();
+    headers.insert(HEADER, outcome.value());
+    let miss = miss.and_then(|CacheMiss { kind, part, bytes }| {
+        let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
+        HeaderValue::from_str(&text).ok()
+    });
+    headers.extend(miss.map(|miss| (HeaderName::from_static(CACHE_HEADER), miss)));
+    reply
+}
 
 /// The outcome of a request with a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

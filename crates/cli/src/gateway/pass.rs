@@ -22,6 +22,7 @@ use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::readers::{Credential, Readers};
+use crate::gateway::record::CacheMiss;
 use crate::gateway::reducer::{ConversationId, ConversationReducer, Reduced};
 use crate::gateway::refused::{is_thread, says_too_long};
 use crate::gateway::send::{Payload, Refusal, Sender};
@@ -131,12 +132,12 @@ impl Passage {
             Read::TooLong(body) => {
                 let outcome = Outcome::Passed(unread);
                 self.note(upstream, outcome)?;
-                self.watch.call(upstream.name(), Look::default(), outcome);
+                _ = self.watch.call(upstream.name(), Look::default(), outcome);
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, None)
                     .await?;
-                return Ok(marked(reply, outcome));
+                return Ok(outcome::marked(reply, outcome, None));
             }
         };
         let Worked {
@@ -149,9 +150,13 @@ impl Passage {
         self.note(upstream, outcome)?;
         let (group, before) = (look.group, look.would.bytes());
         let reader = client.credential.zip(look.conversation.clone());
-        if exchange.purpose == Purpose::Turn {
-            self.watch.call(upstream.name(), look, outcome);
+        let miss = (exchange.purpose == Purpose::Turn)
+            .then(|| self.watch.call(upstream.name(), look, outcome).miss)
+            .flatten();
+        if let Some(miss) = &miss {
+            self.note_miss(upstream, miss);
         }
+        let marked = |reply| outcome::marked(reply, outcome, miss.as_ref());
         let send = async |parts, bytes| {
             let payload = Payload::Whole(bytes);
             let reply = self.sender.send(parts, payload, upstream, group).await;
@@ -165,7 +170,7 @@ impl Passage {
         let Some((changed, conversation)) = changed else {
             self.metrics.took(begun.elapsed());
             let reply = send(parts, original).await?;
-            return Ok(marked(reply, outcome));
+            return Ok(marked(reply));
         };
         self.metrics
             .add(Metric::Bytes, &[("when", "before")], before);
@@ -177,11 +182,11 @@ impl Passage {
         self.metrics.took(begun.elapsed());
         let reply = send(head, changed).await?;
         if !is_refusal(reply.status()) {
-            return Ok(marked(reply, outcome));
+            return Ok(marked(reply));
         }
         let (refusal, is_final) = examined(reply, self.patience).await;
         if is_final {
-            return Ok(marked(refusal, outcome));
+            return Ok(marked(refusal));
         }
         self.watch
             .refused(upstream.name(), conversation.name(), before);
@@ -191,7 +196,7 @@ impl Passage {
             .await;
         let Ok(reply) = again else {
             // The refusal says more than the silence now.
-            return Ok(marked(refusal, outcome));
+            return Ok(marked(refusal));
         };
         if reply.status().is_success()
             && let Some(reducer) = &self.reducer
@@ -201,7 +206,21 @@ impl Passage {
         }
         let outcome = Outcome::Passed(PassReason::Refused);
         self.note(upstream, outcome)?;
-        Ok(marked(reply, outcome))
+        Ok(outcome::marked(reply, outcome, None))
+    }
+
+    /// Counts and logs a request of which the provider's cache could have held more.
+    fn note_miss(&self, upstream: &Upstream, miss: &CacheMiss) {
+        let labels = [("upstream", upstream.name()), ("reason", miss.kind)];
+        self.metrics.add(Metric::CacheMisses, &labels, 1);
+        self.metrics
+            .add(Metric::CacheMissedBytes, &labels, miss.bytes);
+        tracing::info!(
+            kind = miss.kind,
+            part = miss.part,
+            bytes = miss.bytes,
+            "the provider's cache holds less of a request than of the one before"
+        );
     }
 
     /// Reduces a body, if that can be done.
@@ -395,9 +414,4 @@ fn no_thread() -> Response<Body> {
         StatusCode::BAD_REQUEST,
         &json!({"type": "error", "error": error}),
     )
-}
-
-fn marked(mut reply: Response<Body>, outcome: Outcome) -> Response<Body> {
-    reply.headers_mut().insert(outcome::HEADER, outcome.value());
-    reply
 }

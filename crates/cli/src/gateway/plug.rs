@@ -156,11 +156,8 @@ impl Plug {
             metrics.add(Metric::Bytes, &[("when", "before")], before);
             metrics.add(Metric::Bytes, &[("when", "after")], after);
         }
-        let mut answer = own::typed(StatusCode::OK, "application/json", compressed.body);
-        answer
-            .headers_mut()
-            .insert(outcome::HEADER, outcome.value());
-        answer
+        let answer = own::typed(StatusCode::OK, "application/json", compressed.body);
+        outcome::marked(answer, outcome, None)
     }
 }
 

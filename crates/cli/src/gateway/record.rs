@@ -17,13 +17,26 @@ pub struct RequestRecord {
     pub before: Size,
     /// The body as it went on.
     pub after: Size,
+    /// The reason for which the provider's cache held less of it than of the request before.
+    pub miss: Option<CacheMiss>,
+}
+
+/// A request of which the provider's cache could have held more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheMiss {
+    /// The kind, such as `tools` or `edited`.
+    pub kind: &'static str,
+    /// The first part that is not as it was, such as `message 12`.
+    pub part: String,
+    /// Number of bytes that were sent before and are billed as new once more.
+    pub bytes: u64,
 }
 
 /// Bytes of a request's body.
 ///
-/// A provider's cache holds what the previous request of the conversation began with. So the messages
-/// that both begin with count as cached, and so do instructions, tools and options, unless these have
-/// become shorter or longer.
+/// A provider's cache holds what the previous request of the conversation began with: model, tools,
+/// instructions and messages, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Size {

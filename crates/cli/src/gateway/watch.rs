@@ -2,6 +2,7 @@
 //! replaced. It holds sizes, tools' names and reasons, and no content.
 
 mod look;
+mod miss;
 mod prompt;
 mod state;
 mod totals;
@@ -52,9 +53,9 @@ impl Watch {
         _ = self.listener.set(listener);
     }
 
-    /// Records a request.
-    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) {
-        self.add(upstream.to_owned(), Traffic::Agent, look, outcome);
+    /// Records a request. Returns its figures.
+    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) -> RequestRecord {
+        self.add(upstream.to_owned(), Traffic::Agent, look, outcome)
     }
 
     /// Records a call of the plug for a tenant: the bytes of its messages before and after.
@@ -68,7 +69,13 @@ impl Watch {
         self.add(plug(tenant), Traffic::Gateway, look, outcome);
     }
 
-    fn add(&self, upstream: String, traffic: Traffic, look: Look, outcome: Outcome) {
+    fn add(
+        &self,
+        upstream: String,
+        traffic: Traffic,
+        look: Look,
+        outcome: Outcome,
+    ) -> RequestRecord {
         let call = WatchedCall {
             at: self.begun.elapsed().as_secs(),
             upstream,
@@ -78,6 +85,7 @@ impl Watch {
         };
         let record = self.state().call(call);
         self.tell(&record);
+        record
     }
 
     /// Records that a provider has refused a changed request, whose original went out after it.

@@ -47,6 +47,37 @@ fn request(task: &str, n: usize) -> String {
 }
 
 #[tokio::test]
+async fn a_miss_of_the_cache_is_named_everywhere() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let (server, token) = started(&provider.url).await;
+    let path = "/v1/chat/completions";
+    let first = server.post(path, &[], &request("one", 20)).await;
+    assert_eq!(first.header("x-offcut-cache"), None);
+    let fine = server.post(path, &[], &request("one", 21)).await;
+    assert_eq!(fine.header("x-offcut-cache"), None);
+    let renamed = request("one", 22).replace(r#""tools":[{"#, r#""tools":[{"strict":true,"#);
+    let missed = server.post(path, &[], &renamed).await;
+    let said = missed.header("x-offcut-cache").unwrap().to_owned();
+    let sent = provider.seen()[1].body.len();
+    assert_eq!(
+        said,
+        format!("missed; reason=tools; part=\"tool 1\"; bytes={sent}")
+    );
+    let all = figures(&server, &token, "/page/figures?since=0").await;
+    assert_eq!(all["misses"][0]["kind"], "tools");
+    assert_eq!(all["misses"][0]["bytes"], sent);
+    let one = figures(&server, &token, "/page/conversations/1").await;
+    assert_eq!(
+        (&one["misses"][0]["call"], &one["misses"][0]["part"]),
+        (&json!(3), &json!("tool 1"))
+    );
+    let metrics = server.get("/metrics").await;
+    let counted =
+        format!("offcut_cache_missed_bytes_total{{upstream=\"openai\",reason=\"tools\"}} {sent}");
+    assert!(metrics.text().contains(&counted), "{}", metrics.text());
+}
+
+#[tokio::test]
 async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     let provider = Provider::start(|seen| {
         if seen.text().contains("refused") && seen.text().contains("[offcut/1 ") {
@@ -98,6 +129,10 @@ async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
         )
     );
     assert!(change["after"].as_u64().unwrap() < change["before"].as_u64().unwrap());
+    assert_eq!(
+        (&all["misses"], &detail["misses"]),
+        (&json!([]), &json!([]))
+    );
     // Only what has changed since is told again.
     let since = format!("/page/figures?since={}", all["changed"]);
     let quiet = figures(&server, &token, &since).await;

@@ -84,14 +84,14 @@ function list() {
   byId("more").hidden = left <= 0;
 }
 
-function passed(figures) {
-  byId("nothing").hidden = figures.passed.length > 0;
-  byId("reasons").hidden = figures.passed.length === 0;
-  const text = JSON.stringify(figures.passed);
-  if (state.passed === text) return;
-  state.passed = text;
-  byId("passed").replaceChildren(...figures.passed.map((one) =>
-    element("tr", {}, element("td", {}, one.reason), element("td", {}, number(one.count)), element("td", {}, one.meaning))));
+/** Fills the table of a name, or shows that there is nothing to list. */
+function fill(name, all) {
+  byId("no-" + name).hidden = all.length > 0;
+  byId("all-" + name).hidden = all.length === 0;
+  const text = JSON.stringify(all);
+  if (state[name] === text) return;
+  state[name] = text;
+  byId(name).replaceChildren(...all.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell)))));
 }
 
 function draw(one) {
@@ -116,11 +116,9 @@ function draw(one) {
     }
   });
   svg.setAttribute("aria-label", `Bytes of each call: the last would have sent ${size(one.sizes.at(-1)[0])} and sent ${size(one.sizes.at(-1)[1])}.`);
-  const changes = [...one.changes].reverse().map((change) => element("tr", {},
-    ...[String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)].map((text) => element("td", {}, text))));
-  byId("same").hidden = changes.length > 0;
-  byId("replaced").hidden = changes.length === 0;
-  byId("changes").replaceChildren(...changes);
+  fill("changes", [...one.changes].reverse().map((change) =>
+    [String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)]));
+  fill("missed", [...one.misses].reverse().map((miss) => [String(miss.call), miss.kind, miss.part, tokens(miss.bytes), miss.meaning]));
 }
 
 async function details() {
@@ -151,7 +149,8 @@ async function look() {
     for (const one of figures.conversations) conversations.set(one.number, one);
     tiles(figures);
     list();
-    passed(figures);
+    fill("passed", figures.passed.map((one) => [one.reason, number(one.count), one.meaning]));
+    fill("misses", figures.misses.map((one) => [one.kind, number(one.count), tokens(one.bytes), one.meaning, one.cure]));
     await details();
     byId("ask").hidden = true;
     set(byId("state"), "Live. No content is shown; tokens are bytes divided by four. " + prices(figures.card));

@@ -1,7 +1,7 @@
 //! The changes of one request, as the reducer has looked at it.
 
 use offcut::Report;
-use offcut::format::{JsonText, RequestBody};
+use offcut::format::RequestBody;
 use offcut::report::Outcome as Decided;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::prompt::Prompt;
 use crate::gateway::holdout::Group;
 
 /// Number of characters of a tool's name, which a client chooses.
-const NAME: usize = 60;
+pub(super) const NAME: usize = 60;
 
 /// A request as the reducer has looked at it.
 #[derive(Debug, Default)]
@@ -45,9 +45,8 @@ impl Look {
     /// Reads the messages of a body, as they came and as they go on. `sent` is the length of the
     /// body that goes on, if it has changed.
     pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {
-        self.would = Prompt::of(body.originals(), self.would.bytes());
-        self.sent =
-            sent.map(|bytes| Prompt::of(body.messages().iter().map(JsonText::as_str), bytes));
+        self.would = Prompt::of(body, self.would.bytes());
+        self.sent = sent.map(|bytes| self.would.changed(body, bytes));
     }
 
     /// Adds what a report decides for the first time.

@@ -2,94 +2,312 @@
 
 use std::borrow::Cow;
 use std::hash::Hasher;
+use std::sync::{Arc, LazyLock};
 
 use memchr::memmem;
+use offcut::format::{JsonText, RequestBody, WireFormat};
+use regex::Regex;
 use rustc_hash::FxHasher;
+use serde_json::Value;
 
+use super::miss::Part;
 use crate::gateway::record::Size;
 
-/// Difference in length that options such as a limit of the answer may make.
-const OPTIONS: u64 = 64;
 const MARK: &str = "\"cache_control\"";
+/// Fields with the model's instructions.
+const INSTRUCTIONS: [&str; 4] = [
+    "system",
+    "instructions",
+    "systemInstruction",
+    "system_instruction",
+];
 
 /// A request's body, as far as it can be compared with the one before it: lengths and hashes of its
-/// messages, and the length of all else.
+/// parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prompt {
-    messages: Vec<Seen>,
-    /// Bytes of instructions, tools and options.
-    rest: u64,
+    /// `None` if the body was not read.
+    pub(super) head: Option<Arc<Head>>,
+    pub(super) messages: Vec<Seen>,
+    bytes: u64,
+    pub(super) has_mark: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    hash: u64,
+/// All of a body but its messages.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    model: u64,
+    /// The tools by name.
+    pub(super) tools: Vec<(String, Seen)>,
+    pub(super) instructions: Seen,
+    /// Options that a cache depends on.
+    options: Vec<(&'static str, u64)>,
+    has_mark: bool,
+    /// True if nothing is cached without a mark.
+    pub(super) needs_mark: bool,
+    /// Seconds that a cache lasts after its last use, where that is known.
+    pub(super) lifetime: Option<u64>,
+}
+
+/// A part of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) hash: u64,
+    /// A hash without what often changes alone: dates in instructions, and the model's thinking.
+    pub(super) gist: u64,
     bytes: u64,
+    pub(super) kind: SeenKind,
+}
+
+/// The kind of a message, as far as a cache is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SeenKind {
+    Instructions,
+    /// A message with thinking alone.
+    Thinking,
+    #[default]
+    Other,
+}
+
+impl Head {
+    /// Reads the fields of a body.
+    fn of(body: &RequestBody) -> Self {
+        let mut head = Self::default();
+        let is_anthropic = body.format() == Some(WireFormat::Anthropic);
+        let options: &[&str] = match body.format() {
+            Some(WireFormat::Anthropic) => &["tool_choice", "thinking"],
+            Some(WireFormat::Responses) => &["text"],
+            _ => &["response_format"],
+        };
+        head.needs_mark = is_anthropic;
+        head.lifetime = is_anthropic.then_some(5 * 60);
+        let mut lasts_an_hour = body.originals().any(self::lasts_an_hour);
+        for (name, text) in body.fields() {
+            lasts_an_hour |= self::lasts_an_hour(text);
+            head.has_mark |= has_mark(text) || name == "cache_control";
+            match name {
+                "model" => head.model = hash(text),
+                "cache_control" => lasts_an_hour |= text.contains("\"1h\""),
+                "prompt_cache_retention" if text == "\"24h\"" => {
+                    head.lifetime = Some(24 * 60 * 60);
+                }
+                _ if INSTRUCTIONS.contains(&name) => head.instructions = Seen::undated(text),
+                _ => {
+                    let option = options.iter().find(|option| **option == name);
+                    head.options
+                        .extend(option.map(|option| (*option, hash(text))));
+                }
+            }
+        }
+        if is_anthropic && lasts_an_hour {
+            head.lifetime = Some(60 * 60);
+        }
+        head.tools = body.tools().iter().map(tool).collect();
+        head
+    }
 }
 
 impl Prompt {
-    /// A body of `bytes` with these messages.
-    pub(crate) fn of<'m>(messages: impl Iterator<Item = &'m str>, bytes: u64) -> Self {
-        let messages: Vec<_> = messages
-            .map(|message| Seen {
-                hash: hash(message),
-                bytes: message.len() as u64,
-            })
-            .collect();
-        let held: u64 = messages.iter().map(|message| message.bytes).sum();
+    /// A body of `bytes` as it came.
+    pub(crate) fn of(body: &RequestBody, bytes: u64) -> Self {
+        let head = Head::of(body);
         Self {
-            rest: bytes.saturating_sub(held),
-            messages,
+            has_mark: head.has_mark || body.originals().any(has_mark),
+            head: Some(Arc::new(head)),
+            messages: body.originals().map(Seen::message).collect(),
+            bytes,
         }
     }
 
-    /// A body whose messages are not known.
+    /// The body that came as this one, with its messages as they are now, and `bytes` long.
+    pub(crate) fn changed(&self, body: &RequestBody, bytes: u64) -> Self {
+        let now = body.messages().iter().map(JsonText::as_str);
+        let messages = now.zip(body.originals()).zip(&self.messages);
+        let messages = messages.map(|((now, original), seen)| {
+            if now == original {
+                *seen
+            } else {
+                Seen::message(now)
+            }
+        });
+        Self {
+            messages: messages.collect(),
+            bytes,
+            ..self.clone()
+        }
+    }
+
+    /// A body that is not read.
     pub(crate) fn unread(bytes: u64) -> Self {
         Self {
-            messages: Vec::new(),
-            rest: bytes,
+            bytes,
+            ..Self::default()
         }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        let messages: u64 = self.messages.iter().map(|message| message.bytes).sum();
-        messages + self.rest
+        self.bytes
     }
 
     /// The size of this body, sent after the body `before` of the same conversation.
-    ///
-    /// Providers read instructions and tools before the messages, wherever a body has them. If those
-    /// have changed, which their length tells, a cache holds nothing.
     pub(super) fn after(&self, before: &Self) -> Size {
-        let mut cached = 0;
-        if self.is_like(before) {
-            let pairs = self.messages.iter().zip(&before.messages);
-            let same = pairs.take_while(|(own, other)| own.hash == other.hash);
-            let messages: u64 = same.map(|(own, _)| own.bytes).sum();
-            cached = messages + self.rest;
-        }
+        let (_, cached) = self.differs_from(before);
         Size {
             cached,
-            fresh: self.bytes() - cached,
+            fresh: self.bytes - cached,
         }
     }
 
-    /// Returns true if instructions and tools are as long as those of `before`, apart from commas between
-    /// messages and from options that change from call to call.
-    fn is_like(&self, before: &Self) -> bool {
-        let commas = self.messages.len().abs_diff(before.messages.len()) as u64;
-        before.bytes() > 0 && self.rest.abs_diff(before.rest) <= 2 * commas + OPTIONS
+    /// The first part that is not the same in `before`, and the number of bytes in front of it, which a cache
+    /// may hold. Providers read tools and instructions before the messages, wherever a body has them.
+    pub(super) fn differs_from(&self, before: &Self) -> (Part, u64) {
+        let (Some(own), Some(other)) = (&self.head, &before.head) else {
+            return (Part::Model, 0);
+        };
+        if own.model != other.model {
+            return (Part::Model, 0);
+        }
+        let mut front = 0;
+        for (at, (name, tool)) in own.tools.iter().enumerate() {
+            if other
+                .tools
+                .get(at)
+                .is_none_or(|(known, seen)| (known, seen) != (name, tool))
+            {
+                return (Part::Tool(at), front);
+            }
+            front += tool.bytes;
+        }
+        if own.tools.len() < other.tools.len() {
+            return (Part::Tool(own.tools.len()), front);
+        }
+        if own.instructions.hash != other.instructions.hash {
+            return (Part::Instructions, front);
+        }
+        front += own.instructions.bytes;
+        if own.options != other.options {
+            return (Part::Options, front);
+        }
+        let messages: u64 = self.messages.iter().map(|message| message.bytes).sum();
+        let pairs = self.messages.iter().zip(&before.messages);
+        let same: Vec<_> = pairs
+            .take_while(|(own, other)| own.hash == other.hash)
+            .collect();
+        let cached: u64 = same.iter().map(|(own, _)| own.bytes).sum();
+        let rest = self.bytes.saturating_sub(messages);
+        (Part::Message(same.len()), cached + rest)
     }
 }
 
-/// A hash of a message without its cache marks, which move from call to call and do not belong to what the
-/// model reads.
-fn hash(message: &str) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(without_marks(message).as_bytes());
-    hasher.finish()
+impl Seen {
+    fn of(text: &str) -> Self {
+        let hash = hash(text);
+        Self {
+            hash,
+            gist: hash,
+            bytes: text.len() as u64,
+            kind: SeenKind::Other,
+        }
+    }
+
+    /// Instructions, whose gist has no dates and numbers.
+    fn undated(text: &str) -> Self {
+        static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+            let names = r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b";
+            Regex::new(&format!("{names}|[0-9]+")).ok()
+        });
+        let seen = Self::of(text);
+        let text = without_marks(text);
+        let gist = DATES.as_ref().map(|dates| dates.replace_all(&text, "0"));
+        Self {
+            gist: gist.map_or(seen.hash, |gist| hash(&gist)),
+            kind: SeenKind::Instructions,
+            ..seen
+        }
+    }
+
+    fn message(text: &str) -> Self {
+        let seen = Self::of(text);
+        match first(text, "\"role\"") {
+            Some("system" | "developer") => Self::undated(text),
+            Some("assistant" | "model") => {
+                let message = serde_json::from_str(&without_marks(text)).ok();
+                let gist = message.map(|message| hash(&without_thinking(message).to_string()));
+                Self {
+                    gist: gist.unwrap_or(seen.hash),
+                    ..seen
+                }
+            }
+            None if first(text, "\"type\"") == Some("reasoning") => Self {
+                kind: SeenKind::Thinking,
+                ..seen
+            },
+            _ => seen,
+        }
+    }
 }
 
+/// The string at the first key that is spelled so, quotes included, in the JSON of a message.
+fn first<'m>(message: &'m str, key: &str) -> Option<&'m str> {
+    let at = memmem::find(message.as_bytes(), key.as_bytes())?;
+    let value = message[at + key.len()..].trim_start().strip_prefix(':')?;
+    let (value, _) = value.trim_start().strip_prefix('"')?.split_once('"')?;
+    Some(value)
+}
+
+/// The model's message without its thinking.
+fn without_thinking(mut message: Value) -> Value {
+    for field in ["reasoning_content", "reasoning", "reasoning_details"] {
+        message
+            .as_object_mut()
+            .and_then(|fields| fields.remove(field));
+    }
+    for parts in ["content", "parts"] {
+        if let Some(parts) = message.get_mut(parts).and_then(Value::as_array_mut) {
+            parts.retain(|part| {
+                !matches!(
+                    part["type"].as_str(),
+                    Some("thinking" | "redacted_thinking")
+                ) && part["thought"] != true
+            });
+        }
+    }
+    message
+}
+
+/// A tool, and the first name in its definition.
+fn tool(definition: &Value) -> (String, Seen) {
+    let places = [
+        "/name",
+        "/function/name",
+        "/functionDeclarations/0/name",
+        "/type",
+    ];
+    let name = places
+        .iter()
+        .find_map(|place| definition.pointer(place)?.as_str());
+    let name = name.unwrap_or_default().chars().take(super::look::NAME);
+    (name.collect(), Seen::of(&definition.to_string()))
+}
+
+fn has_mark(text: &str) -> bool {
+    memmem::find(text.as_bytes(), MARK.as_bytes()).is_some()
+}
+
+/// Returns true if a mark asks for an hour instead of five minutes.
+fn lasts_an_hour(text: &str) -> bool {
+    let marks = memmem::find_iter(text.as_bytes(), MARK.as_bytes());
+    let mut marks = marks.filter_map(|at| text[at + MARK.len()..].split_once('}'));
+    marks.any(|(mark, _)| mark.contains("\"1h\""))
+}
+
+/// A hash of a part without its cache marks, which move from call to call and do not belong to what the
+/// model reads.
+fn hash(part: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(without_marks(part).as_bytes());
+    hasher.finish()
+}
 /// The JSON of a message without its fields `cache_control`.
 fn without_marks(message: &str) -> Cow<'_, str> {
     let (mut kept, mut rest) = (String::new(), message);
@@ -129,27 +347,29 @@ fn after_object(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn prompt(messages: &[&str], rest: usize) -> Prompt {
-        let bytes: usize = messages.iter().map(|message| message.len()).sum();
-        Prompt::of(messages.iter().copied(), (bytes + rest) as u64)
+    fn prompt(tools: &str, messages: &[&str]) -> Prompt {
+        let body = json!({"model": "m", "tools": [{"name": tools}], "messages": messages});
+        let body = body.to_string();
+        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
     }
 
     #[test]
-    fn the_messages_that_both_begin_with_are_cached() {
-        let size = |cached, fresh| Size { cached, fresh };
-        let first = prompt(&[r#""one""#, r#""two""#], 3_000);
-        assert_eq!(first.bytes(), 3_010);
-        assert_eq!(first.after(&Prompt::default()), size(0, 3_010));
-        assert_eq!(first.after(&first), size(3_010, 0));
-        let longer = prompt(&[r#""one""#, r#""two""#, r#""three""#], 3_001);
-        assert_eq!(longer.after(&first), size(3_011, 7));
-        let changed = prompt(&[r#""one""#, r#""TWO""#, r#""three""#], 3_001);
-        assert_eq!(changed.after(&longer), size(3_006, 12));
-        let other_tools = prompt(&[r#""one""#, r#""two""#], 9_000);
-        assert_eq!(other_tools.after(&first), size(0, 9_010));
-        assert_eq!(Prompt::unread(9).after(&Prompt::default()), size(0, 9));
+    fn the_parts_that_both_begin_with_are_cached() {
+        let fresh = |now: &Prompt, before: &Prompt| now.after(before).fresh;
+        let first = prompt("t", &["one", "two"]);
+        assert_eq!(fresh(&first, &Prompt::default()), first.bytes());
+        assert_eq!(fresh(&first, &first), 0);
+        let longer = prompt("t", &["one", "two", "three"]);
+        assert_eq!(fresh(&longer, &first), "\"three\"".len() as u64);
+        let changed = prompt("t", &["one", "TWO", "three"]);
+        assert_eq!(fresh(&changed, &longer), "\"TWO\"\"three\"".len() as u64);
+        let other = prompt("u", &["one", "two"]);
+        assert_eq!(fresh(&other, &first), other.bytes());
+        assert_eq!(fresh(&Prompt::unread(9), &first), 9);
     }
 
     #[test]

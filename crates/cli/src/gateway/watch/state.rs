@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::look::{Change, Look};
+use super::miss::{self, Miss, Why};
 use super::prompt::Prompt;
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
-use crate::gateway::record::{RequestRecord, Size};
+use crate::gateway::record::{CacheMiss, RequestRecord, Size};
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
 const CONVERSATIONS: usize = 1_000;
@@ -52,6 +53,8 @@ struct Conversation {
     seen_reads: u64,
     sizes: VecDeque<[u64; 2]>,
     changes: VecDeque<Change>,
+    /// The newest misses of the provider's cache, with the number of their call.
+    misses: VecDeque<(u64, Miss)>,
 }
 
 /// All that is held.
@@ -62,6 +65,8 @@ pub(super) struct State {
     changed: u64,
     totals: Totals,
     passed: BTreeMap<&'static str, (u64, &'static str)>,
+    /// Number of misses of the providers' caches by reason, and the bytes billed again.
+    misses: BTreeMap<Why, [u64; 2]>,
 }
 
 fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
@@ -93,10 +98,11 @@ impl State {
             Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
             Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
         };
-        let mut reads = 0;
+        let (mut reads, mut missed) = (0, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
             if traffic == Traffic::Agent {
+                missed = one.misses([&look.would, &sent], at);
                 sizes = one.sizes_of(look.would, sent);
                 reads = one.new_reads(look.reads);
             }
@@ -114,6 +120,10 @@ impl State {
         let [would, sent] = sizes;
         self.totals.add(would, sent, counts);
         self.totals.reads += reads;
+        if let Some(miss) = missed {
+            let sums = self.misses.entry(miss.why).or_default();
+            *sums = [sums[0] + 1, sums[1] + miss.bytes];
+        }
         if let Some(reason) = outcome.reason() {
             self.pass(reason);
         }
@@ -128,6 +138,11 @@ impl State {
             replaced: counts.iter().sum(),
             before: would,
             after: sent,
+            miss: missed.map(|miss| CacheMiss {
+                kind: miss.why.words()[0],
+                part: miss.part.name(),
+                bytes: miss.bytes,
+            }),
         }
     }
 
@@ -186,6 +201,7 @@ impl State {
             replaced: 0,
             before: Size::default(),
             after: original,
+            miss: None,
         }
     }
 
@@ -210,6 +226,11 @@ impl State {
         figures["held"] = self.conversations.len().into();
         figures["most"] = CONVERSATIONS.into();
         figures["passed"] = passed.collect();
+        let misses = self.misses.iter().map(|(why, [count, bytes])| {
+            let [kind, meaning, cure] = why.words();
+            json!({"kind": kind, "count": count, "bytes": bytes, "meaning": meaning, "cure": cure})
+        });
+        figures["misses"] = misses.collect();
         figures["conversations"] = changed.into_iter().map(Conversation::row).collect();
         figures
     }
@@ -220,6 +241,11 @@ impl State {
         let mut shown = one.row();
         shown["sizes"] = one.sizes.iter().copied().map(Value::from_iter).collect();
         shown["changes"] = one.changes.iter().map(Change::row).collect();
+        let misses = one.misses.iter().map(|(call, miss)| {
+            let [kind, meaning, cure] = miss.why.words();
+            json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "meaning": meaning, "cure": cure})
+        });
+        shown["misses"] = misses.collect();
         Some(shown)
     }
 }
@@ -230,6 +256,14 @@ impl Conversation {
         let sizes = [would.after(&self.would), sent.after(&self.sent)];
         (self.would, self.sent) = (would, sent);
         sizes
+    }
+
+    /// The miss of a request at a time, which follows the one before.
+    fn misses(&mut self, now: [&Prompt; 2], at: u64) -> Option<Miss> {
+        let before = [&self.would, &self.sent];
+        let miss = miss::miss(now, before, at.saturating_sub(self.last))?;
+        push(&mut self.misses, CHANGES, (self.totals.calls + 1, miss));
+        Some(miss)
     }
 
     /// Number of reads that a history has more than all before it. One that was compacted has less.

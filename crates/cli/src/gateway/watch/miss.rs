@@ -1,0 +1,449 @@
+//! The reasons for which a provider's cache holds less of a request than it could.
+
+use super::prompt::{Prompt, Seen, SeenKind};
+
+/// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
+const LEAST: u64 = 4096;
+/// Number of messages in which one that was in this place is looked for.
+const NEAR: usize = 8;
+
+/// A part of a prompt, in the order in which a provider reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Model,
+    Tool(usize),
+    Instructions,
+    Options,
+    Message(usize),
+}
+
+/// A miss: bytes that were sent before, and are billed as new once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Miss {
+    pub(super) why: Why,
+    pub(super) part: Part,
+    pub(super) bytes: u64,
+}
+
+/// The reason for a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    Model,
+    Tools,
+    ToolOrder,
+    Dated,
+    Instructions,
+    Options,
+    Inserted,
+    Removed,
+    Thinking,
+    Edited,
+    Reduced,
+    Expired,
+    Unmarked,
+}
+
+impl Why {
+    /// The name in metrics, headers and logs, the meaning, and what to do.
+    pub(super) fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::Model => [
+                "model",
+                "another model was asked",
+                "keep one model for a conversation",
+            ],
+            Self::Tools => [
+                "tools",
+                "a tool was added, removed or changed",
+                "send all tools from the first call on, each in the same words",
+            ],
+            Self::ToolOrder => [
+                "tool-order",
+                "the tools came in another order",
+                "sort the tools by name",
+            ],
+            Self::Dated => [
+                "dated",
+                "a date, a time or a number in the instructions changed",
+                "move it to the end of the last message",
+            ],
+            Self::Instructions => [
+                "instructions",
+                "the instructions changed",
+                "add what is new to the last message",
+            ],
+            Self::Options => [
+                "options",
+                "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema",
+                "keep it for a conversation",
+            ],
+            Self::Inserted => [
+                "inserted",
+                "a message was put before others that were sent already",
+                "add it at the end",
+            ],
+            Self::Removed => [
+                "removed",
+                "messages that were sent already are gone",
+                "compact seldom, and much at once",
+            ],
+            Self::Thinking => [
+                "thinking",
+                "the model's thinking was left out of its earlier messages",
+                "send its messages back as they came",
+            ],
+            Self::Edited => [
+                "edited",
+                "a message that was sent already has changed",
+                "leave earlier messages as they are",
+            ],
+            Self::Reduced => [
+                "reduced",
+                "this server has cleared old results",
+                "if it happens often, raise `clear_at_least_tokens`",
+            ],
+            Self::Expired => [
+                "expired",
+                "the cache's lifetime was over before this call",
+                "ask for a longer one: `\"ttl\": \"1h\"` in `cache_control`, or `prompt_cache_retention`",
+            ],
+            Self::Unmarked => [
+                "unmarked",
+                "the request has no `cache_control`, so nothing is cached",
+                "set `cache_control` in the request, or on its last message",
+            ],
+        }
+    }
+}
+
+impl Part {
+    /// The name in logs: a number counts from 1.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Model => "model".to_owned(),
+            Self::Tool(at) => format!("tool {}", at + 1),
+            Self::Instructions => "instructions".to_owned(),
+            Self::Options => "options".to_owned(),
+            Self::Message(at) => format!("message {}", at + 1),
+        }
+    }
+}
+
+/// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the
+/// conversation.
+pub(super) fn miss(
+    [would, sent]: [&Prompt; 2],
+    before: [&Prompt; 2],
+    seconds: u64,
+) -> Option<Miss> {
+    let head = sent.head.as_ref()?;
+    let written = before[1].head.as_ref()?;
+    let again = sent.bytes().min(before[1].bytes());
+    let is_expired = written.lifetime.is_some_and(|lifetime| seconds > lifetime);
+    let is_unmarked = head.needs_mark && !sent.has_mark;
+    let (part, cached) = sent.differs_from(before[1]);
+    let (came, _) = would.differs_from(before[0]);
+    let (why, part, lost) = if is_unmarked {
+        (Why::Unmarked, Part::Model, again)
+    } else if is_expired {
+        (Why::Expired, Part::Model, again)
+    } else if came > part {
+        (Why::Reduced, part, again.saturating_sub(cached))
+    } else {
+        (
+            why(would, before[0], came)?,
+            came,
+            again.saturating_sub(cached),
+        )
+    };
+    (lost >= LEAST).then_some(Miss {
+        why,
+        part,
+        bytes: lost,
+    })
+}
+
+/// The reason for a difference in a part; `None` if one prompt only goes on where the other ends.
+fn why(now: &Prompt, before: &Prompt, part: Part) -> Option<Why> {
+    let (own, other) = (now.head.as_ref()?, before.head.as_ref()?);
+    Some(match part {
+        Part::Model => Why::Model,
+        Part::Tool(_) => {
+            let sorted = |tools: &[(String, Seen)]| {
+                let mut hashes: Vec<u64> = tools.iter().map(|(_, tool)| tool.hash).collect();
+                hashes.sort_unstable();
+                hashes
+            };
+            if sorted(&own.tools) == sorted(&other.tools) {
+                Why::ToolOrder
+            } else {
+                Why::Tools
+            }
+        }
+        Part::Instructions if own.instructions.gist == other.instructions.gist => Why::Dated,
+        Part::Instructions => Why::Instructions,
+        Part::Options => Why::Options,
+        Part::Message(at) => {
+            let is_compacted = now.bytes() < before.bytes() / 2;
+            let (now, before) = (&now.messages[at..], &before.messages[at..]);
+            let (own, other) = (now.first()?, before.first()?);
+            let is_near = |one: &Seen, others: &[Seen]| {
+                let mut others = others.iter().take(NEAR);
+                others.any(|other| other.hash == one.hash)
+            };
+            match (own.kind, other.kind) {
+                (SeenKind::Instructions, SeenKind::Instructions) if own.gist == other.gist => {
+                    Why::Dated
+                }
+                (SeenKind::Instructions, SeenKind::Instructions) => Why::Instructions,
+                _ if own.gist == other.gist => Why::Thinking,
+                _ if is_near(other, now) => Why::Inserted,
+                (_, SeenKind::Thinking) if is_near(own, before) => Why::Thinking,
+                _ if is_compacted || before.iter().any(|other| other.hash == own.hash) => {
+                    Why::Removed
+                }
+                _ => Why::Edited,
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::format::RequestBody;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ROUNDS: usize = 12;
+
+    fn prompt(body: &Value) -> Prompt {
+        let body = body.to_string();
+        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+    }
+
+    fn long(what: &str) -> String {
+        what.repeat(6_000 / what.len())
+    }
+
+    /// A conversation of calls and results, after which another round follows.
+    fn anthropic(rounds: usize) -> Value {
+        let mut messages = vec![json!({"role": "user", "content": long("task ")})];
+        for round in 0..rounds {
+            messages.push(json!({"role": "assistant", "content": [
+                {"type": "thinking", "thinking": long("hm "), "signature": "s"},
+                {"type": "tool_use", "id": format!("t{round}"), "name": "a", "input": {}},
+            ]}));
+            messages.push(json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": format!("t{round}"), "content": long(&format!("line {round} "))},
+            ]}));
+        }
+        let last = messages.last_mut().unwrap();
+        if last["content"].is_array() {
+            last["content"][0]["cache_control"] = json!({"type": "ephemeral"});
+        }
+        let tools = ["a", "b", "c"].map(|name| json!({"name": name, "description": long(name)}));
+        json!({
+            "model": "m",
+            "tools": tools,
+            "system": [{"type": "text", "text": format!("{}It is Monday, 2 Nov, 10:31.", long("be good "))}],
+            "messages": messages,
+            "cache_control": {"type": "ephemeral"},
+        })
+    }
+
+    fn chat(rounds: usize) -> Value {
+        let mut messages = vec![
+            json!({"role": "system", "content": format!("{}at 10:31", long("be good "))}),
+            json!({"role": "user", "content": long("task ")}),
+        ];
+        for round in 0..rounds {
+            let call = json!({"id": format!("t{round}"), "type": "function", "function": {"name": "a", "arguments": "{}"}});
+            messages.push(json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]}));
+            messages.push(json!({"role": "tool", "tool_call_id": format!("t{round}"), "content": long(&format!("line {round} "))}));
+        }
+        let tools = ["a", "b", "c"].map(|name| {
+            json!({"type": "function", "function": {"name": name, "description": long(name)}})
+        });
+        json!({"model": "m", "tools": tools, "messages": messages})
+    }
+
+    fn found(now: &Value, before: &Value) -> Option<(Why, String)> {
+        let (now, before) = (prompt(now), prompt(before));
+        let found = miss([&now, &now], [&before, &before], 60)?;
+        Some((found.why, found.part.name()))
+    }
+
+    /// Plants a break. Returns its kind and place, if this format can have it.
+    fn plant(body: &mut Value, kind: usize, at: usize) -> Option<(Why, String)> {
+        let is_chat = body.get("system").is_none();
+        let messages = body["messages"].as_array_mut().unwrap();
+        // The results have even places in one format, and odd ones in the other.
+        let at = 2 + 2 * at + usize::from(is_chat);
+        let place = |at: usize| format!("message {}", at + 1);
+        Some(match kind {
+            0 => {
+                body["model"] = json!("n");
+                (Why::Model, "model".into())
+            }
+            1 => {
+                body["tools"].as_array_mut().unwrap().swap(1, 2);
+                (Why::ToolOrder, "tool 2".into())
+            }
+            2 => {
+                body["tools"].as_array_mut().unwrap().remove(1);
+                (Why::Tools, "tool 2".into())
+            }
+            3 => {
+                body["tools"]
+                    .as_array_mut()
+                    .unwrap()
+                    .push(json!({"name": "late"}));
+                (Why::Tools, "tool 4".into())
+            }
+            4 | 5 => {
+                let (text, place) = if is_chat {
+                    (&mut messages[0]["content"], "message 1")
+                } else {
+                    (&mut body["system"][0]["text"], "instructions")
+                };
+                let new = if kind == 4 {
+                    "Tuesday, 3 Nov, 10:45"
+                } else {
+                    "be bad"
+                };
+                let old = if is_chat {
+                    "10:31"
+                } else {
+                    "Monday, 2 Nov, 10:31"
+                };
+                let new = if kind == 4 && is_chat { "10:45" } else { new };
+                *text = text.as_str().unwrap().replace(old, new).into();
+                (
+                    if kind == 4 {
+                        Why::Dated
+                    } else {
+                        Why::Instructions
+                    },
+                    place.into(),
+                )
+            }
+            6 if is_chat => {
+                body["response_format"] = json!({"type": "json_object"});
+                (Why::Options, "options".into())
+            }
+            6 => {
+                body["thinking"] = json!({"type": "enabled", "budget_tokens": 2048});
+                (Why::Options, "options".into())
+            }
+            7 => {
+                messages.insert(at, json!({"role": "user", "content": "a reminder"}));
+                (Why::Inserted, place(at))
+            }
+            8 => {
+                messages.drain(at - 1..=at);
+                (Why::Removed, place(at - 1))
+            }
+            9 if is_chat => {
+                messages[at - 1]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("reasoning_content");
+                (Why::Thinking, place(at - 1))
+            }
+            9 => {
+                messages[at - 1]["content"]
+                    .as_array_mut()
+                    .unwrap()
+                    .remove(0);
+                (Why::Thinking, place(at - 1))
+            }
+            10 => {
+                messages[at]["content"] = json!("[old result removed]");
+                (Why::Edited, place(at))
+            }
+            _ => {
+                if is_chat {
+                    return None;
+                }
+                for message in messages {
+                    if message["content"].is_array() {
+                        message["content"][0]
+                            .as_object_mut()
+                            .unwrap()
+                            .remove("cache_control");
+                    }
+                }
+                body.as_object_mut().unwrap().remove("cache_control");
+                (Why::Unmarked, "model".into())
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn breaks_are_named_by_their_kind_and_first_place(
+            is_chat: bool, kind in 0usize..12, rounds in 2..ROUNDS, at in 0..ROUNDS
+        ) {
+            let make = if is_chat { chat } else { anthropic };
+            let (before, mut now) = (make(rounds), make(rounds + 1));
+            prop_assert_eq!(found(&now, &before), None);
+            // The last round was not sent before.
+            if let Some(planted) = plant(&mut now, kind, at % (rounds - 1)) {
+                prop_assert_eq!(found(&now, &before), Some(planted));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_client_may_do_is_no_miss() {
+        for make in [anthropic, chat] {
+            assert_eq!(found(&make(4), &make(9)), None, "rewound");
+            assert_eq!(found(&make(9), &make(9)), None, "sent again");
+            let mut reminded = make(5);
+            let messages = reminded["messages"].as_array_mut().unwrap();
+            messages.push(json!({"role": "user", "content": "a reminder"}));
+            assert_eq!(
+                found(&make(6), &reminded),
+                None,
+                "a last message that does not stay"
+            );
+        }
+    }
+
+    #[test]
+    fn our_own_pass_and_time_are_reasons_too() {
+        let (before, now) = (prompt(&anthropic(5)), prompt(&anthropic(6)));
+        let mut cleared = anthropic(6);
+        cleared["messages"][4]["content"][0]["content"] = json!("cleared");
+        let sent = prompt(&cleared);
+        let found = miss([&now, &sent], [&before, &before], 60).unwrap();
+        assert_eq!((found.why, found.part), (Why::Reduced, Part::Message(4)));
+        let lost: usize = (5..11)
+            .map(|at| anthropic(5)["messages"][at].to_string().len())
+            .sum();
+        assert!(
+            (lost as u64) < found.bytes && found.bytes < lost as u64 + 7_000,
+            "{found:?}"
+        );
+        // A result that stays cleared is missed only once.
+        let next = [
+            &prompt(&anthropic(7)),
+            &prompt(&{
+                let mut next = anthropic(7);
+                next["messages"][4]["content"][0]["content"] = json!("cleared");
+                next
+            }),
+        ];
+        assert_eq!(miss(next, [&now, &sent], 60), None);
+        let late = miss([&now, &now], [&before, &before], 301).unwrap();
+        assert_eq!((late.why, late.bytes), (Why::Expired, before.bytes()));
+        let mut hour = anthropic(6);
+        hour["cache_control"]["ttl"] = json!("1h");
+        let hour = prompt(&hour);
+        assert_eq!(miss([&now, &now], [&hour, &hour], 301), None);
+        assert!(miss([&now, &now], [&hour, &hour], 3_601).is_some());
+    }
+}

@@ -74,7 +74,7 @@ pub fn replay(transcript: &std::path::Path) {
         )
     };
     let ends = |page: String| page.matches("</script").count();
-    let [page, empty] = [of(&replayed), of(&[])].map(|page| ends(page.expect("a report")));
+    let [page, empty] = [of(&replayed), of(&[])].map(ends);
     assert_eq!(
         page, empty,
         "what a transcript says has ended a script in the report"

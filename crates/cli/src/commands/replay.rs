@@ -5,50 +5,16 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
 use crate::replay::{
-    self, All, Bounds, Figures, LogUsage, NONE, Policy, Prices, Replayed, RequestSource, Skipped,
-    Summary, Ungrounded,
+    self, All, Figures, LogUsage, NONE, Policy, Prices, Replayed, RequestSource, Skipped,
 };
 use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
-
-/// The output of `--json`.
-#[derive(Serialize)]
-struct JsonOutput<'s> {
-    prices: &'s Prices,
-    policies: Vec<OfPolicy<'s>>,
-    skipped: Vec<NotRead<'s>>,
-    /// Usage that providers have recorded in the logs, beside the tokens counted here.
-    usage: &'s [LogUsage],
-}
-
-/// A file that no figure includes.
-#[derive(Serialize)]
-struct NotRead<'s> {
-    name: &'s str,
-    why: &'s str,
-}
-
-#[derive(Serialize)]
-struct OfPolicy<'s> {
-    #[serde(flatten)]
-    all: Summary,
-    bounds: Bounds,
-    traces: Vec<OfTrace<'s>>,
-}
-
-#[derive(Serialize)]
-struct OfTrace<'s> {
-    #[serde(flatten)]
-    figures: Summary,
-    /// Edits and actions that repeat what was not in view, in order; the first would fail first.
-    ungrounded: &'s [Ungrounded],
-}
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     let prices = Prices::open(&args.prices)?;
@@ -86,7 +52,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         .collect();
     let written = match &args.html {
         Some(file) => {
-            let page = report::html(&names, &totals, &replayed, &prices)?;
+            let page = report::html(&names, &totals, &replayed, &prices);
             std::fs::write(file, page).map_err(|error| unwritable(file, &error))
         }
         None => Ok(()),
@@ -227,39 +193,37 @@ fn named_once(name: &str, by: RequestSource, others: &[Policy]) -> Result<Policy
     })
 }
 
-fn summaries<'s>(
+/// The output of `--json`. Actions that repeat what was not in view are in order: the first would fail first.
+fn summaries(
     names: &[&str],
     totals: &[Figures],
-    replayed: &'s [Replayed],
-    skipped: &'s [Skipped],
-    usage: &'s [LogUsage],
-    prices: &'s Prices,
-) -> JsonOutput<'s> {
-    let card = prices.card;
+    replayed: &[Replayed],
+    skipped: &[Skipped],
+    usage: &[LogUsage],
+    prices: &Prices,
+) -> Value {
     let bounds = replay::all_bounds(replayed, names.len() - 1);
-    let of_policy = |(index, name): (usize, &&str)| OfPolicy {
-        all: totals[index].summary(name, card),
-        bounds: bounds[index].clone(),
-        traces: replayed
-            .iter()
-            .map(|one| OfTrace {
-                figures: one.replays[index].figures.summary(&one.name, card),
-                ungrounded: &one.replays[index].ungrounded,
-            })
-            .collect(),
+    let of_policy = |(index, name): (usize, &&str)| {
+        let traces = replayed.iter().map(|one| {
+            let replay = &one.replays[index];
+            let mut row = replay.figures.summary(&one.name, prices.card);
+            row["ungrounded"] = json!(replay.ungrounded);
+            row
+        });
+        let mut row = totals[index].summary(name, prices.card);
+        row["bounds"] = json!(bounds[index]);
+        row["traces"] = traces.collect();
+        row
     };
-    JsonOutput {
-        prices,
-        policies: names.iter().enumerate().map(of_policy).collect(),
-        skipped: skipped
-            .iter()
-            .map(|one| NotRead {
-                name: &one.name,
-                why: one.reason.text(),
-            })
-            .collect(),
-        usage,
-    }
+    let skipped = skipped
+        .iter()
+        .map(|one| json!({"name": one.name, "why": one.reason.text()}));
+    json!({
+        "prices": prices,
+        "policies": names.iter().enumerate().map(of_policy).collect::<Vec<_>>(),
+        "skipped": skipped.collect::<Vec<_>>(),
+        "usage": usage,
+    })
 }
 
 fn overview(

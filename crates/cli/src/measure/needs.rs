@@ -41,6 +41,22 @@ impl Kind {
         Self::Action,
     ];
 
+    /// Its name in `--json`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Number => "numbers",
+            Self::Flag => "flags",
+            Self::Noun => "nouns",
+            Self::Date => "dates",
+            Self::Run => "runs",
+            Self::Verdict => "verdicts",
+            Self::Failing => "failing",
+            Self::Own => "own",
+            Self::Edit => "edits",
+            Self::Action => "actions",
+        }
+    }
+
     /// Returns true if an agent that lacks it would have to read it back.
     pub(crate) fn is_read_back(self) -> bool {
         matches!(

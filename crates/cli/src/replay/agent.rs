@@ -9,11 +9,11 @@ use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Report, ToolCall, ToolReduction, Turn};
 
-use super::call::Request;
+use super::look::Request;
 use super::pages::{Pages, Reader};
-use super::replayed::{Change, Replay};
 use super::script::Script;
 use super::view::ReplacedText;
+use super::{Change, Replay};
 
 /// Replays `script`; without a reduction, nothing is changed.
 pub(crate) async fn replay(
@@ -118,6 +118,7 @@ impl<'s, 't> Agent<'s, 't> {
         }
         let request = Request {
             script: self.script,
+            call: self.replay.contexts.len(),
             tokens: &self.tokens,
             previous: self.sent,
             untouched: self.untouched,

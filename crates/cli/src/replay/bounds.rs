@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use offcut::format::Message;
 use serde::Serialize;
 
-use super::look::RequestLook;
+use super::look::Request;
 use super::view::ReplacedText;
 use crate::measure::Kind;
 
@@ -24,7 +24,7 @@ pub(crate) struct Ungrounded {
     pub(crate) is_readable: bool,
 }
 
-impl RequestLook<'_, '_> {
+impl Request<'_, '_> {
     /// Edits and actions of the coming turn that repeat what is not in view.
     pub(super) fn ungrounded(&self) -> Vec<Ungrounded> {
         let needs = self.script.needs[self.call].iter();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::card::Card;
 use super::places::Places;
-use super::seen::{Seen, Shares, share};
+use super::seen::{Seen, share};
 
 /// Tokens of a page that is read back.
 const PAGE: u64 = 500;
@@ -128,63 +128,36 @@ impl Figures {
             + card.fresh * self.pages_fresh as f64
     }
 
-    /// Builds the row for `--json`.
-    pub(crate) fn summary(&self, name: &str, card: Card) -> Summary {
-        Summary {
-            name: name.to_owned(),
-            model_calls: self.model_calls,
-            tokens: self.tokens,
-            peak: self.peak,
-            bill: rounded(self.bill(card)),
-            bill_reads: rounded(self.bill_with_reads(card)),
-            reads: self.reads,
-            breaks: self.breaks,
-            named: share(self.named, self.uses),
-            shown: share(self.shown, self.uses),
-            quoted: share(self.quoted, self.quotes),
-            reachable: share(self.reachable, self.uses),
-            stored_objects: self.stored_objects,
-            stored_bytes: self.stored_bytes,
-            pass_seconds: self.pass.as_secs_f64(),
-            uses: self.uses,
-            quotes: self.quotes,
-            bill_pages: rounded(self.bill_with_pages(card)),
-            pages: self.pages,
-            seen: self.seen.shares(),
-            places: self.places.quoted,
-            misplaced: self.places.wrong,
-        }
+    /// The row of a policy, over one transcript or all, for `--json`.
+    pub(crate) fn summary(&self, name: &str, card: Card) -> Value {
+        json!({
+            "name": name,
+            "model_calls": self.model_calls,
+            "tokens": self.tokens,
+            "peak": self.peak,
+            "bill": rounded(self.bill(card)),
+            "bill_reads": rounded(self.bill_with_reads(card)),
+            "reads": self.reads,
+            "breaks": self.breaks,
+            "named": share(self.named, self.uses),
+            "shown": share(self.shown, self.uses),
+            "quoted": share(self.quoted, self.quotes),
+            "reachable": share(self.reachable, self.uses),
+            "stored_objects": self.stored_objects,
+            "stored_bytes": self.stored_bytes,
+            "pass_seconds": self.pass.as_secs_f64(),
+            "uses": self.uses,
+            "quotes": self.quotes,
+            "bill_pages": rounded(self.bill_with_pages(card)),
+            "pages": self.pages,
+            "seen": self.seen.shares(),
+            "places": self.places.quoted,
+            "misplaced": self.places.wrong,
+        })
     }
 }
 
 /// Rounds to the digits that prices have, dropping floating-point residue.
 fn rounded(bill: f64) -> f64 {
     (bill * 1e4).round() / 1e4
-}
-
-/// One row: a policy, over one transcript or all.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Summary {
-    pub(crate) name: String,
-    pub(crate) model_calls: u64,
-    pub(crate) tokens: u64,
-    pub(crate) peak: u64,
-    pub(crate) bill: f64,
-    pub(crate) bill_reads: f64,
-    pub(crate) reads: u64,
-    pub(crate) breaks: u64,
-    pub(crate) named: f64,
-    pub(crate) shown: f64,
-    pub(crate) quoted: f64,
-    pub(crate) reachable: f64,
-    pub(crate) stored_objects: u64,
-    pub(crate) stored_bytes: u64,
-    pub(crate) pass_seconds: f64,
-    pub(crate) uses: u64,
-    pub(crate) quotes: u64,
-    pub(crate) bill_pages: f64,
-    pub(crate) pages: u64,
-    pub(crate) seen: Shares,
-    pub(crate) places: u64,
-    pub(crate) misplaced: u64,
 }

@@ -8,12 +8,12 @@ use offcut::backend::Location;
 use offcut::format::Message;
 use offcut::report::Outcome;
 
-use super::call::Request;
+use super::look::Request;
 use super::pages::{Pages, Reader, text_of_message};
-use super::replayed::{Change, Replay};
 use super::requests::{Entry, RecordedRequest, Said};
 use super::script::Script;
 use super::view::ReplacedText;
+use super::{Change, Replay};
 
 /// Replays `requests`, of which the transcript has one for each of its model calls.
 pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) -> Replay {
@@ -80,6 +80,7 @@ impl Follower<'_, '_> {
             .count();
         let request = Request {
             script: self.script,
+            call: self.replay.contexts.len(),
             tokens: &tokens,
             previous: previous.len(),
             untouched,

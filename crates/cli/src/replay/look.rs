@@ -1,11 +1,14 @@
-//! Looks at what a turn needs, and at what of it is in view.
+//! A model call of a replay: what its request costs, what the coming turn needs, and what of it is in view.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use offcut::backend::Location;
+
+use super::Replay;
 use super::figures::Figures;
-use super::gone::Gone;
-use super::pages::Pages;
+use super::pages::{Pages, Reader};
 use super::script::Script;
 use super::view::ReplacedText;
 use crate::evidence::Use;
@@ -22,21 +25,60 @@ pub(crate) struct Miss {
     pub(crate) is_reachable: bool,
 }
 
-/// A look at the request of a model call.
-pub(super) struct RequestLook<'l, 't> {
-    pub(super) script: &'l Script<'t>,
-    /// By message: results and calls that are not shown whole.
-    pub(super) views: &'l HashMap<usize, ReplacedText>,
-    /// Messages that a policy has added, which may show anything.
-    pub(super) added: &'l [Rc<ReplacedText>],
-    pub(super) pages: &'l Pages,
-    pub(super) call: usize,
+/// Something that has to be read back.
+pub(super) struct Gone {
+    pub(super) text: String,
+    /// Index of the newest message whose hint leads to it, or else of the one that held it.
+    pub(super) message: usize,
+    /// The stored content that holds it; `None` if no hint leads to it.
+    pub(super) stored: Option<(Location, Arc<str>)>,
 }
 
-impl RequestLook<'_, '_> {
+/// The request of a model call.
+pub(super) struct Request<'r, 't> {
+    pub(super) script: &'r Script<'t>,
+    /// Index of the call, from 0.
+    pub(super) call: usize,
+    /// Tokens of each message.
+    pub(super) tokens: &'r [u64],
+    /// Number of messages in the request before, and of its leading messages that are unchanged.
+    pub(super) previous: usize,
+    pub(super) untouched: usize,
+    /// By message of the transcript: results and calls that are not shown whole.
+    pub(super) views: &'r HashMap<usize, ReplacedText>,
+    /// Messages that a policy has added, which may show anything.
+    pub(super) added: &'r [Rc<ReplacedText>],
+    pub(super) reader: Reader<'r>,
+}
+
+impl Request<'_, '_> {
+    pub(super) fn total(&self) -> u64 {
+        self.tokens.iter().sum()
+    }
+
+    /// Sends the request: charges for it, looks at what the coming turn needs, and reads back what
+    /// is gone.
+    pub(super) async fn send(&self, replay: &mut Replay, pages: &mut Pages) {
+        let total = self.total();
+        let cached: u64 = self.tokens[..self.untouched].iter().sum();
+        let figures = &mut replay.figures;
+        figures.model_calls += 1;
+        figures.tokens += total;
+        figures.fresh += total - cached;
+        figures.peak = figures.peak.max(total);
+        figures.breaks += u64::from(self.untouched < self.previous);
+        replay.contexts.push(total);
+        pages.pay_again(self.untouched, figures);
+        let misses = self.at_evidence(total, figures);
+        let gone = self.at_all(&misses, pages, figures);
+        replay.ungrounded.extend(self.ungrounded());
+        replay.misses.extend(misses);
+        pages.read(self, gone, figures).await;
+    }
+
     /// Counts names and lines that the coming turn takes from results, and returns those that are
     /// not shown. Nothing that was read back counts as shown.
-    pub(super) fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<Miss> {
+    fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<Miss> {
         let evidence = &self.script.evidence;
         let turn = &evidence.turns[self.call];
         let calls_left = (evidence.turns.len() - self.call - 1) as u64;
@@ -82,7 +124,7 @@ impl RequestLook<'_, '_> {
 
     /// Counts everything else that the coming turn needs, and returns what it would have to read
     /// back, with the names and lines that are missing. What was read before stays in view.
-    pub(super) fn at_all(&self, misses: &[Miss], figures: &mut Figures) -> Vec<Gone> {
+    fn at_all(&self, misses: &[Miss], pages: &Pages, figures: &mut Figures) -> Vec<Gone> {
         let turn = &self.script.evidence.turns[self.call];
         let used: HashMap<(&str, bool), &Use> = turn
             .names
@@ -96,7 +138,7 @@ impl RequestLook<'_, '_> {
             .collect();
         let mut gone: Vec<Gone> = misses
             .iter()
-            .filter(|miss| !self.pages.show_words(&miss.text))
+            .filter(|miss| !pages.show_words(&miss.text))
             .filter_map(|miss| Some(self.gone(used.get(&(&*miss.text, miss.is_quote))?)))
             .collect();
         for need in &self.script.needs[self.call] {
@@ -104,7 +146,7 @@ impl RequestLook<'_, '_> {
             let is_cut = !self.any(&need.what, |_, _| false);
             let is_stored = self.is_stored(&need.what);
             figures.seen.note(need.kind, is_cut, is_seen, is_stored);
-            if need.kind.is_read_back() && !is_seen && !self.pages.show(need) {
+            if need.kind.is_read_back() && !is_seen && !pages.show(need) {
                 gone.push(self.gone(&need.what));
             }
         }

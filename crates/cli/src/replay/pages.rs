@@ -10,8 +10,7 @@ use offcut::{ToolCall, ToolReduction};
 use serde_json::json;
 
 use super::figures::Figures;
-use super::gone::Gone;
-use super::script::Script;
+use super::look::{Gone, Request};
 use super::view::{ReplacedText, position};
 use crate::evidence::text_of;
 use crate::measure::Need;
@@ -31,15 +30,6 @@ pub(super) enum Reader<'r> {
     Offcut(&'r ToolReduction),
     /// Reads whole lines of a message: that number of them, or all for 0.
     Lines(&'r HashMap<usize, usize>),
-}
-
-/// A model call that may read.
-pub(super) struct Reading<'r, 't> {
-    pub(super) script: &'r Script<'t>,
-    pub(super) reader: Reader<'r>,
-    /// Number of messages in the request, and their tokens.
-    pub(super) at: usize,
-    pub(super) context: u64,
 }
 
 impl Pages {
@@ -69,7 +59,7 @@ impl Pages {
     /// Reads what is `gone`: one page for each stretch that no earlier page shows.
     pub(super) async fn read(
         &mut self,
-        reading: &Reading<'_, '_>,
+        request: &Request<'_, '_>,
         gone: Vec<Gone>,
         figures: &mut Figures,
     ) {
@@ -93,28 +83,28 @@ impl Pages {
             match original {
                 Some(original) => {
                     let is_read = self
-                        .read_back(reading, &location, &original, &texts, figures)
+                        .read_back(request, &location, &original, &texts, figures)
                         .await;
                     if !is_read {
-                        self.call_again(reading, message, figures);
+                        self.call_again(request, message, figures);
                     }
                 }
-                None => self.call_again(reading, message, figures),
+                None => self.call_again(request, message, figures),
             }
         }
     }
 
     /// Calls the tool once more, because its result was not stored, or the reader does not return it.
-    fn call_again(&mut self, reading: &Reading<'_, '_>, message: usize, figures: &mut Figures) {
-        let tokens = reading.script.tokens[message];
-        let text = text_of_message(&reading.script.messages[message]);
-        self.take(reading, tokens, ReplacedText::of_text(text), figures);
+    fn call_again(&mut self, request: &Request<'_, '_>, message: usize, figures: &mut Figures) {
+        let tokens = request.script.tokens[message];
+        let text = text_of_message(&request.script.messages[message]);
+        self.take(request, tokens, ReplacedText::of_text(text), figures);
     }
 
     /// Reads `texts` where they are stored. Returns true if the pages hold all of them.
     async fn read_back(
         &mut self,
-        reading: &Reading<'_, '_>,
+        request: &Request<'_, '_>,
         location: &str,
         original: &str,
         texts: &[String],
@@ -131,29 +121,29 @@ impl Pages {
             if shown.iter().any(|page| position(page, text).is_some()) {
                 continue;
             }
-            let Some((tokens, page)) = page(reading, location, original, at).await else {
+            let Some((tokens, page)) = page(request, location, original, at).await else {
                 is_read = false;
                 continue;
             };
             is_read &= position(&page, text).is_some();
             shown.push(page.clone());
-            self.take(reading, tokens, ReplacedText::of_text(page), figures);
+            self.take(request, tokens, ReplacedText::of_text(page), figures);
         }
         is_read
     }
 
     fn take(
         &mut self,
-        reading: &Reading<'_, '_>,
+        request: &Request<'_, '_>,
         tokens: u64,
         view: ReplacedText,
         figures: &mut Figures,
     ) {
         let before: u64 = self.costs.iter().map(|(_, tokens)| tokens).sum();
         figures.pages += 1;
-        figures.pages_cached += reading.context + before;
+        figures.pages_cached += request.total() + before;
         figures.pages_fresh += tokens;
-        self.costs.push((reading.at, tokens));
+        self.costs.push((request.tokens.len(), tokens));
         self.views.push(view);
     }
 }
@@ -175,12 +165,12 @@ fn offset(original: &str, at: usize) -> String {
 
 /// A page as the reader returns it: its tokens as a message, and the stored text in it.
 async fn page(
-    reading: &Reading<'_, '_>,
+    request: &Request<'_, '_>,
     location: &str,
     original: &str,
     at: usize,
 ) -> Option<(u64, String)> {
-    let (call, text, shown) = match reading.reader {
+    let (call, text, shown) = match request.reader {
         Reader::None => return None,
         Reader::Offcut(reduction) => {
             let reader = reduction.read_file_tool();
@@ -202,7 +192,7 @@ async fn page(
         }
     };
     let mut message = Message::tool(&call, vec![text.into()], false);
-    Some((reading.script.ruler.tokens(&mut message), shown))
+    Some((request.script.ruler.tokens(&mut message), shown))
 }
 
 /// `count` lines of `original` from the one that holds the byte `at`; all of it for 0.

@@ -12,9 +12,8 @@ use offcut::format::Message;
 use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
-use super::replayed::Replay;
 use super::store::Scratch;
-use super::{Bounds, Card, Read, Ruler, Script, misplaced};
+use super::{Bounds, Card, Read, Replay, Ruler, Script, misplaced};
 use crate::measure::Kind;
 use crate::{settings, stores};
 

@@ -1,6 +1,6 @@
 //! Shares of what turns needed that was still in view.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measure::Kind;
 
@@ -49,57 +49,19 @@ impl Seen {
         }
     }
 
-    pub(crate) fn shares(&self) -> Shares {
-        let of = |kind| {
-            let Count {
-                needed,
-                cut,
-                seen,
-                readable,
-            } = self.count(kind);
-            Share {
-                needed,
-                cut,
-                seen: share(seen, needed),
-                readable: share(readable, needed),
-            }
+    /// Shares by kind, for `--json`.
+    pub(crate) fn shares(&self) -> Value {
+        let of = |(kind, count): (&Kind, &Count)| {
+            let shares = json!({
+                "needed": count.needed,
+                "cut": count.cut,
+                "seen": share(count.seen, count.needed),
+                "readable": share(count.readable, count.needed),
+            });
+            (kind.name().to_owned(), shares)
         };
-        Shares {
-            numbers: of(Kind::Number),
-            flags: of(Kind::Flag),
-            nouns: of(Kind::Noun),
-            dates: of(Kind::Date),
-            runs: of(Kind::Run),
-            verdicts: of(Kind::Verdict),
-            failing: of(Kind::Failing),
-            own: of(Kind::Own),
-            edits: of(Kind::Edit),
-            actions: of(Kind::Action),
-        }
+        Value::Object(Kind::ALL.iter().zip(&self.0).map(of).collect())
     }
-}
-
-/// Shares by kind, for `--json`.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Shares {
-    numbers: Share,
-    flags: Share,
-    nouns: Share,
-    dates: Share,
-    runs: Share,
-    verdicts: Share,
-    failing: Share,
-    own: Share,
-    edits: Share,
-    actions: Share,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Share {
-    needed: u64,
-    cut: u64,
-    seen: f64,
-    readable: f64,
 }
 
 /// `part / whole`, or 1 if `whole` is 0.

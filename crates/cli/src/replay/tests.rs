@@ -9,9 +9,8 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
 use super::naive::{arrive, real_transcripts};
-use super::replayed::Replay;
 use super::seen_tests::filler;
-use super::{Card, Figures, Read, Ruler, Script, scratch};
+use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
 use crate::settings;
 use crate::transcript::Source;
 

@@ -13,56 +13,39 @@ const NAME: usize = 28;
 /// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
 /// terminal of 80 columns.
 pub(crate) fn costs(names: &[&str], totals: &[Figures], card: Card) -> String {
-    let head = [
-        "policy",
-        "tokens",
-        "bill",
-        "with reads",
-        "reads/100",
-        "peak",
-        "breaks",
-    ];
-    let mut rows = vec![head.map(str::to_owned)];
     let Some(none) = totals.first() else {
         return String::new();
     };
-    for (name, total) in names.iter().zip(totals) {
+    let head = "policy|tokens|bill|with reads|reads/100|peak|breaks";
+    table(head, names, totals, |total| {
         let calls = total.model_calls.max(1) as f64;
-        rows.push([
-            output::visible(name),
+        vec![
             percent(ratio(total.tokens as f64, none.tokens as f64)),
             percent(ratio(total.bill(card), none.bill(card))),
             percent(ratio(total.bill_with_pages(card), none.bill(card))),
             format!("{:.1}", 100.0 * total.pages as f64 / calls),
             format!("{:.0}k", total.peak as f64 / 1e3),
             percent(total.breaks as f64 / calls),
-        ]);
-    }
-    aligned(&rows)
+        ]
+    })
 }
 
 /// Visibility and storage: what the model could still see under each policy, and what was stored.
 pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
-    let head = ["policy", "named", "shown", "quoted", "reachable", "stored"];
-    let mut rows = vec![head.map(str::to_owned)];
-    for (name, total) in names.iter().zip(totals) {
-        rows.push([
-            output::visible(name),
+    let head = "policy|named|shown|quoted|reachable|stored";
+    table(head, names, totals, |total| {
+        vec![
             share_of(total.named, total.uses),
             share_of(total.shown, total.uses),
             share_of(total.quoted, total.quotes),
             share_of(total.reachable, total.uses),
             format!("{} ({})", total.stored_objects, bytes(total.stored_bytes)),
-        ]);
-    }
-    aligned(&rows)
+        ]
+    })
 }
 
 /// Values and own words: what turns needed beside names and lines, and still saw.
 pub(crate) fn values(names: &[&str], totals: &[Figures]) -> String {
-    let head = [
-        "policy", "numbers", "flags", "nouns", "dates", "runs", "own",
-    ];
     let kinds = [
         Kind::Number,
         Kind::Flag,
@@ -71,64 +54,62 @@ pub(crate) fn values(names: &[&str], totals: &[Figures]) -> String {
         Kind::Run,
         Kind::Own,
     ];
-    let mut rows = vec![head.map(str::to_owned)];
-    for (name, total) in names.iter().zip(totals) {
-        let [number, flag, noun, date, run, own] = kinds.map(|kind| seen(total, kind));
-        rows.push([output::visible(name), number, flag, noun, date, run, own]);
-    }
-    aligned(&rows)
+    let head = format!("policy|{}", kinds.map(Kind::name).join("|"));
+    table(&head, names, totals, |total| {
+        kinds.map(|kind| seen(total, kind)).into()
+    })
 }
 
 /// Outcomes and actions, and the bill with reads of a flat 500 tokens, as it was measured earlier.
 pub(crate) fn outcomes(names: &[&str], totals: &[Figures], card: Card) -> String {
-    let head = [
-        "policy", "verdicts", "failing", "edits", "actions", "flat", "flat/100",
-    ];
-    let mut rows = vec![head.map(str::to_owned)];
     let none = totals.first().map_or(0.0, |none| none.bill(card));
-    for (name, total) in names.iter().zip(totals) {
+    let head = "policy|verdicts|failing|edits|actions|flat|flat/100";
+    table(head, names, totals, |total| {
         let calls = total.model_calls.max(1) as f64;
-        rows.push([
-            output::visible(name),
+        vec![
             seen_in_cut(total, Kind::Verdict),
             seen_in_cut(total, Kind::Failing),
             seen(total, Kind::Edit),
             seen(total, Kind::Action),
             percent(ratio(total.bill_with_reads(card), none)),
             format!("{:.1}", 100.0 * total.reads as f64 / calls),
-        ]);
-    }
-    aligned(&rows)
+        ]
+    })
 }
 
 /// Bounds on success, and the tools whose actions would fail first.
 pub(crate) fn bounds(names: &[&str], bounds: &[Bounds]) -> String {
-    let mut rows = vec![["policy", "at least", "at most", "first to fail"].map(str::to_owned)];
-    for (name, bounds) in names.iter().zip(bounds) {
-        let mut tools: Vec<(&String, &usize)> = bounds.first_to_fail.iter().collect();
-        tools.sort_by_key(|(tool, count)| (std::cmp::Reverse(**count), *tool));
-        let mut named = String::new();
-        for (tool, count) in tools {
-            let tool: String = output::visible(tool).chars().take(NAME).collect();
-            let next = format!("{tool} {count}");
-            if !named.is_empty() && named.len() + next.len() > NAME {
-                break;
-            }
-            named += if named.is_empty() { "" } else { ", " };
-            named += &next;
-        }
-        rows.push([
-            output::visible(name),
+    let head = "policy|at least|at most|first to fail";
+    table(head, names, bounds, |bounds| {
+        vec![
             share_of(bounds.at_least as u64, bounds.transcripts as u64),
             share_of(bounds.at_most as u64, bounds.transcripts as u64),
-            if named.is_empty() {
-                NOTHING.to_owned()
-            } else {
-                named
-            },
-        ]);
+            first_to_fail(bounds),
+        ]
+    })
+}
+
+/// The tools whose actions fail first in most transcripts, as many as there is room for.
+fn first_to_fail(bounds: &Bounds) -> String {
+    let mut tools: Vec<(&String, &usize)> = bounds.first_to_fail.iter().collect();
+    tools.sort_by_key(|(tool, count)| (std::cmp::Reverse(**count), *tool));
+    let mut named = String::new();
+    for (tool, count) in tools {
+        let tool: String = output::visible(tool).chars().take(NAME).collect();
+        let next = format!("{tool} {count}");
+        if named.is_empty() {
+            named = next;
+        } else if named.len() + next.len() > NAME {
+            break;
+        } else {
+            named.extend([", ", &next]);
+        }
     }
-    aligned(&rows)
+    if named.is_empty() {
+        NOTHING.to_owned()
+    } else {
+        named
+    }
 }
 
 fn seen_in_cut(total: &Figures, kind: Kind) -> String {
@@ -144,14 +125,13 @@ fn seen(total: &Figures, kind: Kind) -> String {
 /// Differences that sums hide: each figure's mean over the transcripts, unweighted, and its worst
 /// value. `by_trace` has the figures of each transcript by policy, doing nothing first.
 pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Card) -> String {
-    let head = ["mean, worst", "bill", "with reads", "named", "quoted"];
-    let mut rows = vec![head.map(str::to_owned)];
-    for (index, name) in names.iter().enumerate() {
-        // Transcripts that send or use nothing are left out.
+    let head = "mean, worst|bill|with reads|named|quoted";
+    let policies: Vec<usize> = (0..names.len()).collect();
+    table(head, names, &policies, |index| {
         let figures = |figure: &dyn Fn(&Figures, &Figures) -> Option<f64>| -> Vec<f64> {
             by_trace
                 .iter()
-                .filter_map(|trace| figure(trace.get(index)?, trace.first()?))
+                .filter_map(|trace| figure(trace.get(*index)?, trace.first()?))
                 .collect()
         };
         let cost = |bill: f64, none: f64| (none > 0.0).then(|| bill / none);
@@ -166,15 +146,13 @@ pub(crate) fn table_by_trace(names: &[&str], by_trace: &[Vec<Figures>], card: Ca
             let mean = of.iter().sum::<f64>() / of.len() as f64;
             format!("{} {:3.0}%", percent(mean), 100.0 * worst)
         };
-        rows.push([
-            output::visible(name),
+        vec![
             both(&bills, f64::max),
             both(&with_reads, f64::max),
             both(&named, f64::min),
             both(&quoted, f64::min),
-        ]);
-    }
-    aligned(&rows)
+        ]
+    })
 }
 
 /// `part / whole`, or 1 if `whole` is 0.
@@ -204,33 +182,30 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or_default()
-    });
+/// A table with a row for each policy: its name, then its `cells`. Bars separate the titles in `head`.
+fn table<T>(
+    head: &str,
+    names: &[&str],
+    policies: &[T],
+    cells: impl Fn(&T) -> Vec<String>,
+) -> String {
+    let mut rows: Vec<Vec<String>> = vec![head.split('|').map(str::to_owned).collect()];
+    for (name, policy) in names.iter().zip(policies) {
+        rows.push([vec![output::visible(name)], cells(policy)].concat());
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-            text.push_str(&if column == 0 {
-                format!("| {cell:<width$} ")
-            } else {
-                format!("| {cell:>width$} ")
-            });
+        text += &format!("| {:<1$} ", row[0], widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            text += &format!("| {cell:>width$} ");
         }
-        text.push_str("|\n");
+        text += "|\n";
         if index == 0 {
-            for (column, width) in widths.iter().enumerate() {
-                let rule = "-".repeat(*width);
-                text.push_str(&if column == 0 {
-                    format!("|-{rule}-")
-                } else {
-                    format!("|-{rule}:")
-                });
-            }
-            text.push_str("|\n");
+            // Only the names are aligned to the left.
+            let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            text += &format!("|-{}:|\n", rules.join(":|-").replacen(':', "-", 1));
         }
     }
     text

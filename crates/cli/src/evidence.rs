@@ -18,18 +18,18 @@ const WINDOW: usize = 40;
 
 /// The messages of a transcript, as texts.
 pub(crate) struct Read {
-    messages: Vec<MessageText>,
+    pub(crate) messages: Vec<MessageText>,
 }
 
-struct MessageText {
-    speaker: Speaker,
+pub(crate) struct MessageText {
+    pub(crate) speaker: Speaker,
     /// Content, and the names and arguments of calls.
-    text: String,
+    pub(crate) text: String,
     /// Texts that may quote: content, and strings in arguments.
-    written: Vec<String>,
-    calls: Vec<ToolCall>,
+    pub(crate) written: Vec<String>,
+    pub(crate) calls: Vec<ToolCall>,
     /// The id of the call that it answers; empty unless it is a result.
-    answers: String,
+    pub(crate) answers: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,30 +87,6 @@ impl Read {
         }
     }
 
-    /// The speaker and the text of each message.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = (Speaker, &str)> {
-        let messages = self.messages.iter();
-        messages.map(|message| (message.speaker, message.text.as_str()))
-    }
-
-    /// The speaker of each message, its content, and the strings in arguments of its calls.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (Speaker, &[String])> {
-        let messages = self.messages.iter();
-        messages.map(|message| (message.speaker, &message.written[..]))
-    }
-
-    /// The calls of a message.
-    pub(crate) fn calls(&self, message: usize) -> &[ToolCall] {
-        let message = self.messages.get(message);
-        message.map_or(&[], |message| &message.calls)
-    }
-
-    /// The id of the call that a message answers.
-    pub(crate) fn answers(&self, message: usize) -> &str {
-        let message = self.messages.get(message);
-        message.map_or("", |message| &message.answers)
-    }
-
     /// Returns the text before and after the first occurrence of `used` in a message, at most
     /// `most` characters each.
     pub(crate) fn around(&self, message: usize, used: &str, most: usize) -> (String, String) {
@@ -136,11 +112,13 @@ impl Read {
 
 impl MessageText {
     fn from_message(message: &Message) -> Self {
-        let (speaker, content, calls) = match message {
-            Message::Tool { content, .. } => (Speaker::Tool, content, &[][..]),
-            Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..]),
+        let (speaker, content, calls, answers) = match message {
+            Message::Tool {
+                content, call_id, ..
+            } => (Speaker::Tool, content, &[][..], call_id.as_str()),
+            Message::Assistant { content, calls } => (Speaker::Assistant, content, &calls[..], ""),
             Message::System { content } | Message::User { content } => {
-                (Speaker::Other, content, &[][..])
+                (Speaker::Other, content, &[][..], "")
             }
         };
         let mut text = text_of(content);
@@ -149,16 +127,12 @@ impl MessageText {
             text.extend([" ", &call.name, " ", &call.arguments]);
             written.extend(argued(&call.arguments));
         }
-        let answers = match message {
-            Message::Tool { call_id, .. } => call_id.clone(),
-            _ => String::new(),
-        };
         Self {
             speaker,
             text,
             written,
             calls: calls.to_vec(),
-            answers,
+            answers: answers.to_owned(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::needs::{Kind, Need};
+use super::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Arguments with an edit's old text.
@@ -38,11 +38,10 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
     let mut before: Vec<String> = Vec::new();
     let mut turns = Vec::new();
-    for (speaker, written) in read.written() {
-        if speaker == Speaker::Assistant {
-            let calls = read.calls(before.len());
+    for message in &read.messages {
+        if message.speaker == Speaker::Assistant {
             let mut wanted: Vec<(Kind, String)> = Vec::new();
-            for call in calls {
+            for call in &message.calls {
                 let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
                     continue;
                 };
@@ -59,16 +58,15 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
             });
             turns.push(needs.collect());
         }
-        before.push(unnumbered(&written.join("\n")));
+        before.push(unnumbered(&message.written.join("\n")));
     }
     turns
 }
 
 /// Indexes of the texts that hold `text`.
 fn holders(texts: &[String], text: &str) -> Vec<usize> {
-    let finder = |held: &String| held.contains(text);
     let all = texts.iter().enumerate();
-    all.filter(|(_, held)| finder(held))
+    all.filter(|(_, held)| held.contains(text))
         .map(|(at, _)| at)
         .collect()
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::needs::{Kind, Need};
+use super::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use};
 
 /// Maximum number of failing lines of a result that count.
@@ -104,18 +104,17 @@ fn is_ruler(line: &str) -> bool {
 pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
     let (mut turns, mut new) = (Vec::new(), Vec::new());
     let mut open: Vec<(String, bool)> = Vec::new();
-    for (at, (speaker, text)) in read.texts().enumerate() {
-        match speaker {
+    for (at, message) in read.messages.iter().enumerate() {
+        match message.speaker {
             Speaker::Assistant => {
                 turns.push(std::mem::take(&mut new));
-                let calls = read.calls(at).iter();
+                let calls = message.calls.iter();
                 open = calls
                     .map(|call| (call.id.clone(), is_work(&command(&call.arguments))))
                     .collect();
             }
             Speaker::Tool => {
-                let id = read.answers(at);
-                let call = open.iter().position(|(open, _)| open == id);
+                let call = open.iter().position(|(open, _)| *open == message.answers);
                 if call.is_some_and(|call| open.remove(call).1) {
                     let need = |kind, text: String| Need {
                         kind,
@@ -124,16 +123,13 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
                             results: vec![at],
                         },
                     };
-                    let verdict = verdict(text);
+                    let verdict = verdict(&message.text);
                     if !verdict.is_empty() {
                         // Pieces are joined by a line feed, which none of them has.
                         new.push(need(Kind::Verdict, verdict.join("\n")));
                     }
-                    new.extend(
-                        failing(text)
-                            .into_iter()
-                            .map(|line| need(Kind::Failing, line)),
-                    );
+                    let lines = failing(&message.text).into_iter();
+                    new.extend(lines.map(|line| need(Kind::Failing, line)));
                 }
             }
             Speaker::Other => {}

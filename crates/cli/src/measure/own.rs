@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::needs::{Kind, Need};
+use super::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, names, quotable};
 
 /// For each turn, the names and lines that arguments of earlier calls hold, with all messages that
@@ -11,15 +11,15 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
     let mut places = HashMap::<&str, Vec<usize>>::new();
     let mut argued = HashSet::new();
     let mut turns = Vec::new();
-    for (at, (speaker, written)) in read.written().enumerate() {
+    for (at, message) in read.messages.iter().enumerate() {
         let mut here: Vec<&str> = Vec::new();
-        for text in written {
+        for text in &message.written {
             here.extend(names(text).into_keys());
             here.extend(quotable(text));
         }
         here.sort_unstable();
         here.dedup();
-        if speaker == Speaker::Assistant {
+        if message.speaker == Speaker::Assistant {
             let again = here.iter().filter(|text| argued.contains(*text));
             let need = |text: &&str| Need {
                 kind: Kind::Own,
@@ -30,7 +30,7 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
             };
             turns.push(again.map(need).collect());
             // The first text is the content; the others are arguments.
-            for text in written.iter().skip(1) {
+            for text in message.written.iter().skip(1) {
                 argued.extend(names(text).into_keys());
                 argued.extend(quotable(text));
             }

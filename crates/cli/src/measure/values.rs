@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::needs::{Kind, Need};
+use super::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Minimum number of digits of a number.
@@ -148,7 +148,8 @@ impl Need {
 pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
     let (mut said, mut known) = (HashSet::new(), HashMap::<u64, Vec<usize>>::new());
     let mut turns = Vec::new();
-    for (at, (speaker, text)) in read.texts().enumerate() {
+    for (at, message) in read.messages.iter().enumerate() {
+        let (speaker, text) = (message.speaker, &*message.text);
         // A reader's line numbers are places, not values.
         let own = match speaker {
             Speaker::Tool => keys(&unnumbered(text)),

@@ -45,7 +45,7 @@ use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
 pub(crate) use bounds::{Bounds, Ungrounded};
-pub(crate) use card::{Card, Prices};
+pub(crate) use card::{Card, Prices, parsed};
 pub(crate) use figures::Figures;
 pub(crate) use look::Miss;
 use script::{Ruler, Script};

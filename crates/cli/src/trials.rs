@@ -37,5 +37,5 @@ pub use report::{markdown, plan_text};
 pub use results::{Record, Results};
 pub use schedule::{Planned, schedule};
 pub use tasks::{Task, tasks};
-pub use trial::{Trial, TrialOptions};
+pub use trial::Trial;
 pub use usage::Usage;

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::trials::{
-    Analysis, Design, Error, Plan, Prices, Trial, TrialOptions, markdown, plan_text, tasks,
-};
+use crate::trials::{Analysis, Design, Error, Plan, Prices, Trial, markdown, plan_text, tasks};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -15,6 +13,7 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::ignored::Ignored;
 use crate::output::{self, Progress};
+use crate::replay;
 
 /// Says what a trial takes, or runs it.
 pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
@@ -44,10 +43,8 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let Some(results) = &args.results else {
         return say(&plan, json);
     };
-    let options = TrialOptions {
-        keep: args.keep.clone(),
-    };
-    let mut trial = Trial::open(plan, tasks, results, options).map_err(|error| failure(&error))?;
+    let mut trial =
+        Trial::open(plan, tasks, results, args.keep.clone()).map_err(|error| failure(&error))?;
     let progress = Progress::new("made", trial.plan().runs_of_arm() as usize * 2);
     let stop = stop_at_signals()?;
     let ran = trial
@@ -110,13 +107,9 @@ fn prices(file: &Path) -> Result<Prices, Failure> {
             "name a TOML or JSON file",
         )
     })?;
-    let is_json = file.extension().is_some_and(|ending| ending == "json");
-    let prices: Result<Prices, String> = if is_json {
-        serde_json::from_str(&text).map_err(|error| error.to_string())
-    } else {
-        toml::from_str(&text).map_err(|error| error.to_string())
-    };
-    let prices = prices.map_err(Error::Prices).and_then(Prices::checked);
+    let prices = replay::parsed(file, &text)
+        .map_err(Error::Prices)
+        .and_then(Prices::checked);
     prices.map_err(|error| failure(&error).of(&file.display().to_string()))
 }
 

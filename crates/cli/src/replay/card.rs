@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::bill;
@@ -96,14 +97,7 @@ impl Prices {
                 HINT,
             )
         })?;
-        let is_json = Path::new(name)
-            .extension()
-            .is_some_and(|ending| ending == "json");
-        let written: Result<Written, String> = if is_json {
-            serde_json::from_str(&text).map_err(|error| error.to_string())
-        } else {
-            toml::from_str(&text).map_err(|error| error.to_string())
-        };
+        let written: Result<Written, String> = parsed(Path::new(name), &text);
         let written = written.map_err(|error| {
             Failure::usage(format!("{name} is not a price card: {error}"), HINT)
         })?;
@@ -133,5 +127,14 @@ impl Prices {
             }
         };
         Ok(Self { card, money })
+    }
+}
+
+/// Reads the text of a `file` as JSON if it is called so, and else as TOML.
+pub(crate) fn parsed<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, String> {
+    if file.extension().is_some_and(|ending| ending == "json") {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(text).map_err(|error| error.to_string())
     }
 }

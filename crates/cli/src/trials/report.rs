@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::trials::statistics::{Interval, MeanDifference};
-use crate::trials::{Analysis, ArmFigures, Plan, Prices, Verdict};
+use crate::trials::{Analysis, ArmFigures, PerSolved, Plan, Prices, Verdict};
 
 /// The plan, as lines for a terminal: what is asked, and how many runs the answer takes.
 #[must_use]
@@ -145,70 +145,43 @@ fn answer(plan: &Plan, analysis: &Analysis) -> String {
 }
 
 fn table(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
-    let [first, second] = &analysis.arms;
-    let mut rows = vec![
-        row("runs", first, second, |arm| arm.runs.to_string()),
-        row("solved", first, second, |arm| arm.solved.to_string()),
-        row("share that is solved", first, second, |arm| {
-            arm.share.map_or("–".to_owned(), |share| {
-                format!(
-                    "{} % ({} to {})",
-                    tenth(share.value),
-                    tenth(share.low),
-                    tenth(share.high)
-                )
-            })
-        }),
-        row("ended for taking too long", first, second, |arm| {
-            arm.over_time.to_string()
-        }),
-        row("agent ended with an error", first, second, |arm| {
-            arm.failed_agents.to_string()
-        }),
-        row("counted by the provider", first, second, |arm| {
-            arm.counted.to_string()
-        }),
-    ];
+    let row = |name: &str, cell: &dyn Fn(&ArmFigures) -> Option<String>| {
+        let [first, second] = analysis
+            .arms
+            .each_ref()
+            .map(|arm| cell(arm).unwrap_or("–".to_owned()));
+        format!("| {name} | {first} | {second} |\n")
+    };
+    let [first, second] = &plan.arms;
+    let mut text = format!("| | {} | {} |\n|---|---|---|\n", first.name, second.name);
+    text += &row("runs", &|arm| Some(arm.runs.to_string()));
+    text += &row("solved", &|arm| Some(arm.solved.to_string()));
+    text += &row("share that is solved", &|arm| {
+        let Interval { value, low, high } = arm.share?;
+        let [value, low, high] = [value, low, high].map(tenth);
+        Some(format!("{value} % ({low} to {high})"))
+    });
+    text += &row("ended for taking too long", &|arm| {
+        Some(arm.over_time.to_string())
+    });
+    text += &row("agent ended with an error", &|arm| {
+        Some(arm.failed_agents.to_string())
+    });
+    text += &row("counted by the provider", &|arm| {
+        Some(arm.counted.to_string())
+    });
     if let Some(prices) = prices {
         let currency = shown(&prices.currency);
-        rows.push(row(
-            &format!("{currency}, all runs"),
-            first,
-            second,
-            |arm| {
-                arm.money
-                    .map_or("–".to_owned(), |money| format!("{money:.4}"))
-            },
-        ));
-        rows.push(row(
-            &format!("**{currency} for each solved task**"),
-            first,
-            second,
-            |arm| {
-                arm.per_solved.map_or("–".to_owned(), |each| {
-                    let high = each
-                        .high
-                        .map_or("no bound".to_owned(), |high| format!("{high:.4}"));
-                    format!("{:.4} ({:.4} to {high})", each.value, each.low)
-                })
-            },
-        ));
+        text += &row(&format!("{currency}, all runs"), &|arm| {
+            Some(format!("{:.4}", arm.money?))
+        });
+        text += &row(&format!("**{currency} for each solved task**"), &|arm| {
+            let PerSolved { value, low, high } = arm.per_solved?;
+            let high = high.map_or("no bound".to_owned(), |high| format!("{high:.4}"));
+            Some(format!("{value:.4} ({low:.4} to {high})"))
+        });
     }
-    format!(
-        "| | {} | {} |\n|---|---|---|\n{}\n",
-        plan.arms[0].name,
-        plan.arms[1].name,
-        rows.concat()
-    )
-}
-
-fn row(
-    name: &str,
-    first: &ArmFigures,
-    second: &ArmFigures,
-    cell: impl Fn(&ArmFigures) -> String,
-) -> String {
-    format!("| {name} | {} | {} |\n", cell(first), cell(second))
+    text + "\n"
 }
 
 fn differences(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {

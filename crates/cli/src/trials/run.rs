@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -53,16 +53,20 @@ pub(crate) fn run(
             .stderr(output("err")?);
         Ok(command)
     };
+    // The end of a setup or a check; `None` if it was stopped.
+    let ended = |program: &Path, name: &str| -> Result<Option<ExitStatus>, Error> {
+        match process::run(&mut prepared(Command::new(program), name)?, OWN_LIMIT, stop) {
+            Ok(ProcessEnd::Exit(status)) => Ok(Some(status)),
+            Ok(ProcessEnd::Stopped) => Ok(None),
+            Ok(ProcessEnd::OverTime) => Err(failed(format!("its {name} does not end"))),
+            Err(error) => Err(failed(format!("its {name} does not start: {error}"))),
+        }
+    };
     if let Some(setup) = task.setup() {
-        let mut command = prepared(Command::new(&setup), "setup")?;
-        match process::run(&mut command, OWN_LIMIT, stop) {
-            Ok(ProcessEnd::Exit(status)) if status.success() => {}
-            Ok(ProcessEnd::Stopped) => return Ok(None),
-            Ok(ProcessEnd::Exit(status)) => {
-                return Err(failed(format!("its setup ended with {status}")));
-            }
-            Ok(ProcessEnd::OverTime) => return Err(failed("its setup does not end".to_owned())),
-            Err(error) => return Err(failed(format!("its setup does not start: {error}"))),
+        match ended(&setup, "setup")? {
+            None => return Ok(None),
+            Some(status) if status.success() => {}
+            Some(status) => return Err(failed(format!("its setup ended with {status}"))),
         }
     }
     let mut agent = Command::new("sh");
@@ -87,16 +91,12 @@ pub(crate) fn run(
         Err(error) => return Err(failed(format!("the agent does not start: {error}"))),
     };
     let seconds = (began.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-    let mut check = prepared(Command::new(task.check()), "check")?;
-    let solved = match process::run(&mut check, OWN_LIMIT, stop) {
-        Ok(ProcessEnd::Exit(status)) if status.code().is_some() => status.success(),
-        Ok(ProcessEnd::Stopped) => return Ok(None),
-        Ok(ProcessEnd::Exit(status)) => {
-            return Err(failed(format!("its check ended with {status}")));
-        }
-        Ok(ProcessEnd::OverTime) => return Err(failed("its check does not end".to_owned())),
-        Err(error) => return Err(failed(format!("its check does not start: {error}"))),
+    let Some(check) = ended(&task.check(), "check")? else {
+        return Ok(None);
     };
+    if check.code().is_none() {
+        return Err(failed(format!("its check ended with {check}")));
+    }
     let text = |path: &Path| {
         fs::read(path)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -106,7 +106,7 @@ pub(crate) fn run(
         task: planned.task,
         arm: planned.arm,
         repetition: planned.repetition,
-        solved,
+        solved: check.success(),
         seconds,
         exit,
         over_time,

@@ -8,24 +8,18 @@ use std::time::Duration;
 use crate::trials::schedule::Planned;
 use crate::trials::{Error, Plan, Record, Results, Task, run, schedule};
 
-/// Options that change nothing about the outcome.
-#[derive(Clone, Debug, Default)]
-pub struct TrialOptions {
-    /// A folder in which each run's files and output stay.
-    pub keep: Option<PathBuf>,
-}
-
 /// A plan with its tasks and what was recorded so far.
 #[derive(Debug)]
 pub struct Trial {
     plan: Plan,
     tasks: Vec<Task>,
     results: Results,
-    options: TrialOptions,
+    /// A folder in which each run's files and output stay.
+    keep: Option<PathBuf>,
 }
 
 impl Trial {
-    /// Opens the file of results at `path`, or begins it.
+    /// Opens the file of results at `path`, or begins it. In a folder to `keep`, each run's files and output stay.
     ///
     /// # Errors
     ///
@@ -34,14 +28,14 @@ impl Trial {
         plan: Plan,
         tasks: Vec<Task>,
         path: &Path,
-        options: TrialOptions,
+        keep: Option<PathBuf>,
     ) -> Result<Self, Error> {
         let results = Results::open(path, &plan)?;
         Ok(Self {
             plan,
             tasks,
             results,
-            options,
+            keep,
         })
     }
 
@@ -87,7 +81,7 @@ impl Trial {
         let (task, arm) = (&self.tasks[planned.task], &self.plan.arms[planned.arm]);
         let limit = Duration::from_secs(self.plan.seconds);
         let made = |folder: &Path| run::run(task, arm, planned, limit, folder, stop);
-        let Some(keep) = &self.options.keep else {
+        let Some(keep) = &self.keep else {
             let folder = tempfile::Builder::new().prefix("offcut-trial-").tempdir();
             let folder = folder.map_err(Error::io(&std::env::temp_dir()))?;
             return made(folder.path());

@@ -37,16 +37,11 @@ pub(crate) fn compared(usage: &[LogUsage], card: Card) -> Option<String> {
     if usage.is_empty() {
         return None;
     }
-    let sum = |of: fn(&LogUsage) -> Recorded| {
-        let mut sum = Recorded::default();
-        for one in usage.iter().map(of) {
-            sum.calls += one.calls;
-            sum.cached += one.cached;
-            sum.fresh += one.fresh;
-        }
-        sum
-    };
-    let (recorded, counted) = (sum(|one| one.recorded), sum(|one| one.counted));
+    let (mut recorded, mut counted) = (Recorded::default(), Recorded::default());
+    for one in usage {
+        recorded += one.recorded;
+        counted += one.counted;
+    }
     let in_words = |all: Recorded| {
         format!(
             "{} of input in {}, {:.1} % of it from the cache",

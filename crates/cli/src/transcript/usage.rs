@@ -1,6 +1,7 @@
 //! Input tokens that a provider has counted, as a log has recorded them.
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -36,12 +37,17 @@ pub(super) fn of(documents: &[Value]) -> Option<Recorded> {
         let key = id.map_or_else(|| index.to_string(), Value::to_string);
         by_message.insert(key, recorded);
     }
-    let all = by_message.into_values();
-    all.reduce(|one, other| Recorded {
-        calls: one.calls + other.calls,
-        cached: one.cached + other.cached,
-        fresh: one.fresh + other.fresh,
-    })
+    let mut sum = Recorded::default();
+    by_message.values().for_each(|one| sum += *one);
+    (!by_message.is_empty()).then_some(sum)
+}
+
+impl AddAssign for Recorded {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.cached += other.cached;
+        self.fresh += other.fresh;
+    }
 }
 
 /// Places of a call's usage in a document of a log.

@@ -1,5 +1,6 @@
 //! Transcripts of agents and their tools, in many formats.
 
+mod fields;
 mod log;
 mod messages;
 mod requests;

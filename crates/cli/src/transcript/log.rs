@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use offcut::format::{Message, WireFormat};
 use serde_json::{Value, json};
 
+use super::fields::{is_true, text};
 use super::{messages, requests};
 
 /// Parses a file with one document on each line. The last may be incomplete, if a session is
 /// writing to it.
-pub(super) fn lines(text: &str) -> Result<Vec<Value>, String> {
+pub(super) fn lines(file: &str) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
-    let mut rest = text
+    let mut rest = file
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
@@ -70,13 +71,13 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
         let Some(payload) = line.get("payload") else {
             continue;
         };
-        match line.get("type").and_then(Value::as_str) {
-            Some("response_item") if is_said(payload) => {
+        match text(line, "type") {
+            "response_item" if is_said(payload) => {
                 if let Some(items) = transcripts.last_mut() {
                     items.push(payload.clone());
                 }
             }
-            Some("compacted") => {
+            "compacted" => {
                 let replaced = payload
                     .get("replacement_history")
                     .and_then(Value::as_array)
@@ -98,21 +99,19 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
 /// Returns true if an item is part of what is sent. The log has other items, such as snapshots of
 /// the working tree.
 fn is_said(item: &Value) -> bool {
-    let kind = item.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = text(item, "type");
     matches!(kind, "message" | "reasoning") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
 /// Reads the messages of a Claude Code log. Leaves out subagents, which are separate conversations,
 /// and thinking, which the API drops from earlier turns.
 fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
-    let is_true =
-        |line: &Value, field: &str| line.get(field).and_then(Value::as_bool).unwrap_or_default();
     let mut transcripts = vec![Vec::new()];
     // Index of each assistant message in the last transcript: the log has a line for each of its
     // blocks.
     let mut by_id = HashMap::new();
     for line in lines {
-        if line.get("subtype").and_then(Value::as_str) == Some("compact_boundary") {
+        if text(line, "subtype") == "compact_boundary" {
             transcripts.push(Vec::new());
             by_id.clear();
         }
@@ -122,7 +121,7 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
         else {
             continue;
         };
-        let is_made_up = message.get("model").and_then(Value::as_str) == Some("<synthetic>");
+        let is_made_up = text(message, "model") == "<synthetic>";
         let Some(transcript) = transcripts.last_mut() else {
             continue;
         };
@@ -150,12 +149,8 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
 }
 
 fn without_thinking(message: &Value) -> Value {
-    let is_thinking = |block: &&Value| {
-        matches!(
-            block.get("type").and_then(Value::as_str),
-            Some("thinking" | "redacted_thinking")
-        )
-    };
+    let is_thinking =
+        |block: &&Value| matches!(text(block, "type"), "thinking" | "redacted_thinking");
     match &message["content"] {
         Value::Array(blocks) => blocks
             .iter()

@@ -1,7 +1,6 @@
 //! Sessions in agents' own formats: pi, Gemini CLI, SWE-agent, ATIF.
 
 mod atif;
-mod fields;
 mod gemini_cli;
 mod pi;
 mod swe_agent;

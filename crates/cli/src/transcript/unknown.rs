@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::fields::{items, text};
+
 /// Formats that are supported, for errors.
 pub(crate) const READ: &str = "supported are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
 logs of requests, batch files), and sessions of Claude Code, Codex, pi, Gemini CLI, SWE-agent and ATIF. \
@@ -59,18 +61,10 @@ fn message(message: &Value) -> Option<&'static str> {
     if is_langchain {
         return Some("LangChain messages");
     }
-    let parts = message.get("parts").and_then(Value::as_array);
-    if parts.is_some_and(|parts| parts.iter().any(|part| part.get("part_kind").is_some())) {
+    if items(message, "parts").any(|part| part.get("part_kind").is_some()) {
         return Some("pydantic-ai messages");
     }
     message.get("role")?;
-    let blocks = |field: &str| {
-        message
-            .get(field)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
     let of_block = |block: &Value| match text(block, "type") {
         "tool-call" | "tool-result" => Some("Vercel AI SDK ModelMessages"),
         "" if block.get("toolUse").is_some() || block.get("toolResult").is_some() => {
@@ -83,9 +77,9 @@ fn message(message: &Value) -> Option<&'static str> {
         "tool_call" | "tool_call_response" => Some("OpenTelemetry messages"),
         _ => Some("Vercel AI SDK UIMessages"),
     };
-    blocks("content")
+    items(message, "content")
         .find_map(of_block)
-        .or_else(|| blocks("parts").find_map(of_part))
+        .or_else(|| items(message, "parts").find_map(of_part))
 }
 
 /// Names the format of a file in which nothing was found.
@@ -149,8 +143,4 @@ fn document(document: &Value) -> Option<&'static str> {
 fn is_span(document: &Value) -> bool {
     let attributes = document.get("attributes").and_then(Value::as_object);
     attributes.is_some_and(|attributes| attributes.keys().any(|key| key.starts_with("gen_ai.")))
-}
-
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }

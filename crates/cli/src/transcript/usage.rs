@@ -6,6 +6,8 @@ use std::ops::AddAssign;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::fields::is_true;
+
 /// Input tokens of the calls in a log, by its provider's count: with instructions and tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Recorded {
@@ -23,8 +25,7 @@ pub(super) fn of(documents: &[Value]) -> Option<Recorded> {
     // A message may have several lines, of which the last has its usage, and a turn several events.
     let mut by_message: HashMap<String, Recorded> = HashMap::new();
     for (index, document) in documents.iter().enumerate() {
-        let is_apart = document.get("isSidechain").and_then(Value::as_bool);
-        if is_apart == Some(true) {
+        if is_true(document, "isSidechain") {
             continue;
         }
         let usage = USAGE.iter().find_map(|place| document.pointer(place));

@@ -4,7 +4,7 @@ use offcut::ToolCall;
 use offcut::format::Message;
 use serde_json::Value;
 
-use super::fields::{is_true, items, parts, text};
+use crate::transcript::fields::{is_true, items, parts, text};
 
 pub(super) fn is_trajectory(document: &Value) -> bool {
     text(document, "schema_version").starts_with("ATIF-")

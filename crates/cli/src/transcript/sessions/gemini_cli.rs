@@ -4,7 +4,7 @@
 use offcut::format::{Message, WireFormat};
 use serde_json::{Value, json};
 
-use super::fields::{items, text};
+use crate::transcript::fields::{items, text};
 use crate::transcript::messages;
 
 /// Looks for a header with these two fields, which earlier versions wrote around all messages.

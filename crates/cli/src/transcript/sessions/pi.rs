@@ -7,7 +7,7 @@ use offcut::ToolCall;
 use offcut::format::Message;
 use serde_json::Value;
 
-use super::fields::{is_true, items, parts, text};
+use crate::transcript::fields::{is_true, items, parts, text};
 
 /// Recognizes the header in the first line, or, in an export without one, the role of results.
 pub(super) fn is_session(lines: &[Value]) -> bool {

@@ -4,7 +4,7 @@
 use offcut::format::{Message, WireFormat};
 use serde_json::{Map, Value, json};
 
-use super::fields::{is_true, items, text};
+use crate::transcript::fields::{is_true, items, text};
 use crate::transcript::messages;
 
 pub(super) fn is_trajectory(document: &Value) -> bool {

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
-use bytes::Bytes;
 use offcut::backend::Location;
 use offcut::format::{Message, Messages, Plain};
 use offcut::{Report, ToolCall, ToolReduction, Turn};
@@ -20,7 +19,19 @@ pub(crate) async fn replay(
     script: &Script<'_>,
     reduction: Option<&ToolReduction>,
 ) -> Result<Replay, offcut::OffloadError> {
-    let mut agent = Agent::new(script, reduction);
+    let mut agent = Agent {
+        script,
+        reduction,
+        messages: Vec::new(),
+        tokens: Vec::new(),
+        sent: 0,
+        untouched: 0,
+        views: HashMap::new(),
+        pages: Pages::default(),
+        open: Vec::new(),
+        stored: HashMap::new(),
+        replay: Replay::default(),
+    };
     for message in script.messages {
         if matches!(message, Message::Assistant { .. }) {
             agent.call_model().await?;
@@ -52,23 +63,7 @@ struct Agent<'s, 't> {
     replay: Replay,
 }
 
-impl<'s, 't> Agent<'s, 't> {
-    fn new(script: &'s Script<'t>, reduction: Option<&'s ToolReduction>) -> Self {
-        Self {
-            script,
-            reduction,
-            messages: Vec::new(),
-            tokens: Vec::new(),
-            sent: 0,
-            untouched: 0,
-            views: HashMap::new(),
-            pages: Pages::default(),
-            open: Vec::new(),
-            stored: HashMap::new(),
-            replay: Replay::default(),
-        }
-    }
-
+impl Agent<'_, '_> {
     /// Takes the next message of the transcript.
     async fn receive(&mut self, message: &Message) -> Result<(), offcut::OffloadError> {
         let at = self.messages.len();
@@ -155,7 +150,9 @@ impl<'s, 't> Agent<'s, 't> {
                 after,
             });
             for location in &decision.locations {
-                if let Some(original) = self.original(location).await {
+                if let Some(reduction) = self.reduction
+                    && let Some(Ok(original)) = reduction.read_original(location).await
+                {
                     self.stored.insert(location.clone(), original.len() as u64);
                 }
             }
@@ -168,9 +165,5 @@ impl<'s, 't> Agent<'s, 't> {
                 self.views.insert(at, view);
             }
         }
-    }
-
-    async fn original(&self, location: &Location) -> Option<Bytes> {
-        self.reduction?.read_original(location).await?.ok()
     }
 }

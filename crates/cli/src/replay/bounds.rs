@@ -42,15 +42,10 @@ impl Request<'_, '_> {
 
     /// The tool of the coming turn that has `text` in its arguments, or its first.
     fn tool_that_repeats(&self, text: &str) -> String {
-        let mut turns = self
-            .script
-            .messages
-            .iter()
-            .filter_map(|message| match message {
-                Message::Assistant { calls, .. } => Some(calls),
-                Message::System { .. } | Message::User { .. } | Message::Tool { .. } => None,
-            });
-        let calls = turns.nth(self.call).map_or(&[][..], Vec::as_slice);
+        let turn = &self.script.messages[self.script.turns[self.call]];
+        let Message::Assistant { calls, .. } = turn else {
+            return String::new();
+        };
         let line = serde_json::Value::from(text.lines().next().unwrap_or_default()).to_string();
         let holds = |arguments: &str| arguments.contains(line.trim_matches('"'));
         let call = calls

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use offcut::backend::Location;
-use offcut::format::Message;
 use offcut::report::Outcome;
 
 use super::look::Request;
@@ -26,11 +25,9 @@ pub(super) async fn follow(script: &Script<'_>, requests: &[RecordedRequest]) ->
         pages: Pages::default(),
         replay: Replay::default(),
     };
-    let turns = (0..script.messages.len())
-        .filter(|at| matches!(script.messages[*at], Message::Assistant { .. }));
     let mut previous: &[Rc<Entry>] = &[];
-    for (turn, request) in turns.zip(requests) {
-        follower.call(turn, request, previous).await;
+    for (turn, request) in script.turns.iter().zip(requests) {
+        follower.call(*turn, request, previous).await;
         previous = &request.entries;
     }
     follower.replay.figures.stored_objects = follower.stored.len() as u64;

@@ -51,7 +51,7 @@ pub(super) struct Request<'r, 't> {
     pub(super) reader: Reader<'r>,
 }
 
-impl Request<'_, '_> {
+impl<'r, 't> Request<'r, 't> {
     pub(super) fn total(&self) -> u64 {
         self.tokens.iter().sum()
     }
@@ -72,26 +72,30 @@ impl Request<'_, '_> {
         let misses = self.at_evidence(total, figures);
         let gone = self.at_all(&misses, pages, figures);
         replay.ungrounded.extend(self.ungrounded());
-        replay.misses.extend(misses);
+        replay
+            .misses
+            .extend(misses.into_iter().map(|(miss, _)| miss));
         pages.read(self, gone, figures).await;
     }
 
     /// Counts names and lines that the coming turn takes from results, and returns those that are
     /// not shown. Nothing that was read back counts as shown.
-    fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<Miss> {
-        let evidence = &self.script.evidence;
+    fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<(Miss, &'r Use)> {
+        let script: &'r Script<'t> = self.script;
+        let evidence = &script.evidence;
         let turn = &evidence.turns[self.call];
         let calls_left = (evidence.turns.len() - self.call - 1) as u64;
         let mut misses = Vec::new();
-        let miss = |used: &Use, is_quote, is_reachable| {
+        let miss = |used: &'r Use, is_quote, is_reachable| {
             let result = used.results.last().copied().unwrap_or_default();
-            Miss {
+            let miss = Miss {
                 call: self.call,
                 text: used.text.clone(),
                 is_quote,
                 result,
                 is_reachable,
-            }
+            };
+            (miss, used)
         };
         for name in &turn.names {
             let named = self.any(name, |view, _| view.names.contains(&name.text));
@@ -114,7 +118,7 @@ impl Request<'_, '_> {
                 misses.push(miss(quote, true, self.is_stored(quote)));
             }
         }
-        let results: HashSet<usize> = misses.iter().map(|miss| miss.result).collect();
+        let results: HashSet<usize> = misses.iter().map(|(miss, _)| miss.result).collect();
         let reads = results.len() as u64;
         figures.reads += reads;
         figures.read_context += reads * total;
@@ -124,23 +128,11 @@ impl Request<'_, '_> {
 
     /// Counts everything else that the coming turn needs, and returns what it would have to read
     /// back, with the names and lines that are missing. What was read before stays in view.
-    fn at_all(&self, misses: &[Miss], pages: &Pages, figures: &mut Figures) -> Vec<Gone> {
-        let turn = &self.script.evidence.turns[self.call];
-        let used: HashMap<(&str, bool), &Use> = turn
-            .names
+    fn at_all(&self, misses: &[(Miss, &Use)], pages: &Pages, figures: &mut Figures) -> Vec<Gone> {
+        let unread = misses
             .iter()
-            .map(|name| ((&*name.text, false), name))
-            .chain(
-                turn.quotes
-                    .iter()
-                    .map(|quote| ((&*quote.text, true), quote)),
-            )
-            .collect();
-        let mut gone: Vec<Gone> = misses
-            .iter()
-            .filter(|miss| !pages.show_words(&miss.text))
-            .filter_map(|miss| Some(self.gone(used.get(&(&*miss.text, miss.is_quote))?)))
-            .collect();
+            .filter(|(_, used)| !pages.show_words(&used.text));
+        let mut gone: Vec<Gone> = unread.map(|(_, used)| self.gone(used)).collect();
         for need in &self.script.needs[self.call] {
             let is_seen = self.any(&need.what, |view, _| view.holds(need));
             let is_cut = !self.any(&need.what, |_, _| false);

@@ -64,32 +64,24 @@ impl Pages {
         figures: &mut Figures,
     ) {
         let mut by_place = BTreeMap::<(usize, String), (Option<Arc<str>>, Vec<String>)>::new();
-        for Gone {
-            text,
-            message,
-            stored,
-        } in gone
-        {
-            let (place, original) = match stored {
-                Some((location, original)) => (location.as_str().to_owned(), Some(original)),
-                None => (String::new(), None),
-            };
-            let (_, texts) = by_place
-                .entry((message, place))
-                .or_insert_with(|| (original, Vec::new()));
-            texts.push(text);
+        for one in gone {
+            let (place, original) = one.stored.map_or_else(Default::default, |(at, original)| {
+                (at.as_str().to_owned(), Some(original))
+            });
+            let known = by_place.entry((one.message, place));
+            let (_, texts) = known.or_insert_with(|| (original, Vec::new()));
+            texts.push(one.text);
         }
         for ((message, location), (original, texts)) in by_place {
-            match original {
+            let is_read = match original {
                 Some(original) => {
-                    let is_read = self
-                        .read_back(request, &location, &original, &texts, figures)
-                        .await;
-                    if !is_read {
-                        self.call_again(request, message, figures);
-                    }
+                    self.read_back(request, &location, &original, &texts, figures)
+                        .await
                 }
-                None => self.call_again(request, message, figures),
+                None => false,
+            };
+            if !is_read {
+                self.call_again(request, message, figures);
             }
         }
     }

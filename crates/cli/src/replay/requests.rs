@@ -81,9 +81,7 @@ pub(super) fn read(
 
 /// Reads the lines of a file.
 fn parse(text: &str, script: &Script<'_>) -> Result<Vec<RecordedRequest>, String> {
-    let turns: Vec<usize> = (0..script.messages.len())
-        .filter(|at| matches!(script.messages[*at], Message::Assistant { .. }))
-        .collect();
+    let turns = &script.turns;
     let mut known: HashMap<String, Rc<Entry>> = HashMap::new();
     let (mut requests, mut own_tokens) = (Vec::<RecordedRequest>::new(), 0);
     for (index, text) in text.lines().enumerate() {
@@ -146,15 +144,11 @@ fn entry(message: &Value, script: &Script<'_>) -> Result<Entry, String> {
         .as_u64()
         .or_else(|| message.get("instead_of")?.as_u64())
         .map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-    let original = match number {
-        None => None,
-        Some(number) => Some(
-            script
-                .messages
-                .get(number)
-                .ok_or_else(|| format!("the transcript has no message {number}"))?,
-        ),
+    let find = |number: usize| {
+        let original = script.messages.get(number);
+        original.ok_or_else(|| format!("the transcript has no message {number}"))
     };
+    let original = number.map(find).transpose()?;
     if let (Some(number), true) = (number, message.is_u64()) {
         return Ok(Entry {
             tokens: script.tokens[number],

@@ -9,6 +9,8 @@ use crate::measure::{self, Need};
 /// A transcript, with everything that is the same under every policy.
 pub(crate) struct Script<'t> {
     pub(crate) messages: &'t [Message],
+    /// Indexes of the assistant's turns, each of which is a model call.
+    pub(crate) turns: Vec<usize>,
     pub(crate) evidence: Evidence<'t>,
     /// By turn: values, outcomes, own words and repeated texts that it needs.
     pub(crate) needs: Vec<Vec<Need>>,
@@ -46,8 +48,11 @@ impl<'t> Script<'t> {
             .iter()
             .map(|message| ruler.tokens(&mut message.clone()))
             .collect();
+        let turns =
+            (0..messages.len()).filter(|at| matches!(messages[*at], Message::Assistant { .. }));
         Self {
             messages,
+            turns: turns.collect(),
             evidence: Evidence::of(read),
             needs: measure::needs(read),
             tokens,

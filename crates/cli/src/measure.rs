@@ -2,84 +2,15 @@
 //! calls repeat verbatim.
 
 mod actions;
+mod needs;
 mod outcomes;
 mod own;
 mod values;
 
+pub(crate) use needs::{Kind, Need};
 pub(crate) use values::keys;
 
-use crate::evidence::{Read, Use};
-
-/// Kinds of needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// A number of three digits and more.
-    Number,
-    /// An option such as `--flag`.
-    Flag,
-    /// Two capitalised words in a row.
-    Noun,
-    /// A date, a time, an amount of money or a percentage.
-    Date,
-    /// Five words in a row.
-    Run,
-    /// The verdict of a command that tests, builds, lints, checks or installs.
-    Verdict,
-    /// A line of such a command that reports a failure.
-    Failing,
-    /// A name or a line from arguments of the agent's own earlier calls.
-    Own,
-    /// An edit's old text.
-    Edit,
-    /// A whole argument of a call that changes something.
-    Action,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Number,
-        Self::Flag,
-        Self::Noun,
-        Self::Date,
-        Self::Run,
-        Self::Verdict,
-        Self::Failing,
-        Self::Own,
-        Self::Edit,
-        Self::Action,
-    ];
-
-    /// Its name in `--json`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Number => "numbers",
-            Self::Flag => "flags",
-            Self::Noun => "nouns",
-            Self::Date => "dates",
-            Self::Run => "runs",
-            Self::Verdict => "verdicts",
-            Self::Failing => "failing",
-            Self::Own => "own",
-            Self::Edit => "edits",
-            Self::Action => "actions",
-        }
-    }
-
-    /// Returns true if an agent that lacks it would have to read it back.
-    pub(crate) fn is_read_back(self) -> bool {
-        matches!(
-            self,
-            Self::Number | Self::Flag | Self::Noun | Self::Date | Self::Own
-        )
-    }
-}
-
-/// Something that a turn needs, with the messages that hold it in `what.results`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Need {
-    pub(crate) kind: Kind,
-    pub(crate) what: Use,
-}
+use crate::evidence::Read;
 
 /// The needs of each turn of a transcript, in order.
 pub(crate) fn needs(read: &Read) -> Vec<Vec<Need>> {

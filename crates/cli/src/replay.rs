@@ -5,6 +5,7 @@ mod agent;
 mod bounds;
 #[cfg(test)]
 mod bounds_tests;
+mod call;
 mod card;
 mod figures;
 mod follow;
@@ -18,11 +19,13 @@ mod places;
 mod places_tests;
 #[cfg(test)]
 mod planted_tests;
+mod replayed;
 mod requests;
 mod script;
 mod seen;
 #[cfg(test)]
 mod seen_tests;
+mod send;
 mod store;
 mod table;
 #[cfg(test)]
@@ -38,54 +41,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use offcut::Settings;
 use offcut::backend::Backend;
 use offcut::format::Message;
-use offcut::report::Outcome;
 
 use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
-pub(crate) use bounds::{Bounds, Ungrounded};
+pub(crate) use bounds::Bounds;
 pub(crate) use card::{Card, Prices, parsed};
 pub(crate) use figures::Figures;
 pub(crate) use look::Miss;
+pub(crate) use replayed::{Change, NONE, Replay, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use usage::{LogUsage, compared};
 pub(crate) use words::{LEGEND, misplaced, money, sentence, wrapped};
-
-/// Name of the row for doing nothing.
-pub(crate) const NONE: &str = "none";
-
-/// One transcript under each policy, doing nothing first.
-#[derive(Debug)]
-pub(crate) struct Replayed {
-    pub(crate) name: String,
-    pub(crate) messages: Vec<Message>,
-    pub(crate) replays: Vec<Replay>,
-}
-
-/// Result of replaying one transcript under one policy.
-#[derive(Debug, Default)]
-pub(crate) struct Replay {
-    pub(crate) figures: Figures,
-    /// Tokens of each model call.
-    pub(crate) contexts: Vec<u64>,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) misses: Vec<Miss>,
-    /// Edits and actions that repeat what was not in view, in order.
-    pub(crate) ungrounded: Vec<Ungrounded>,
-}
-
-/// A message that became shorter.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// Index of the model call that follows, from 0.
-    pub(crate) call: usize,
-    pub(crate) message: usize,
-    pub(crate) outcome: Outcome,
-    pub(crate) before: u64,
-    pub(crate) after: u64,
-}
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Kind, Need};
+use super::needs::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Arguments with an edit's old text.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Kind, Need};
+use super::needs::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, names, quotable};
 
 /// For each turn, the names and lines that arguments of earlier calls hold, with all messages that

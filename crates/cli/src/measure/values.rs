@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Kind, Need};
+use super::needs::{Kind, Need};
 use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Minimum number of digits of a number.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use offcut::format::Message;
 use serde::Serialize;
 
-use super::look::Request;
+use super::call::Request;
 use super::view::ReplacedText;
 use crate::measure::Kind;
 

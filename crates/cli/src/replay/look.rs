@@ -1,14 +1,10 @@
-//! A model call of a replay: what its request costs, what the coming turn needs, and what of it is in view.
+//! Looks at what a turn needs, and at what of it is in view.
 
-use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use offcut::backend::Location;
-
-use super::Replay;
+use super::call::{Gone, Request};
 use super::figures::Figures;
-use super::pages::{Pages, Reader};
+use super::pages::Pages;
 use super::script::Script;
 use super::view::ReplacedText;
 use crate::evidence::Use;
@@ -25,62 +21,10 @@ pub(crate) struct Miss {
     pub(crate) is_reachable: bool,
 }
 
-/// Something that has to be read back.
-pub(super) struct Gone {
-    pub(super) text: String,
-    /// Index of the newest message whose hint leads to it, or else of the one that held it.
-    pub(super) message: usize,
-    /// The stored content that holds it; `None` if no hint leads to it.
-    pub(super) stored: Option<(Location, Arc<str>)>,
-}
-
-/// The request of a model call.
-pub(super) struct Request<'r, 't> {
-    pub(super) script: &'r Script<'t>,
-    /// Index of the call, from 0.
-    pub(super) call: usize,
-    /// Tokens of each message.
-    pub(super) tokens: &'r [u64],
-    /// Number of messages in the request before, and of its leading messages that are unchanged.
-    pub(super) previous: usize,
-    pub(super) untouched: usize,
-    /// By message of the transcript: results and calls that are not shown whole.
-    pub(super) views: &'r HashMap<usize, ReplacedText>,
-    /// Messages that a policy has added, which may show anything.
-    pub(super) added: &'r [Rc<ReplacedText>],
-    pub(super) reader: Reader<'r>,
-}
-
 impl<'r, 't> Request<'r, 't> {
-    pub(super) fn total(&self) -> u64 {
-        self.tokens.iter().sum()
-    }
-
-    /// Sends the request: charges for it, looks at what the coming turn needs, and reads back what
-    /// is gone.
-    pub(super) async fn send(&self, replay: &mut Replay, pages: &mut Pages) {
-        let total = self.total();
-        let cached: u64 = self.tokens[..self.untouched].iter().sum();
-        let figures = &mut replay.figures;
-        figures.model_calls += 1;
-        figures.tokens += total;
-        figures.fresh += total - cached;
-        figures.peak = figures.peak.max(total);
-        figures.breaks += u64::from(self.untouched < self.previous);
-        replay.contexts.push(total);
-        pages.pay_again(self.untouched, figures);
-        let misses = self.at_evidence(total, figures);
-        let gone = self.at_all(&misses, pages, figures);
-        replay.ungrounded.extend(self.ungrounded());
-        replay
-            .misses
-            .extend(misses.into_iter().map(|(miss, _)| miss));
-        pages.read(self, gone, figures).await;
-    }
-
     /// Counts names and lines that the coming turn takes from results, and returns those that are
     /// not shown. Nothing that was read back counts as shown.
-    fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<(Miss, &'r Use)> {
+    pub(super) fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<(Miss, &'r Use)> {
         let script: &'r Script<'t> = self.script;
         let evidence = &script.evidence;
         let turn = &evidence.turns[self.call];
@@ -128,7 +72,12 @@ impl<'r, 't> Request<'r, 't> {
 
     /// Counts everything else that the coming turn needs, and returns what it would have to read
     /// back, with the names and lines that are missing. What was read before stays in view.
-    fn at_all(&self, misses: &[(Miss, &Use)], pages: &Pages, figures: &mut Figures) -> Vec<Gone> {
+    pub(super) fn at_all(
+        &self,
+        misses: &[(Miss, &Use)],
+        pages: &Pages,
+        figures: &mut Figures,
+    ) -> Vec<Gone> {
         let unread = misses
             .iter()
             .filter(|(_, used)| !pages.show_words(&used.text));

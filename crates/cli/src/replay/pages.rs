@@ -1,16 +1,16 @@
 //! Pages that are read back, through the real reader.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use offcut::ToolCall;
 use offcut::agent::Tool;
 use offcut::format::Message;
 use offcut::hint::Hint;
-use offcut::{ToolCall, ToolReduction};
 use serde_json::json;
 
+use super::call::{Gone, Reader, Request};
 use super::figures::Figures;
-use super::look::{Gone, Request};
 use super::view::{ReplacedText, position};
 use crate::evidence::text_of;
 use crate::measure::Need;
@@ -21,15 +21,6 @@ pub(super) struct Pages {
     /// Number of messages before each page, and its tokens.
     costs: Vec<(usize, u64)>,
     views: Vec<ReplacedText>,
-}
-
-/// The tool that reads back what a policy has stored.
-#[derive(Clone, Copy)]
-pub(super) enum Reader<'r> {
-    None,
-    Offcut(&'r ToolReduction),
-    /// Reads whole lines of a message: that number of them, or all for 0.
-    Lines(&'r HashMap<usize, usize>),
 }
 
 impl Pages {

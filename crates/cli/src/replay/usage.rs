@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::card::Card;
-use super::{NONE, Replayed};
+use super::replayed::{NONE, Replayed};
 use crate::transcript::Recorded;
 use crate::units;
 

@@ -6,7 +6,7 @@ use offcut::Settings;
 use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, run};
 
 /// Tokens of the reader's definition.
-const READER: u64 = 298;
+const READER: u64 = 306;
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]

@@ -1,21 +1,11 @@
 //! The reasons for which a provider's cache holds less of a request than it could.
 
-use super::prompt::{Prompt, Seen, SeenKind};
+use super::prompt::{Part, Prompt, Seen, SeenKind};
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
 const LEAST: u64 = 4096;
 /// Number of messages in which one that was in this place is looked for.
 const NEAR: usize = 8;
-
-/// A part of a prompt, in the order in which a provider reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    Model,
-    Tool(usize),
-    Instructions,
-    Options,
-    Message(usize),
-}
 
 /// A miss: bytes that were sent before, and are billed as new once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,19 +102,6 @@ impl Why {
                 "the request has no `cache_control`, so nothing is cached",
                 "set `cache_control` in the request, or on its last message",
             ],
-        }
-    }
-}
-
-impl Part {
-    /// The name in logs: a number counts from 1.
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Model => "model".to_owned(),
-            Self::Tool(at) => format!("tool {}", at + 1),
-            Self::Instructions => "instructions".to_owned(),
-            Self::Options => "options".to_owned(),
-            Self::Message(at) => format!("message {}", at + 1),
         }
     }
 }

@@ -10,9 +10,10 @@ use regex::Regex;
 use rustc_hash::FxHasher;
 use serde_json::Value;
 
-use super::miss::Part;
 use crate::gateway::record::Size;
 
+/// Number of characters of a tool's name, which a client chooses.
+pub(super) const NAME: usize = 60;
 const MARK: &str = "\"cache_control\"";
 /// Fields with the model's instructions.
 const INSTRUCTIONS: [&str; 4] = [
@@ -59,6 +60,16 @@ pub(super) struct Seen {
     pub(super) kind: SeenKind,
 }
 
+/// A part of a prompt, in the order in which a provider reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Model,
+    Tool(usize),
+    Instructions,
+    Options,
+    Message(usize),
+}
+
 /// The kind of a message, as far as a cache is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SeenKind {
@@ -81,13 +92,13 @@ impl Head {
         };
         head.needs_mark = is_anthropic;
         head.lifetime = is_anthropic.then_some(5 * 60);
-        let mut lasts_an_hour = body.originals().any(self::lasts_an_hour);
+        let mut is_long = body.originals().any(lasts_an_hour);
         for (name, text) in body.fields() {
-            lasts_an_hour |= self::lasts_an_hour(text);
+            is_long |= lasts_an_hour(text);
             head.has_mark |= has_mark(text) || name == "cache_control";
             match name {
                 "model" => head.model = hash(text),
-                "cache_control" => lasts_an_hour |= text.contains("\"1h\""),
+                "cache_control" => is_long |= text.contains("\"1h\""),
                 "prompt_cache_retention" if text == "\"24h\"" => {
                     head.lifetime = Some(24 * 60 * 60);
                 }
@@ -99,7 +110,7 @@ impl Head {
                 }
             }
         }
-        if is_anthropic && lasts_an_hour {
+        if is_anthropic && is_long {
             head.lifetime = Some(60 * 60);
         }
         head.tools = body.tools().iter().map(tool).collect();
@@ -199,6 +210,19 @@ impl Prompt {
     }
 }
 
+impl Part {
+    /// The name in logs: a number counts from 1.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Model => "model".to_owned(),
+            Self::Tool(at) => format!("tool {}", at + 1),
+            Self::Instructions => "instructions".to_owned(),
+            Self::Options => "options".to_owned(),
+            Self::Message(at) => format!("message {}", at + 1),
+        }
+    }
+}
+
 impl Seen {
     fn of(text: &str) -> Self {
         let hash = hash(text);
@@ -286,7 +310,7 @@ fn tool(definition: &Value) -> (String, Seen) {
     let name = places
         .iter()
         .find_map(|place| definition.pointer(place)?.as_str());
-    let name = name.unwrap_or_default().chars().take(super::look::NAME);
+    let name = name.unwrap_or_default().chars().take(NAME);
     (name.collect(), Seen::of(&definition.to_string()))
 }
 

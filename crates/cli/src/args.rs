@@ -320,6 +320,10 @@ pub(crate) struct Replay {
     /// Store in the stores that the policies' files name.
     #[arg(long)]
     pub(crate) use_stores: bool,
+    /// Say instead why the provider's cache missed: the traces are logs of requests, one on each line.
+    #[cfg(feature = "serve")]
+    #[arg(long, conflicts_with_all = ["policies", "requests", "use_stores", "html"])]
+    pub(crate) cache: bool,
     /// Token prices: `default` (weights 0.1 cached, 1 fresh), `anthropic` (0.1 and 1.25), or a file
     /// with `cached` and `fresh` per million tokens and, to show money, `currency`, `source` and
     /// `date`.

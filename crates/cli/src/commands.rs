@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+#[cfg(feature = "serve")]
+pub(crate) mod cache;
 pub(crate) mod clear;
 pub(crate) mod config;
 #[cfg(unix)]

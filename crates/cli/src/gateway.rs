@@ -51,3 +51,4 @@ pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};
 pub use status::figures;
+pub(crate) use watch::{MissSums, Prompt, Recent};

@@ -120,6 +120,18 @@ impl Source {
     /// Reads its transcripts, one, or several if a session was compacted or each line is a
     /// transcript, and the usage that a provider has recorded.
     pub(crate) fn read(&self) -> Result<(Vec<Vec<Message>>, Option<Recorded>), SkipReason> {
+        let documents = self.documents()?;
+        Ok((transcripts(&documents)?, usage::of(&documents)))
+    }
+
+    /// Reads a log of requests: their bodies, in the order of the log.
+    #[cfg(feature = "serve")]
+    pub(crate) fn bodies(&self) -> Result<Vec<Value>, SkipReason> {
+        let documents = self.documents()?;
+        Ok(documents.iter().flat_map(requests::bodies).collect())
+    }
+
+    fn documents(&self) -> Result<Vec<Value>, SkipReason> {
         let mut bytes = Vec::new();
         let read = match self {
             Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
@@ -130,8 +142,7 @@ impl Source {
         read.map_err(|error| SkipReason::Unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes)
             .map_err(|_| SkipReason::Unreadable("it is not valid UTF-8".to_owned()))?;
-        let documents = documents(&text).map_err(SkipReason::Unreadable)?;
-        Ok((transcripts(&documents)?, usage::of(&documents)))
+        documents(&text).map_err(SkipReason::Unreadable)
     }
 }
 

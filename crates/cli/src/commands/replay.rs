@@ -17,6 +17,10 @@ use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "serve")]
+    if args.cache {
+        return super::cache::run(&args.traces, json);
+    }
     let prices = Prices::open(&args.prices)?;
     let policies = policies(args)?;
     let sources = transcript::sources(&args.traces)?;

@@ -111,18 +111,7 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
             said("meaning")
         );
     }
-    for miss in list("misses") {
-        let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
-        let bytes = miss["bytes"].as_u64().unwrap_or(0);
-        text += &format!(
-            "{} billed about {} tokens again ({}): {}. To mend it, {}.\n",
-            count(miss["count"].as_u64().unwrap_or(0), "call"),
-            grouped(tokens(bytes, 0)),
-            said("kind"),
-            said("meaning"),
-            said("cure"),
-        );
-    }
+    text += &misses(&figures["misses"]);
     let mut conversations: Vec<_> = list("conversations").collect();
     let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
     conversations.sort_by_key(|one| std::cmp::Reverse(order(one)));
@@ -135,6 +124,22 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
         text += &format!("{} more: --conversations {}\n", left, conversations.len());
     }
     text + "\n"
+}
+
+/// A line for each reason for which a provider's cache missed.
+pub(super) fn misses(rows: &Value) -> String {
+    let row = |miss: &Value| {
+        let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
+        format!(
+            "{} billed about {} tokens again ({}): {}. To mend it, {}.\n",
+            count(miss["count"].as_u64().unwrap_or(0), "call"),
+            grouped(tokens(miss["bytes"].as_u64().unwrap_or(0), 0)),
+            said("kind"),
+            said("meaning"),
+            said("cure"),
+        )
+    };
+    rows.as_array().into_iter().flatten().map(row).collect()
 }
 
 fn table(conversations: &[&Value], now: u64) -> String {

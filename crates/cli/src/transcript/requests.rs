@@ -65,6 +65,32 @@ fn wrapped(document: &Value, depth: usize) -> Vec<Request> {
     inside.unwrap_or_default()
 }
 
+/// The bodies of the requests in a document of a log, as they were sent.
+#[cfg(feature = "serve")]
+pub(super) fn bodies(document: &Value) -> Vec<Value> {
+    bodies_within(document, DEPTH)
+}
+
+#[cfg(feature = "serve")]
+fn bodies_within(document: &Value, depth: usize) -> Vec<Value> {
+    let document = parsed(document);
+    let lists = ["messages", "input", "contents"];
+    let lists = lists.iter().filter_map(|field| document.get(*field));
+    if lists.into_iter().any(Value::is_array) {
+        return vec![document.into_owned()];
+    }
+    let within = |one: &Value| bodies_within(one, depth.saturating_sub(1));
+    match &*document {
+        _ if depth == 0 => Vec::new(),
+        Value::Array(several) => several.iter().flat_map(within).collect(),
+        one => {
+            let fields = WRAPPERS.iter().filter_map(|field| one.get(*field));
+            let mut found = fields.map(within).filter(|found| !found.is_empty());
+            found.next().unwrap_or_default()
+        }
+    }
+}
+
 /// Reads the requests in `inside`, a field of `outside`, which may also hold the answer.
 fn beside(outside: &Value, inside: &Value, is_logged: bool, depth: usize) -> Vec<Request> {
     let mut requests = wrapped(inside, depth - 1);

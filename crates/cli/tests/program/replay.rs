@@ -666,3 +666,48 @@ fn figures_agree_with_an_independent_program() {
         }
     }
 }
+
+#[test]
+fn a_log_of_requests_says_why_the_cache_missed() {
+    let folder = tempdir().unwrap();
+    let log = folder.path().join("log.jsonl");
+    let body = |rounds: usize, minute: u32| {
+        let mut messages =
+            vec![json!({"role": "system", "content": format!("Be good. It is 10:{minute}.")})];
+        messages.push(json!({"role": "user", "content": "a task"}));
+        for round in 0..rounds {
+            let call = json!({"id": format!("c{round}"), "type": "function", "function": {"name": "run", "arguments": "{}"}});
+            messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+            messages.push(json!({"role": "tool", "tool_call_id": format!("c{round}"), "content": "a line\n".repeat(1_000)}));
+        }
+        json!({"model": "m", "messages": messages})
+    };
+    let lines = [
+        body(1, 31),
+        json!({"request": {"body": body(2, 31).to_string()}, "response": {}}),
+        json!({"body": body(3, 32)}),
+    ];
+    std::fs::write(&log, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let said = succeed(&["replay", "--cache", text(&log)], "");
+    assert_eq!(
+        said.replace(text(&log), "LOG"),
+        "LOG request 3: dated, from message 1 on, about 4 106 tokens\n\
+         3 requests of 1 conversation, 1 missed the cache.\n\
+         1 call billed about 4 106 tokens again (dated): a date, a time or a number in the instructions changed. \
+         To mend it, move it to the end of the last message.\n"
+    );
+    let said = succeed(&["replay", "--cache", "--json", text(&log)], "");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&said["requests"], &said["conversations"]),
+        (&json!(3), &json!(1))
+    );
+    assert_eq!(said["misses"][0]["kind"], "dated");
+
+    std::fs::write(&log, "{}\n{}").unwrap();
+    let refused = fail(&["replay", "--cache", text(&log)], "", 2);
+    assert!(
+        refused.contains("there is no request in these logs"),
+        "{refused}"
+    );
+}

@@ -1,23 +1,71 @@
 //! The reasons for which a provider's cache holds less of a request than it could.
 
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Value, json};
+
 use super::prompt::{Part, Prompt, Seen, SeenKind};
+use crate::gateway::record::Size;
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
 const LEAST: u64 = 4096;
+/// Number of requests that a request is compared with.
+const RECENT: usize = 2;
 /// Number of messages in which one that was in this place is looked for.
 const NEAR: usize = 8;
 
+/// The newest requests of a conversation, as they came and as they went on. One on the side, such as
+/// one for a summary, leaves the cache of the others as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Recent(VecDeque<[Prompt; 2]>);
+
+impl Recent {
+    /// The sizes of the next request, and its miss, if it comes `seconds` after the last one.
+    pub(crate) fn next(&mut self, now: [Prompt; 2], seconds: u64) -> ([Size; 2], Option<Miss>) {
+        let none = <[Prompt; 2]>::default();
+        let held = |[_, before]: &&[Prompt; 2]| now[1].differs_from(before).1;
+        let before = self.0.iter().max_by_key(held).unwrap_or(&none);
+        let sizes = [now[0].after(&before[0]), now[1].after(&before[1])];
+        let miss = miss([&now[0], &now[1]], [&before[0], &before[1]], seconds);
+        if self.0.len() >= RECENT {
+            self.0.pop_front();
+        }
+        self.0.push_back(now);
+        (sizes, miss)
+    }
+}
+
 /// A miss: bytes that were sent before, and are billed as new once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Miss {
-    pub(super) why: Why,
-    pub(super) part: Part,
-    pub(super) bytes: u64,
+pub(crate) struct Miss {
+    pub(crate) why: Why,
+    pub(crate) part: Part,
+    pub(crate) bytes: u64,
+}
+
+/// Sums of misses by reason: their number and their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct MissSums(BTreeMap<Why, [u64; 2]>);
+
+impl MissSums {
+    pub(crate) fn add(&mut self, miss: &Miss) {
+        let [count, bytes] = self.0.entry(miss.why).or_default();
+        *count += 1;
+        *bytes += miss.bytes;
+    }
+
+    pub(crate) fn rows(&self) -> Value {
+        let row = |(why, [count, bytes]): (&Why, &[u64; 2])| {
+            let [kind, meaning, cure] = why.words();
+            json!({"kind": kind, "count": count, "bytes": bytes, "meaning": meaning, "cure": cure})
+        };
+        self.0.iter().map(row).collect()
+    }
 }
 
 /// The reason for a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
+pub(crate) enum Why {
     Model,
     Tools,
     ToolOrder,
@@ -35,7 +83,7 @@ pub(super) enum Why {
 
 impl Why {
     /// The name in metrics, headers and logs, the meaning, and what to do.
-    pub(super) fn words(self) -> [&'static str; 3] {
+    pub(crate) fn words(self) -> [&'static str; 3] {
         match self {
             Self::Model => [
                 "model",
@@ -108,11 +156,7 @@ impl Why {
 
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the
 /// conversation.
-pub(super) fn miss(
-    [would, sent]: [&Prompt; 2],
-    before: [&Prompt; 2],
-    seconds: u64,
-) -> Option<Miss> {
+fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<Miss> {
     let head = sent.head.as_ref()?;
     let written = before[1].head.as_ref()?;
     let again = sent.bytes().min(before[1].bytes());
@@ -187,11 +231,9 @@ fn why(now: &Prompt, before: &Prompt, part: Part) -> Option<Why> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use offcut::format::RequestBody;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
-
-    use super::*;
 
     const ROUNDS: usize = 12;
 
@@ -388,6 +430,20 @@ mod tests {
                 "a last message that does not stay"
             );
         }
+    }
+
+    #[test]
+    fn a_request_on_the_side_leaves_the_cache_as_it_is() {
+        let mut recent = Recent::default();
+        let mut next = |body: &Value| {
+            let (_, miss) = recent.next([prompt(body), prompt(body)], 1);
+            miss.map(|miss| miss.why)
+        };
+        let mut aside = anthropic(5);
+        aside["tools"] = json!([]);
+        assert_eq!([&anthropic(4), &anthropic(5)].map(&mut next), [None, None]);
+        assert_eq!(next(&aside), Some(Why::Tools));
+        assert_eq!(next(&anthropic(6)), None);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) struct Seen {
 
 /// A part of a prompt, in the order in which a provider reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Model,
     Tool(usize),
     Instructions,
@@ -128,6 +128,13 @@ impl Prompt {
             messages: body.originals().map(Seen::message).collect(),
             bytes,
         }
+    }
+
+    /// A hash of the first message that is not an instruction, which a conversation keeps.
+    pub(crate) fn beginning(&self) -> Option<u64> {
+        let mut messages = self.messages.iter();
+        let first = messages.find(|message| message.kind != SeenKind::Instructions)?;
+        Some(first.hash)
     }
 
     /// The body that came as this one, with its messages as they are now, and `bytes` long.
@@ -212,7 +219,7 @@ impl Prompt {
 
 impl Part {
     /// The name in logs: a number counts from 1.
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Model => "model".to_owned(),
             Self::Tool(at) => format!("tool {}", at + 1),

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::look::{Change, Look};
-use super::miss::{self, Miss, Why};
-use super::prompt::Prompt;
+use super::miss::{Miss, MissSums, Recent};
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
@@ -46,9 +45,7 @@ struct Conversation {
     upstream: String,
     totals: Totals,
     last: u64,
-    /// The bodies of the last request.
-    would: Prompt,
-    sent: Prompt,
+    recent: Recent,
     /// Number of reads in the last request's history, or in a longer one before it.
     seen_reads: u64,
     sizes: VecDeque<[u64; 2]>,
@@ -65,8 +62,7 @@ pub(super) struct State {
     changed: u64,
     totals: Totals,
     passed: BTreeMap<&'static str, (u64, &'static str)>,
-    /// Number of misses of the providers' caches by reason, and the bytes billed again.
-    misses: BTreeMap<Why, [u64; 2]>,
+    misses: MissSums,
 }
 
 fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
@@ -102,8 +98,11 @@ impl State {
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
             if traffic == Traffic::Agent {
-                missed = one.misses([&look.would, &sent], at);
-                sizes = one.sizes_of(look.would, sent);
+                let seconds = at.saturating_sub(one.last);
+                (sizes, missed) = one.recent.next([look.would, sent], seconds);
+                if let Some(miss) = missed {
+                    push(&mut one.misses, CHANGES, (one.totals.calls + 1, miss));
+                }
                 reads = one.new_reads(look.reads);
             }
             let [would, sent] = sizes;
@@ -120,9 +119,8 @@ impl State {
         let [would, sent] = sizes;
         self.totals.add(would, sent, counts);
         self.totals.reads += reads;
-        if let Some(miss) = missed {
-            let sums = self.misses.entry(miss.why).or_default();
-            *sums = [sums[0] + 1, sums[1] + miss.bytes];
+        if let Some(miss) = &missed {
+            self.misses.add(miss);
         }
         if let Some(reason) = outcome.reason() {
             self.pass(reason);
@@ -226,11 +224,7 @@ impl State {
         figures["held"] = self.conversations.len().into();
         figures["most"] = CONVERSATIONS.into();
         figures["passed"] = passed.collect();
-        let misses = self.misses.iter().map(|(why, [count, bytes])| {
-            let [kind, meaning, cure] = why.words();
-            json!({"kind": kind, "count": count, "bytes": bytes, "meaning": meaning, "cure": cure})
-        });
-        figures["misses"] = misses.collect();
+        figures["misses"] = self.misses.rows();
         figures["conversations"] = changed.into_iter().map(Conversation::row).collect();
         figures
     }
@@ -251,21 +245,6 @@ impl State {
 }
 
 impl Conversation {
-    /// The sizes of a request's bodies, which follow those of the request before.
-    fn sizes_of(&mut self, would: Prompt, sent: Prompt) -> [Size; 2] {
-        let sizes = [would.after(&self.would), sent.after(&self.sent)];
-        (self.would, self.sent) = (would, sent);
-        sizes
-    }
-
-    /// The miss of a request at a time, which follows the one before.
-    fn misses(&mut self, now: [&Prompt; 2], at: u64) -> Option<Miss> {
-        let before = [&self.would, &self.sent];
-        let miss = miss::miss(now, before, at.saturating_sub(self.last))?;
-        push(&mut self.misses, CHANGES, (self.totals.calls + 1, miss));
-        Some(miss)
-    }
-
     /// Number of reads that a history has more than all before it. One that was compacted has less.
     fn new_reads(&mut self, reads: u64) -> u64 {
         let new = reads.saturating_sub(self.seen_reads);
@@ -285,6 +264,7 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::prompt::Prompt;
     use super::*;
 
     fn request(look: Look) -> WatchedCall {

@@ -1,0 +1,100 @@
+//! `offcut replay --cache`.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use offcut::format::RequestBody;
+use serde_json::{Value, json};
+
+use super::status;
+use crate::bill::BYTES_PER_TOKEN;
+use crate::failure::{Failure, PARTLY};
+use crate::gateway::{MissSums, Prompt, Recent};
+use crate::output;
+use crate::transcript;
+use crate::units::{count, grouped};
+
+const HINT: &str = "give files of JSON Lines with the body of a request on each line, alone or in `body` or `request`, in the order in which they were sent";
+
+/// Compares each request of some logs with those before it in its conversation.
+pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
+    let (mut sums, mut misses, mut requests, mut conversations) =
+        (MissSums::default(), Vec::new(), 0, 0);
+    let mut is_whole = true;
+    for log in transcript::sources(logs)? {
+        let bodies = match log.bodies() {
+            Ok(bodies) => bodies,
+            Err(reason) => {
+                output::warn(&format!(
+                    "skipped {}: {}",
+                    output::visible(&log.name()),
+                    output::visible(reason.text())
+                ));
+                is_whole = false;
+                continue;
+            }
+        };
+        let mut known: HashMap<Option<u64>, Recent> = HashMap::new();
+        for (at, body) in bodies.iter().enumerate() {
+            let text = body.to_string();
+            let Ok(body) = RequestBody::parse(&*text) else {
+                continue;
+            };
+            let prompt = Prompt::of(&body, text.len() as u64);
+            let recent = known.entry(prompt.beginning()).or_default();
+            // The log has no times that all of its writers agree on.
+            let (_, miss) = recent.next([prompt.clone(), prompt], 0);
+            requests += 1;
+            if let Some(miss) = miss {
+                sums.add(&miss);
+                misses.push(json!({
+                    "log": log.name(),
+                    "request": at + 1,
+                    "kind": miss.why.words()[0],
+                    "part": miss.part.name(),
+                    "bytes": miss.bytes,
+                }));
+            }
+        }
+        conversations += known.len() as u64;
+    }
+    if requests == 0 {
+        return Err(Failure::usage("there is no request in these logs", HINT));
+    }
+    if json {
+        output::write_json(&json!({
+            "requests": requests,
+            "conversations": conversations,
+            "sums": sums.rows(),
+            "misses": misses,
+        }))?;
+    } else {
+        let mut text: String = misses.iter().map(row).collect();
+        text += &format!(
+            "{} of {}, {} missed the cache.\n",
+            count(requests, "request"),
+            count(conversations, "conversation"),
+            misses.len(),
+        );
+        output::write(&(text + &status::misses(&sums.rows())))?;
+    }
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(PARTLY)
+    })
+}
+
+fn row(miss: &Value) -> String {
+    let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
+    let tokens = miss["bytes"].as_i64().unwrap_or(0) / BYTES_PER_TOKEN;
+    format!(
+        "{} request {}: {}, from {} on, about {} tokens\n",
+        said("log"),
+        miss["request"],
+        said("kind"),
+        said("part"),
+        grouped(tokens),
+    )
+}

@@ -124,11 +124,29 @@ impl Source {
         Ok((transcripts(&documents)?, usage::of(&documents)))
     }
 
-    /// Reads a log of requests: their bodies, in the order of the log.
+    /// Reads a log of requests, however long: shows their bodies in the order of the log. The last may be
+    /// incomplete.
     #[cfg(feature = "serve")]
-    pub(crate) fn bodies(&self) -> Result<Vec<Value>, SkipReason> {
-        let documents = self.documents()?;
-        Ok(documents.iter().flat_map(requests::bodies).collect())
+    pub(crate) fn see_bodies(&self, mut see: impl FnMut(Value)) -> Result<(), SkipReason> {
+        let log: Box<dyn std::io::Read> = match self {
+            Self::Stdin => Box::new(std::io::stdin().lock()),
+            Self::File(path) => match std::fs::File::open(path) {
+                Ok(file) => Box::new(file),
+                Err(error) => return Err(SkipReason::Unreadable(error.to_string())),
+            },
+        };
+        let log = std::io::BufReader::new(log);
+        for document in serde_json::Deserializer::from_reader(log).into_iter::<Value>() {
+            match document {
+                Ok(document) => requests::bodies(&document).into_iter().for_each(&mut see),
+                Err(error) if error.is_eof() => break,
+                Err(error) => {
+                    let why = format!("it is neither JSON nor JSON Lines: {error}");
+                    return Err(SkipReason::Unreadable(why));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn documents(&self) -> Result<Vec<Value>, SkipReason> {

@@ -23,23 +23,13 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         (MissSums::default(), Vec::new(), 0, 0);
     let mut is_whole = true;
     for log in transcript::sources(logs)? {
-        let bodies = match log.bodies() {
-            Ok(bodies) => bodies,
-            Err(reason) => {
-                output::warn(&format!(
-                    "skipped {}: {}",
-                    output::visible(&log.name()),
-                    output::visible(reason.text())
-                ));
-                is_whole = false;
-                continue;
-            }
-        };
         let mut known: HashMap<Option<u64>, Recent> = HashMap::new();
-        for (at, body) in bodies.iter().enumerate() {
+        let mut at = 0;
+        let read = log.see_bodies(|body| {
+            at += 1;
             let text = body.to_string();
             let Ok(body) = RequestBody::parse(&*text) else {
-                continue;
+                return;
             };
             let prompt = Prompt::of(&body, text.len() as u64);
             let recent = known.entry(prompt.beginning()).or_default();
@@ -50,12 +40,17 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 sums.add(&miss);
                 misses.push(json!({
                     "log": log.name(),
-                    "request": at + 1,
+                    "request": at,
                     "kind": miss.why.words()[0],
                     "part": miss.part.name(),
                     "bytes": miss.bytes,
                 }));
             }
+        });
+        if let Err(reason) = read {
+            let [name, why] = [&*log.name(), reason.text()].map(output::visible);
+            output::warn(&format!("skipped {name}, or its end: {why}"));
+            is_whole = false;
         }
         conversations += known.len() as u64;
     }

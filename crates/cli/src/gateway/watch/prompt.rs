@@ -170,6 +170,8 @@ impl Prompt {
     /// The size of this body, sent after the body `before` of the same conversation.
     pub(super) fn after(&self, before: &Self) -> Size {
         let (_, cached) = self.differs_from(before);
+        // Numbers in tools may be longer as they are spelled here.
+        let cached = cached.min(self.bytes);
         Size {
             cached,
             fresh: self.bytes - cached,
@@ -401,6 +403,14 @@ mod tests {
         let other = prompt("u", &["one", "two"]);
         assert_eq!(fresh(&other, &first), other.bytes());
         assert_eq!(fresh(&Prompt::unread(9), &first), 9);
+        let numbers = |last: &str| {
+            let numbers = "1e5,".repeat(1_000);
+            let body = format!(
+                r#"{{"tools":[{{"name":"t","x":[{numbers}1]}},{{"name":"{last}"}}],"input":[]}}"#
+            );
+            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+        };
+        assert_eq!(fresh(&numbers("a"), &numbers("b")), 0, "1e5 is 100000.0");
     }
 
     #[test]

@@ -51,4 +51,4 @@ pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};
 pub use status::figures;
-pub(crate) use watch::{MissSums, Prompt, Recent};
+pub(crate) use watch::{MissSums, Prompt, RecentPrompts};

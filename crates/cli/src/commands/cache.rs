@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::status;
 use crate::bill::BYTES_PER_TOKEN;
 use crate::failure::{Failure, PARTLY};
-use crate::gateway::{MissSums, Prompt, Recent};
+use crate::gateway::{MissSums, Prompt, RecentPrompts};
 use crate::output;
 use crate::transcript;
 use crate::units::{count, grouped};
@@ -23,7 +23,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         (MissSums::default(), Vec::new(), 0, 0);
     let mut is_whole = true;
     for log in transcript::sources(logs)? {
-        let mut known: HashMap<Option<u64>, Recent> = HashMap::new();
+        let mut known: HashMap<Option<u64>, RecentPrompts> = HashMap::new();
         let mut at = 0;
         let read = log.see_bodies(|body| {
             at += 1;

@@ -27,11 +27,11 @@ const BYTES_PER_SECOND: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     store: Arc<dyn Backend>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Standing>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Standing {
     failed_in_a_row: u32,
     /// While the store is left alone: the time of the next look.
     next_look: Option<Instant>,
@@ -57,7 +57,7 @@ impl Breaker {
         answer: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
         self.may_ask()?;
-        let mut asked = Asked {
+        let mut asked = RunningCall {
             breaker: self,
             begun: Instant::now(),
             bytes: sent,
@@ -90,12 +90,12 @@ impl Breaker {
         let begun = Instant::now();
         let answer = look(&self.store).await;
         if !is_down(&answer) && begun.elapsed() <= PATIENCE {
-            *self.state() = State::default();
+            *self.state() = Standing::default();
             tracing::warn!("the store answers again");
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, Standing> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,14 +116,14 @@ fn is_down<T>(answer: &Result<T, BackendError>) -> bool {
 }
 
 /// A call that is running. One that is given up counts too, if it was slow.
-struct Asked<'b> {
+struct RunningCall<'b> {
     breaker: &'b Breaker,
     begun: Instant,
     bytes: u64,
     is_down: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         let mut state = self.breaker.state();
         let patience = PATIENCE + Duration::from_secs(self.bytes / BYTES_PER_SECOND);

@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 pub(crate) use look::Look;
-pub(crate) use miss::{MissSums, Recent};
+pub(crate) use miss::{MissSums, RecentPrompts};
 pub(crate) use prompt::Prompt;
 
 use crate::gateway::card::Card;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::prompt::{Part, Prompt, Seen, SeenKind};
+use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
 use crate::gateway::record::Size;
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
@@ -17,11 +17,15 @@ const NEAR: usize = 8;
 /// The newest requests of a conversation, as they came and as they went on. One on the side, such as
 /// one for a summary, leaves the cache of the others as it is.
 #[derive(Debug, Default)]
-pub(crate) struct Recent(VecDeque<[Prompt; 2]>);
+pub(crate) struct RecentPrompts(VecDeque<[Prompt; 2]>);
 
-impl Recent {
+impl RecentPrompts {
     /// The sizes of the next request, and its miss, if it comes `seconds` after the last one.
-    pub(crate) fn next(&mut self, now: [Prompt; 2], seconds: u64) -> ([Size; 2], Option<Miss>) {
+    pub(crate) fn next(
+        &mut self,
+        now: [Prompt; 2],
+        seconds: u64,
+    ) -> ([Size; 2], Option<PromptMiss>) {
         let none = <[Prompt; 2]>::default();
         let held = |[_, before]: &&[Prompt; 2]| now[1].differs_from(before).1;
         let before = self.0.iter().max_by_key(held).unwrap_or(&none);
@@ -37,9 +41,9 @@ impl Recent {
 
 /// A miss: bytes that were sent before, and are billed as new once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Miss {
+pub(crate) struct PromptMiss {
     pub(crate) why: Why,
-    pub(crate) part: Part,
+    pub(crate) part: PromptPart,
     pub(crate) bytes: u64,
 }
 
@@ -48,7 +52,7 @@ pub(crate) struct Miss {
 pub(crate) struct MissSums(BTreeMap<Why, [u64; 2]>);
 
 impl MissSums {
-    pub(crate) fn add(&mut self, miss: &Miss) {
+    pub(crate) fn add(&mut self, miss: &PromptMiss) {
         let [count, bytes] = self.0.entry(miss.why).or_default();
         *count += 1;
         *bytes += miss.bytes;
@@ -156,7 +160,7 @@ impl Why {
 
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the
 /// conversation.
-fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<Miss> {
+fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<PromptMiss> {
     let head = sent.head.as_ref()?;
     let written = before[1].head.as_ref()?;
     let again = sent.bytes().min(before[1].bytes());
@@ -165,9 +169,9 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
     let (part, cached) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
     let (why, part, lost) = if is_unmarked {
-        (Why::Unmarked, Part::Model, again)
+        (Why::Unmarked, PromptPart::Model, again)
     } else if is_expired {
-        (Why::Expired, Part::Model, again)
+        (Why::Expired, PromptPart::Model, again)
     } else if came > part {
         (Why::Reduced, part, again.saturating_sub(cached))
     } else {
@@ -177,7 +181,7 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
             again.saturating_sub(cached),
         )
     };
-    (lost >= LEAST).then_some(Miss {
+    (lost >= LEAST).then_some(PromptMiss {
         why,
         part,
         bytes: lost,
@@ -185,12 +189,12 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
 }
 
 /// The reason for a difference in a part; `None` if one prompt only goes on where the other ends.
-fn why(now: &Prompt, before: &Prompt, part: Part) -> Option<Why> {
+fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
     let (own, other) = (now.head.as_ref()?, before.head.as_ref()?);
     Some(match part {
-        Part::Model => Why::Model,
-        Part::Tool(_) => {
-            let sorted = |tools: &[(String, Seen)]| {
+        PromptPart::Model => Why::Model,
+        PromptPart::Tool(_) => {
+            let sorted = |tools: &[(String, PartHash)]| {
                 let mut hashes: Vec<u64> = tools.iter().map(|(_, tool)| tool.hash).collect();
                 hashes.sort_unstable();
                 hashes
@@ -201,25 +205,25 @@ fn why(now: &Prompt, before: &Prompt, part: Part) -> Option<Why> {
                 Why::Tools
             }
         }
-        Part::Instructions if own.instructions.gist == other.instructions.gist => Why::Dated,
-        Part::Instructions => Why::Instructions,
-        Part::Options => Why::Options,
-        Part::Message(at) => {
+        PromptPart::Instructions if own.instructions.gist == other.instructions.gist => Why::Dated,
+        PromptPart::Instructions => Why::Instructions,
+        PromptPart::Options => Why::Options,
+        PromptPart::Message(at) => {
             let is_compacted = now.bytes() < before.bytes() / 2;
             let (now, before) = (&now.messages[at..], &before.messages[at..]);
             let (own, other) = (now.first()?, before.first()?);
-            let is_near = |one: &Seen, others: &[Seen]| {
+            let is_near = |one: &PartHash, others: &[PartHash]| {
                 let mut others = others.iter().take(NEAR);
                 others.any(|other| other.hash == one.hash)
             };
             match (own.kind, other.kind) {
-                (SeenKind::Instructions, SeenKind::Instructions) if own.gist == other.gist => {
+                (PartKind::Instructions, PartKind::Instructions) if own.gist == other.gist => {
                     Why::Dated
                 }
-                (SeenKind::Instructions, SeenKind::Instructions) => Why::Instructions,
+                (PartKind::Instructions, PartKind::Instructions) => Why::Instructions,
                 _ if own.gist == other.gist => Why::Thinking,
                 _ if is_near(other, now) => Why::Inserted,
-                (_, SeenKind::Thinking) if is_near(own, before) => Why::Thinking,
+                (_, PartKind::Thinking) if is_near(own, before) => Why::Thinking,
                 _ if is_compacted || before.iter().any(|other| other.hash == own.hash) => {
                     Why::Removed
                 }
@@ -434,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_request_on_the_side_leaves_the_cache_as_it_is() {
-        let mut recent = Recent::default();
+        let mut recent = RecentPrompts::default();
         let mut next = |body: &Value| {
             let (_, miss) = recent.next([prompt(body), prompt(body)], 1);
             miss.map(|miss| miss.why)
@@ -453,7 +457,10 @@ mod tests {
         cleared["messages"][4]["content"][0]["content"] = json!("cleared");
         let sent = prompt(&cleared);
         let found = miss([&now, &sent], [&before, &before], 60).unwrap();
-        assert_eq!((found.why, found.part), (Why::Reduced, Part::Message(4)));
+        assert_eq!(
+            (found.why, found.part),
+            (Why::Reduced, PromptPart::Message(4))
+        );
         let lost: usize = (5..11)
             .map(|at| anthropic(5)["messages"][at].to_string().len())
             .sum();

@@ -29,7 +29,7 @@ const INSTRUCTIONS: [&str; 4] = [
 pub(crate) struct Prompt {
     /// `None` if the body was not read.
     pub(super) head: Option<Arc<Head>>,
-    pub(super) messages: Vec<Seen>,
+    pub(super) messages: Vec<PartHash>,
     bytes: u64,
     pub(super) has_mark: bool,
 }
@@ -39,8 +39,8 @@ pub(crate) struct Prompt {
 pub(super) struct Head {
     model: u64,
     /// The tools by name.
-    pub(super) tools: Vec<(String, Seen)>,
-    pub(super) instructions: Seen,
+    pub(super) tools: Vec<(String, PartHash)>,
+    pub(super) instructions: PartHash,
     /// Options that a cache depends on.
     options: Vec<(&'static str, u64)>,
     has_mark: bool,
@@ -52,17 +52,17 @@ pub(super) struct Head {
 
 /// A part of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct PartHash {
     pub(super) hash: u64,
     /// A hash without what often changes alone: dates in instructions, and the model's thinking.
     pub(super) gist: u64,
     bytes: u64,
-    pub(super) kind: SeenKind,
+    pub(super) kind: PartKind,
 }
 
 /// A part of a prompt, in the order in which a provider reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum PromptPart {
     Model,
     Tool(usize),
     Instructions,
@@ -72,7 +72,7 @@ pub(crate) enum Part {
 
 /// The kind of a message, as far as a cache is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum SeenKind {
+pub(super) enum PartKind {
     Instructions,
     /// A message with thinking alone.
     Thinking,
@@ -102,7 +102,7 @@ impl Head {
                 "prompt_cache_retention" if text == "\"24h\"" => {
                     head.lifetime = Some(24 * 60 * 60);
                 }
-                _ if INSTRUCTIONS.contains(&name) => head.instructions = Seen::undated(text),
+                _ if INSTRUCTIONS.contains(&name) => head.instructions = PartHash::undated(text),
                 _ => {
                     let option = options.iter().find(|option| **option == name);
                     head.options
@@ -125,7 +125,7 @@ impl Prompt {
         Self {
             has_mark: head.has_mark || body.originals().any(has_mark),
             head: Some(Arc::new(head)),
-            messages: body.originals().map(Seen::message).collect(),
+            messages: body.originals().map(PartHash::message).collect(),
             bytes,
         }
     }
@@ -133,7 +133,7 @@ impl Prompt {
     /// A hash of the first message that is not an instruction, which a conversation keeps.
     pub(crate) fn beginning(&self) -> Option<u64> {
         let mut messages = self.messages.iter();
-        let first = messages.find(|message| message.kind != SeenKind::Instructions)?;
+        let first = messages.find(|message| message.kind != PartKind::Instructions)?;
         Some(first.hash)
     }
 
@@ -145,7 +145,7 @@ impl Prompt {
             if now == original {
                 *seen
             } else {
-                Seen::message(now)
+                PartHash::message(now)
             }
         });
         Self {
@@ -180,12 +180,12 @@ impl Prompt {
 
     /// The first part that is not the same in `before`, and the number of bytes in front of it, which a cache
     /// may hold. Providers read tools and instructions before the messages, wherever a body has them.
-    pub(super) fn differs_from(&self, before: &Self) -> (Part, u64) {
+    pub(super) fn differs_from(&self, before: &Self) -> (PromptPart, u64) {
         let (Some(own), Some(other)) = (&self.head, &before.head) else {
-            return (Part::Model, 0);
+            return (PromptPart::Model, 0);
         };
         if own.model != other.model {
-            return (Part::Model, 0);
+            return (PromptPart::Model, 0);
         }
         let mut front = 0;
         for (at, (name, tool)) in own.tools.iter().enumerate() {
@@ -194,19 +194,19 @@ impl Prompt {
                 .get(at)
                 .is_none_or(|(known, seen)| (known, seen) != (name, tool))
             {
-                return (Part::Tool(at), front);
+                return (PromptPart::Tool(at), front);
             }
             front += tool.bytes;
         }
         if own.tools.len() < other.tools.len() {
-            return (Part::Tool(own.tools.len()), front);
+            return (PromptPart::Tool(own.tools.len()), front);
         }
         if own.instructions.hash != other.instructions.hash {
-            return (Part::Instructions, front);
+            return (PromptPart::Instructions, front);
         }
         front += own.instructions.bytes;
         if own.options != other.options {
-            return (Part::Options, front);
+            return (PromptPart::Options, front);
         }
         let messages: u64 = self.messages.iter().map(|message| message.bytes).sum();
         let pairs = self.messages.iter().zip(&before.messages);
@@ -215,11 +215,11 @@ impl Prompt {
             .collect();
         let cached: u64 = same.iter().map(|(own, _)| own.bytes).sum();
         let rest = self.bytes.saturating_sub(messages);
-        (Part::Message(same.len()), cached + rest)
+        (PromptPart::Message(same.len()), cached + rest)
     }
 }
 
-impl Part {
+impl PromptPart {
     /// The name in logs: a number counts from 1.
     pub(crate) fn name(self) -> String {
         match self {
@@ -232,14 +232,14 @@ impl Part {
     }
 }
 
-impl Seen {
+impl PartHash {
     fn of(text: &str) -> Self {
         let hash = hash(text);
         Self {
             hash,
             gist: hash,
             bytes: text.len() as u64,
-            kind: SeenKind::Other,
+            kind: PartKind::Other,
         }
     }
 
@@ -254,7 +254,7 @@ impl Seen {
         let gist = DATES.as_ref().map(|dates| dates.replace_all(&text, "0"));
         Self {
             gist: gist.map_or(seen.hash, |gist| hash(&gist)),
-            kind: SeenKind::Instructions,
+            kind: PartKind::Instructions,
             ..seen
         }
     }
@@ -272,7 +272,7 @@ impl Seen {
                 }
             }
             None if first(text, "\"type\"") == Some("reasoning") => Self {
-                kind: SeenKind::Thinking,
+                kind: PartKind::Thinking,
                 ..seen
             },
             _ => seen,
@@ -309,7 +309,7 @@ fn without_thinking(mut message: Value) -> Value {
 }
 
 /// A tool, and the first name in its definition.
-fn tool(definition: &Value) -> (String, Seen) {
+fn tool(definition: &Value) -> (String, PartHash) {
     let places = [
         "/name",
         "/function/name",
@@ -320,7 +320,7 @@ fn tool(definition: &Value) -> (String, Seen) {
         .iter()
         .find_map(|place| definition.pointer(place)?.as_str());
     let name = name.unwrap_or_default().chars().take(NAME);
-    (name.collect(), Seen::of(&definition.to_string()))
+    (name.collect(), PartHash::of(&definition.to_string()))
 }
 
 fn has_mark(text: &str) -> bool {

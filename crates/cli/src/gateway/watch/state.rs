@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::look::{Change, Look};
-use super::miss::{Miss, MissSums, Recent};
+use super::miss::{MissSums, PromptMiss, RecentPrompts};
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
@@ -45,13 +45,13 @@ struct Conversation {
     upstream: String,
     totals: Totals,
     last: u64,
-    recent: Recent,
+    recent: RecentPrompts,
     /// Number of reads in the last request's history, or in a longer one before it.
     seen_reads: u64,
     sizes: VecDeque<[u64; 2]>,
     changes: VecDeque<Change>,
     /// The newest misses of the provider's cache, with the number of their call.
-    misses: VecDeque<(u64, Miss)>,
+    misses: VecDeque<(u64, PromptMiss)>,
 }
 
 /// All that is held.

@@ -57,13 +57,18 @@ fn transcripts(folder: &Path) {
         let mut messages =
             vec![json!({"role": "user", "content": "go </script><script>hacked = true</script>"})];
         for round in 0..6 {
-            let (id, filler) = (
-                format!("c{round}"),
-                "filler words that go on and on\n".repeat(600),
-            );
-            let result = format!(
-                "{filler}needle_{round} </script><img src=\"https://example.org/x.png\" onerror=\"hacked = true\">{{{{style}}}}\n{filler}"
-            );
+            let id = format!("c{round}");
+            let line = |number: u64| {
+                format!(
+                    "needle_{number} </script><img src=\"https://example.org/x.png\"><svg onload=\"hacked = true\">{{{{style}}}}\n"
+                )
+            };
+            // Among others of its form, a line does not stand out.
+            let result: String = (1000..1200)
+                .chain([round])
+                .chain(1200..1400)
+                .map(line)
+                .collect();
             let call = json!({"id": id, "type": "function", "function": {"name": "<b>read</b>", "arguments": "{}"}});
             messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
@@ -91,14 +96,24 @@ fn the_report_works_in_a_browser() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     transcripts(folder.path());
+    // Previews of head and tail do not show what is needed from the middle.
+    let blind = |preset: &str| {
+        let file = folder.path().join(format!("{preset}.toml"));
+        std::fs::write(
+            &file,
+            format!("preset = \"{preset}\"\nmax_length_for_trunc = 8000\npreview_length = 2000\npreview = \"head_tail\""),
+        )
+        .unwrap();
+        format!("{preset}={}", text(&file))
+    };
     succeed(
         &[
             "replay",
             text(folder.path()),
             "--policy",
-            "eino",
+            &blind("recommended"),
             "--policy",
-            "cache-friendly",
+            &blind("eino"),
             "--html",
             text(&page),
         ],

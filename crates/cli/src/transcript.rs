@@ -124,29 +124,44 @@ impl Source {
         Ok((transcripts(&documents)?, usage::of(&documents)))
     }
 
-    /// Reads a log of requests, however long: shows their bodies in the order of the log. The last may be
-    /// incomplete.
+    /// Reads a log of requests, however long: shows each body with the number of its line, in the order of
+    /// the log. Returns the numbers of lines that are not JSON. A file that is one document may have several
+    /// lines.
     #[cfg(feature = "serve")]
-    pub(crate) fn see_bodies(&self, mut see: impl FnMut(Value)) -> Result<(), SkipReason> {
+    pub(crate) fn see_bodies(
+        &self,
+        mut see: impl FnMut(usize, Value),
+    ) -> Result<Vec<usize>, SkipReason> {
+        use std::io::BufRead as _;
+        let unreadable = |error: std::io::Error| SkipReason::Unreadable(error.to_string());
         let log: Box<dyn std::io::Read> = match self {
             Self::Stdin => Box::new(std::io::stdin().lock()),
-            Self::File(path) => match std::fs::File::open(path) {
-                Ok(file) => Box::new(file),
-                Err(error) => return Err(SkipReason::Unreadable(error.to_string())),
-            },
+            Self::File(path) => Box::new(std::fs::File::open(path).map_err(unreadable)?),
         };
-        let log = std::io::BufReader::new(log);
-        for document in serde_json::Deserializer::from_reader(log).into_iter::<Value>() {
-            match document {
-                Ok(document) => requests::bodies(&document).into_iter().for_each(&mut see),
-                Err(error) if error.is_eof() => break,
-                Err(error) => {
-                    let why = format!("it is neither JSON nor JSON Lines: {error}");
-                    return Err(SkipReason::Unreadable(why));
-                }
+        let mut log = std::io::BufReader::new(log);
+        let (mut line, mut number, mut bad) = (Vec::new(), 0, Vec::new());
+        while log.read_until(b'\n', &mut line).map_err(unreadable)? > 0 {
+            number += 1;
+            let text = line
+                .strip_prefix(b"\xef\xbb\xbf")
+                .unwrap_or(&line)
+                .trim_ascii();
+            let mut document = serde_json::from_slice(text);
+            if number == 1 && document.as_ref().is_err_and(serde_json::Error::is_eof) {
+                log.read_to_end(&mut line).map_err(unreadable)?;
+                document = serde_json::from_slice(&line);
             }
+            match document {
+                Ok(document) => {
+                    let bodies = requests::bodies(&document);
+                    bodies.into_iter().for_each(|body| see(number, body));
+                }
+                Err(_) if line.trim_ascii().is_empty() => {}
+                Err(_) => bad.push(number),
+            }
+            line.clear();
         }
-        Ok(())
+        Ok(bad)
     }
 
     fn documents(&self) -> Result<Vec<Value>, SkipReason> {

@@ -21,12 +21,10 @@ const HINT: &str = "give files of JSON Lines with the body of a request on each 
 pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
     let (mut sums, mut misses, mut requests, mut conversations) =
         (MissSums::default(), Vec::new(), 0, 0);
-    let mut is_whole = true;
+    let mut skipped = Vec::new();
     for log in transcript::sources(logs)? {
         let mut known: HashMap<Option<u64>, RecentPrompts> = HashMap::new();
-        let mut at = 0;
-        let read = log.see_bodies(|body| {
-            at += 1;
+        let read = log.see_bodies(|line, body| {
             let text = body.to_string();
             let Ok(body) = RequestBody::parse(&*text) else {
                 return;
@@ -40,17 +38,26 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 sums.add(&miss);
                 misses.push(json!({
                     "log": log.name(),
-                    "request": at,
+                    "line": line,
                     "kind": miss.why.words()[0],
                     "part": miss.part.name(),
                     "bytes": miss.bytes,
                 }));
             }
         });
-        if let Err(reason) = read {
-            let [name, why] = [&*log.name(), reason.text()].map(output::visible);
-            output::warn(&format!("skipped {name}, or its end: {why}"));
-            is_whole = false;
+        let why = match read {
+            Ok(bad) if bad.is_empty() => None,
+            Ok(bad) => Some(format!(
+                "{} not JSON, the first is line {}",
+                count(bad.len() as u64, "line"),
+                bad[0]
+            )),
+            Err(reason) => Some(reason.text().to_owned()),
+        };
+        if let Some(why) = why {
+            let [name, why] = [&*log.name(), &*why].map(output::visible);
+            output::warn(&format!("skipped in {name}: {why}"));
+            skipped.push(json!({"log": name, "why": why}));
         }
         conversations += known.len() as u64;
     }
@@ -63,6 +70,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             "conversations": conversations,
             "sums": sums.rows(),
             "misses": misses,
+            "skipped": skipped,
         }))?;
     } else {
         let mut text: String = misses.iter().map(row).collect();
@@ -74,7 +82,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         );
         output::write(&(text + &status::misses(&sums.rows())))?;
     }
-    Ok(if is_whole {
+    Ok(if skipped.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(PARTLY)
@@ -85,9 +93,9 @@ fn row(miss: &Value) -> String {
     let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
     let tokens = miss["bytes"].as_i64().unwrap_or(0) / BYTES_PER_TOKEN;
     format!(
-        "{} request {}: {}, from {} on, about {} tokens\n",
+        "{} line {}: {}, from {} on, about {} tokens\n",
         said("log"),
-        miss["request"],
+        miss["line"],
         said("kind"),
         said("part"),
         grouped(tokens),

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use offcut::ErrorChain;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
@@ -33,7 +34,7 @@ pub(crate) struct Breaker {
 #[derive(Debug, Default)]
 struct Standing {
     failed_in_a_row: u32,
-    /// While the store is left alone: the time of the next look.
+    /// While the store is left alone, the time of the next look.
     next_look: Option<Instant>,
 }
 
@@ -61,11 +62,13 @@ impl Breaker {
             breaker: self,
             begun: Instant::now(),
             bytes: sent,
-            is_down: false,
+            failure: None,
         };
         let answer = answer.await;
         asked.bytes += answer.as_ref().map_or(0, received);
-        asked.is_down = is_down(&answer);
+        if let Err(error) = &answer {
+            asked.failure = is_down(&answer).then(|| ErrorChain(error).to_string());
+        }
         answer
     }
 
@@ -120,14 +123,14 @@ struct RunningCall<'b> {
     breaker: &'b Breaker,
     begun: Instant,
     bytes: u64,
-    is_down: bool,
+    failure: Option<String>,
 }
 
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         let mut state = self.breaker.state();
         let patience = PATIENCE + Duration::from_secs(self.bytes / BYTES_PER_SECOND);
-        if !self.is_down && self.begun.elapsed() <= patience {
+        if self.failure.is_none() && self.begun.elapsed() <= patience {
             // A call that began before the store was left alone says nothing about now.
             state.failed_in_a_row = 0;
             return;
@@ -136,6 +139,7 @@ impl Drop for RunningCall<'_> {
         if state.failed_in_a_row >= FAILURES && state.next_look.is_none() {
             state.next_look = Some(Instant::now() + PAUSE);
             tracing::warn!(
+                error = self.failure.as_deref().unwrap_or("it took too long"),
                 "the store failed {FAILURES} times in a row and is left alone until it answers: \
                  what needs it passes as it came"
             );

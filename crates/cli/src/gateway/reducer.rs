@@ -184,7 +184,7 @@ impl ConversationReducer {
         let secret = match self.naming.get().await {
             Ok(secret) => secret,
             Err(error) => {
-                tracing::warn!(error = %ErrorChain(&error), "the store did not give the secret for names");
+                tracing::debug!(error = %ErrorChain(&error), "the store did not give the secret for names");
                 return Reduced::Passed(PassReason::Store);
             }
         };

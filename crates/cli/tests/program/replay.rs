@@ -687,13 +687,14 @@ fn a_log_of_requests_says_why_the_cache_missed() {
         json!({"request": {"body": body(2, 31).to_string()}, "response": {}}),
         json!({"body": body(3, 32)}),
     ];
-    std::fs::write(&log, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let [first, second, third] = lines.map(|line| line.to_string());
+    std::fs::write(&log, format!("{first}\n\n{second}\n{third}\n")).unwrap();
     let said = succeed(&["replay", "--cache", text(&log)], "");
     assert_eq!(
         said.replace(text(&log), "LOG"),
-        "LOG request 3: dated, from message 1 on, about 4 106 tokens\n\
+        "LOG line 4: dated, from message 1 on, about 4 094 tokens\n\
          3 requests of 1 conversation, 1 missed the cache.\n\
-         1 call billed about 4 106 tokens again (dated): a date, a time or a number in the instructions changed. \
+         1 call billed about 4 094 tokens again (dated): a date, a time or a number in the instructions changed. \
          To mend it, move it to the end of the last message.\n"
     );
     let said = succeed(&["replay", "--cache", "--json", text(&log)], "");
@@ -703,6 +704,17 @@ fn a_log_of_requests_says_why_the_cache_missed() {
         (&json!(3), &json!(1))
     );
     assert_eq!(said["misses"][0]["kind"], "dated");
+    assert_eq!(said["skipped"], json!([]));
+    // What can't be read is said, and the rest is compared all the same.
+    std::fs::write(&log, format!("{first}\n{second}\noops\n{third}\n{{\"mess")).unwrap();
+    let out = run(&["replay", "--cache", "--json", text(&log)], "");
+    assert_eq!(out.code, 3);
+    let said: Value = serde_json::from_str(&out.out).unwrap();
+    assert_eq!(said["misses"][0]["line"], 4);
+    assert_eq!(
+        said["skipped"][0]["why"],
+        "2 lines not JSON, the first is line 3"
+    );
 
     std::fs::write(&log, "{}\n{}").unwrap();
     let refused = fail(&["replay", "--cache", text(&log)], "", 2);

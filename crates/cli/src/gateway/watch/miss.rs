@@ -10,7 +10,7 @@ use crate::gateway::record::Size;
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
 const LEAST: u64 = 4096;
 /// Number of requests that a request is compared with.
-const RECENT: usize = 2;
+const RECENT: usize = 4;
 /// Number of messages in which one that was in this place is looked for.
 const NEAR: usize = 8;
 
@@ -163,24 +163,20 @@ impl Why {
 fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<PromptMiss> {
     let head = sent.head.as_ref()?;
     let written = before[1].head.as_ref()?;
-    let again = sent.bytes().min(before[1].bytes());
     let is_expired = written.lifetime.is_some_and(|lifetime| seconds > lifetime);
     let is_unmarked = head.needs_mark && !sent.has_mark;
-    let (part, cached) = sent.differs_from(before[1]);
+    let (part, _) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
-    let (why, part, lost) = if is_unmarked {
-        (Why::Unmarked, PromptPart::Model, again)
+    let (why, part) = if is_unmarked {
+        (Why::Unmarked, PromptPart::Request)
     } else if is_expired {
-        (Why::Expired, PromptPart::Model, again)
+        (Why::Expired, PromptPart::Request)
     } else if came > part {
-        (Why::Reduced, part, again.saturating_sub(cached))
+        (Why::Reduced, part)
     } else {
-        (
-            why(would, before[0], came)?,
-            came,
-            again.saturating_sub(cached),
-        )
+        (why(would, before[0], came)?, came)
     };
+    let lost = sent.sent_again(part, before[1]);
     (lost >= LEAST).then_some(PromptMiss {
         why,
         part,
@@ -192,7 +188,7 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
 fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
     let (own, other) = (now.head.as_ref()?, before.head.as_ref()?);
     Some(match part {
-        PromptPart::Model => Why::Model,
+        PromptPart::Request | PromptPart::Model => Why::Model,
         PromptPart::Tool(_) => {
             let sorted = |tools: &[(String, PartHash)]| {
                 let mut hashes: Vec<u64> = tools.iter().map(|(_, tool)| tool.hash).collect();
@@ -399,7 +395,7 @@ mod tests {
                     }
                 }
                 body.as_object_mut().unwrap().remove("cache_control");
-                (Why::Unmarked, "model".into())
+                (Why::Unmarked, "request".into())
             }
         })
     }
@@ -433,7 +429,26 @@ mod tests {
                 None,
                 "a last message that does not stay"
             );
+            let mut compacted = make(9);
+            let messages = compacted["messages"].as_array_mut().unwrap();
+            messages.drain(4..18);
+            assert_eq!(
+                found(&compacted, &make(8)),
+                None,
+                "what is new was not sent before"
+            );
         }
+        let mut reminded = anthropic(5);
+        let last = reminded["messages"][10]["content"].as_array_mut().unwrap();
+        last.push(json!({"type": "text", "text": "a reminder"}));
+        assert_eq!(
+            found(&anthropic(6), &reminded),
+            None,
+            "nothing came after it"
+        );
+        let mut marked = anthropic(6);
+        marked["tools"][2]["cache_control"] = json!({"type": "ephemeral"});
+        assert_eq!(found(&marked, &anthropic(5)), None, "a mark on a tool");
     }
 
     #[test]
@@ -447,7 +462,7 @@ mod tests {
         aside["tools"] = json!([]);
         assert_eq!([&anthropic(4), &anthropic(5)].map(&mut next), [None, None]);
         assert_eq!(next(&aside), Some(Why::Tools));
-        assert_eq!(next(&anthropic(6)), None);
+        assert_eq!([&aside, &aside, &anthropic(6)].map(&mut next), [None; 3]);
     }
 
     #[test]
@@ -462,12 +477,9 @@ mod tests {
             (Why::Reduced, PromptPart::Message(4))
         );
         let lost: usize = (5..11)
-            .map(|at| anthropic(5)["messages"][at].to_string().len())
+            .map(|at| anthropic(6)["messages"][at].to_string().len())
             .sum();
-        assert!(
-            (lost as u64) < found.bytes && found.bytes < lost as u64 + 7_000,
-            "{found:?}"
-        );
+        assert_eq!(found.bytes, lost as u64, "the cleared one is new");
         // A result that stays cleared is missed only once.
         let next = [
             &prompt(&anthropic(7)),
@@ -479,7 +491,8 @@ mod tests {
         ];
         assert_eq!(miss(next, [&now, &sent], 60), None);
         let late = miss([&now, &now], [&before, &before], 301).unwrap();
-        assert_eq!((late.why, late.bytes), (Why::Expired, before.bytes()));
+        assert_eq!((late.why, late.part), (Why::Expired, PromptPart::Request));
+        assert!(late.bytes < before.bytes() && late.bytes > before.bytes() - 500);
         let mut hour = anthropic(6);
         hour["cache_control"]["ttl"] = json!("1h");
         let hour = prompt(&hour);

@@ -1,6 +1,7 @@
 //! The part of a request that its provider's cache may hold.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::hash::Hasher;
 use std::sync::{Arc, LazyLock};
 
@@ -29,7 +30,7 @@ const INSTRUCTIONS: [&str; 4] = [
 pub(crate) struct Prompt {
     /// `None` if the body was not read.
     pub(super) head: Option<Arc<Head>>,
-    pub(super) messages: Vec<PartHash>,
+    pub(super) messages: Arc<[PartHash]>,
     bytes: u64,
     pub(super) has_mark: bool,
 }
@@ -56,13 +57,14 @@ pub(super) struct PartHash {
     pub(super) hash: u64,
     /// A hash without what often changes alone: dates in instructions, and the model's thinking.
     pub(super) gist: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     pub(super) kind: PartKind,
 }
 
 /// A part of a prompt, in the order in which a provider reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PromptPart {
+    Request,
     Model,
     Tool(usize),
     Instructions,
@@ -130,6 +132,25 @@ impl Prompt {
         }
     }
 
+    /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
+    pub(super) fn sent_again(&self, part: PromptPart, before: &Self) -> u64 {
+        let parts = |prompt: &Self| -> Vec<(PromptPart, PartHash)> {
+            let head = prompt.head.as_deref();
+            let tools = head.map_or(&[][..], |head| &head.tools).iter().zip(0..);
+            let tools = tools.map(|((_, tool), at)| (PromptPart::Tool(at), *tool));
+            let instructions = head.map(|head| (PromptPart::Instructions, head.instructions));
+            let messages = prompt.messages.iter().zip(0..);
+            let messages = messages.map(|(message, at)| (PromptPart::Message(at), *message));
+            tools.chain(instructions).chain(messages).collect()
+        };
+        let known: HashSet<u64> = parts(before).iter().map(|(_, one)| one.hash).collect();
+        let again = parts(self);
+        let again = again
+            .iter()
+            .filter(|(at, one)| *at >= part && known.contains(&one.hash));
+        again.map(|(_, one)| one.bytes).sum()
+    }
+
     /// A hash of the first message that is not an instruction, which a conversation keeps.
     pub(crate) fn beginning(&self) -> Option<u64> {
         let mut messages = self.messages.iter();
@@ -140,7 +161,7 @@ impl Prompt {
     /// The body that came as this one, with its messages as they are now, and `bytes` long.
     pub(crate) fn changed(&self, body: &RequestBody, bytes: u64) -> Self {
         let now = body.messages().iter().map(JsonText::as_str);
-        let messages = now.zip(body.originals()).zip(&self.messages);
+        let messages = now.zip(body.originals()).zip(&*self.messages);
         let messages = messages.map(|((now, original), seen)| {
             if now == original {
                 *seen
@@ -188,12 +209,9 @@ impl Prompt {
             return (PromptPart::Model, 0);
         }
         let mut front = 0;
-        for (at, (name, tool)) in own.tools.iter().enumerate() {
-            if other
-                .tools
-                .get(at)
-                .is_none_or(|(known, seen)| (known, seen) != (name, tool))
-            {
+        for (at, (_, tool)) in own.tools.iter().enumerate() {
+            let known = other.tools.get(at);
+            if known.is_none_or(|(_, known)| known.hash != tool.hash) {
                 return (PromptPart::Tool(at), front);
             }
             front += tool.bytes;
@@ -209,7 +227,7 @@ impl Prompt {
             return (PromptPart::Options, front);
         }
         let messages: u64 = self.messages.iter().map(|message| message.bytes).sum();
-        let pairs = self.messages.iter().zip(&before.messages);
+        let pairs = self.messages.iter().zip(&*before.messages);
         let same: Vec<_> = pairs
             .take_while(|(own, other)| own.hash == other.hash)
             .collect();
@@ -223,6 +241,7 @@ impl PromptPart {
     /// The name in logs: a number counts from 1.
     pub(crate) fn name(self) -> String {
         match self {
+            Self::Request => "request".to_owned(),
             Self::Model => "model".to_owned(),
             Self::Tool(at) => format!("tool {}", at + 1),
             Self::Instructions => "instructions".to_owned(),

@@ -705,7 +705,7 @@ fn a_log_of_requests_says_why_the_cache_missed() {
     );
     assert_eq!(said["misses"][0]["kind"], "dated");
     assert_eq!(said["skipped"], json!([]));
-    // What can't be read is said, and the rest is compared all the same.
+    // A line that can't be read is named, and the rest is compared all the same.
     std::fs::write(&log, format!("{first}\n{second}\noops\n{third}\n{{\"mess")).unwrap();
     let out = run(&["replay", "--cache", "--json", text(&log)], "");
     assert_eq!(out.code, 3);

@@ -5,8 +5,11 @@ use offcut::format::RequestBody;
 use offcut::report::Outcome as Decided;
 use serde_json::{Value, json};
 
-use super::prompt::{NAME, Prompt};
+use super::prompt::Prompt;
 use crate::gateway::holdout::Group;
+
+/// Number of characters of a tool's name, which a client chooses.
+const NAME: usize = 60;
 
 /// A request as the reducer has looked at it.
 #[derive(Debug, Default)]

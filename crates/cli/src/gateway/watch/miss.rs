@@ -161,13 +161,12 @@ impl Why {
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the
 /// conversation.
 fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<PromptMiss> {
-    let head = sent.head.as_ref()?;
+    sent.head.as_ref()?;
     let written = before[1].head.as_ref()?;
     let is_expired = written.lifetime.is_some_and(|lifetime| seconds > lifetime);
-    let is_unmarked = head.needs_mark && !sent.has_mark;
     let (part, _) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
-    let (why, part) = if is_unmarked {
+    let (why, part) = if sent.is_unmarked {
         (Why::Unmarked, PromptPart::Request)
     } else if is_expired {
         (Why::Expired, PromptPart::Request)
@@ -190,8 +189,8 @@ fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
     Some(match part {
         PromptPart::Request | PromptPart::Model => Why::Model,
         PromptPart::Tool(_) => {
-            let sorted = |tools: &[(String, PartHash)]| {
-                let mut hashes: Vec<u64> = tools.iter().map(|(_, tool)| tool.hash).collect();
+            let sorted = |tools: &[PartHash]| {
+                let mut hashes: Vec<u64> = tools.iter().map(|tool| tool.hash).collect();
                 hashes.sort_unstable();
                 hashes
             };

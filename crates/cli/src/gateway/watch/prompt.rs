@@ -13,8 +13,6 @@ use serde_json::Value;
 
 use crate::gateway::record::Size;
 
-/// Number of characters of a tool's name, which a client chooses.
-pub(super) const NAME: usize = 60;
 const MARK: &str = "\"cache_control\"";
 /// Fields with the model's instructions.
 const INSTRUCTIONS: [&str; 4] = [
@@ -32,21 +30,20 @@ pub(crate) struct Prompt {
     pub(super) head: Option<Arc<Head>>,
     pub(super) messages: Arc<[PartHash]>,
     bytes: u64,
-    pub(super) has_mark: bool,
+    /// True if nothing of it is cached, for lack of a mark.
+    pub(super) is_unmarked: bool,
 }
 
 /// All of a body but its messages.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     model: u64,
-    /// The tools by name.
-    pub(super) tools: Vec<(String, PartHash)>,
+    pub(super) tools: Vec<PartHash>,
     pub(super) instructions: PartHash,
     /// Options that a cache depends on.
     options: Vec<(&'static str, u64)>,
-    has_mark: bool,
-    /// True if nothing is cached without a mark.
-    pub(super) needs_mark: bool,
+    /// True if nothing is cached without a mark on a message.
+    needs_mark: bool,
     /// Seconds that a cache lasts after its last use, where that is known.
     pub(super) lifetime: Option<u64>,
 }
@@ -94,10 +91,10 @@ impl Head {
         };
         head.needs_mark = is_anthropic;
         head.lifetime = is_anthropic.then_some(5 * 60);
-        let mut is_long = body.originals().any(lasts_an_hour);
+        let mut is_long = is_anthropic && body.originals().any(lasts_an_hour);
         for (name, text) in body.fields() {
             is_long |= lasts_an_hour(text);
-            head.has_mark |= has_mark(text) || name == "cache_control";
+            head.needs_mark &= !has_mark(text) && name != "cache_control";
             match name {
                 "model" => head.model = hash(text),
                 "cache_control" => is_long |= text.contains("\"1h\""),
@@ -115,7 +112,9 @@ impl Head {
         if is_anthropic && is_long {
             head.lifetime = Some(60 * 60);
         }
-        head.tools = body.tools().iter().map(tool).collect();
+        let tools = body.tools();
+        let tools = tools.iter().map(|tool| PartHash::of(&tool.to_string()));
+        head.tools = tools.collect();
         head
     }
 }
@@ -125,7 +124,7 @@ impl Prompt {
     pub(crate) fn of(body: &RequestBody, bytes: u64) -> Self {
         let head = Head::of(body);
         Self {
-            has_mark: head.has_mark || body.originals().any(has_mark),
+            is_unmarked: head.needs_mark && !body.originals().any(has_mark),
             head: Some(Arc::new(head)),
             messages: body.originals().map(PartHash::message).collect(),
             bytes,
@@ -137,7 +136,7 @@ impl Prompt {
         let parts = |prompt: &Self| -> Vec<(PromptPart, PartHash)> {
             let head = prompt.head.as_deref();
             let tools = head.map_or(&[][..], |head| &head.tools).iter().zip(0..);
-            let tools = tools.map(|((_, tool), at)| (PromptPart::Tool(at), *tool));
+            let tools = tools.map(|(tool, at)| (PromptPart::Tool(at), *tool));
             let instructions = head.map(|head| (PromptPart::Instructions, head.instructions));
             let messages = prompt.messages.iter().zip(0..);
             let messages = messages.map(|(message, at)| (PromptPart::Message(at), *message));
@@ -209,9 +208,9 @@ impl Prompt {
             return (PromptPart::Model, 0);
         }
         let mut front = 0;
-        for (at, (_, tool)) in own.tools.iter().enumerate() {
+        for (at, tool) in own.tools.iter().enumerate() {
             let known = other.tools.get(at);
-            if known.is_none_or(|(_, known)| known.hash != tool.hash) {
+            if known.is_none_or(|known| known.hash != tool.hash) {
                 return (PromptPart::Tool(at), front);
             }
             front += tool.bytes;
@@ -327,21 +326,6 @@ fn without_thinking(mut message: Value) -> Value {
     message
 }
 
-/// A tool, and the first name in its definition.
-fn tool(definition: &Value) -> (String, PartHash) {
-    let places = [
-        "/name",
-        "/function/name",
-        "/functionDeclarations/0/name",
-        "/type",
-    ];
-    let name = places
-        .iter()
-        .find_map(|place| definition.pointer(place)?.as_str());
-    let name = name.unwrap_or_default().chars().take(NAME);
-    (name.collect(), PartHash::of(&definition.to_string()))
-}
-
 fn has_mark(text: &str) -> bool {
     memmem::find(text.as_bytes(), MARK.as_bytes()).is_some()
 }
@@ -360,6 +344,7 @@ fn hash(part: &str) -> u64 {
     hasher.write(without_marks(part).as_bytes());
     hasher.finish()
 }
+
 /// The JSON of a message without its fields `cache_control`.
 fn without_marks(message: &str) -> Cow<'_, str> {
     let (mut kept, mut rest) = (String::new(), message);

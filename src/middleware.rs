@@ -100,6 +100,9 @@ pub struct Turn<'a> {
     pub tools: &'a [Value],
     /// Input tokens that the provider counted for the last request, including cached ones.
     pub last_usage: Option<u64>,
+    /// True if the provider has just refused these messages as too long. All results before the newest round are
+    /// then cleared, whatever the thresholds say (C10).
+    pub is_too_long: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -109,6 +112,7 @@ impl<'a> Turn<'a> {
             conversation,
             tools: &[],
             last_usage: None,
+            is_too_long: false,
         }
     }
 }
@@ -119,6 +123,7 @@ impl fmt::Debug for Turn<'_> {
             .field("messages", &self.conversation.len())
             .field("tools", &self.tools.len())
             .field("last_usage", &self.last_usage)
+            .field("is_too_long", &self.is_too_long)
             .finish()
     }
 }

@@ -25,11 +25,11 @@ impl Choice {
     }
 
     /// A choice that takes everything.
-    pub(super) fn all() -> Self {
+    pub(super) fn all(counted: u64) -> Self {
         Self {
             target: None,
             at_least: 0,
-            counted: 0,
+            counted,
             taken: Sum::default(),
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn decide_given(
         Some(text) => arguments(planner, at, text).map_err(Some)?,
         None => None,
     };
-    let session = planner.session;
+    let session = &planner.pass.session;
     let (mut failure, mut store) = (None, None);
     if let (Some(content), Some(backend)) =
         (&replacement.content, session.policy(item.tool).backend())
@@ -103,7 +103,7 @@ fn arguments(
     }
     let put = Substitute::Arguments(text.to_owned());
     let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Ready(put));
-    let tokens = planner.session.meter().count_str(text);
+    let tokens = planner.pass.session.meter().count_str(text);
     edit.decision.resize(text.len() as u64, tokens);
     Ok(Some(edit))
 }

@@ -90,7 +90,7 @@ pub(crate) async fn commit_over(
     turn: &Turn<'_>,
     taken: HashSet<Place>,
 ) -> Result<Committed, OffloadError> {
-    let pass = Pass::new(session, memory);
+    let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
     let scan = Scan::counted_elsewhere(&pass, turn).await;
     Plan::new(pass, &*turn.conversation, taken, scan)
@@ -105,7 +105,7 @@ pub(crate) fn plan(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> 
         conversation: &mut overlay,
         ..*turn
     };
-    let pass = Pass::new(session, memory);
+    let pass = Pass::new(session, memory, &over);
     let scan = Scan::counted(&pass, &over);
     let taken = std::mem::take(&mut repeated.passed);
     let plan = Plan::new(pass, &*over.conversation, taken, scan);

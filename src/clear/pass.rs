@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::choice::Choice;
 use super::outages::{NoAnswer, Outages};
 use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, Location};
 use crate::error::OffloadError;
+use crate::middleware::Turn;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
 use crate::slots::Memory;
@@ -18,6 +20,8 @@ pub(super) struct Pass {
     pub(super) session: Session,
     pub(super) memory: Arc<Memory>,
     outages: Arc<Outages>,
+    /// True if all that is old must go, since the provider has refused the conversation as too long.
+    is_emergency: bool,
 }
 
 /// Reason for not making an edit.
@@ -29,11 +33,37 @@ pub(super) enum NotDone {
 }
 
 impl Pass {
-    pub(super) fn new(session: &Session, memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> Self {
         Self {
             session: session.clone(),
             memory: Arc::clone(memory),
             outages: Arc::default(),
+            is_emergency: turn.is_too_long,
+        }
+    }
+
+    /// The number of tokens above which it clears.
+    pub(super) fn threshold(&self) -> u64 {
+        match self.is_emergency {
+            true => 0,
+            false => self.session.settings().max_tokens_for_clear,
+        }
+    }
+
+    /// The number of newest rounds that stay.
+    pub(super) fn recent_rounds(&self) -> usize {
+        let limit = self.session.settings().clear_retention_suffix_limit;
+        match self.is_emergency {
+            true => limit.min(1),
+            false => limit,
+        }
+    }
+
+    /// The choice of edits in a conversation of `counted` tokens.
+    pub(super) fn choice(&self, counted: u64) -> Choice {
+        match self.is_emergency {
+            true => Choice::all(counted),
+            false => Choice::new(self.session.settings(), counted),
         }
     }
 

@@ -60,7 +60,7 @@ impl Plan {
             pass,
             repeated: Default::default(),
             edits: Vec::new(),
-            choice: Choice::all(),
+            choice: Choice::all(0),
             anchor: None,
             head: Report::default(),
         };
@@ -71,9 +71,9 @@ impl Plan {
     }
 
     fn decide(&mut self, conversation: &dyn Conversation, taken: HashSet<Place>, scan: &Scan<'_>) {
-        let session = &self.pass.session;
-        let threshold = session.settings().max_tokens_for_clear;
-        let known = self.pass.memory.known();
+        let pass = &self.pass;
+        let session = &pass.session;
+        let known = pass.memory.known();
         let counted = match scan.anchor {
             Some(anchor) => anchor
                 .usage
@@ -85,16 +85,16 @@ impl Plan {
         self.head.tokens = Some(TokenCount {
             counted,
             count_kind: scan.count_kind,
-            threshold,
+            threshold: session.settings().max_tokens_for_clear,
             usage: scan.anchor.map(|anchor| anchor.usage),
             drift: scan.anchor.and_then(|anchor| known.drift(anchor)),
         });
-        if counted <= threshold || scan.count_kind != CountKind::Counted {
+        if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {
             return;
         }
-        self.choice = Choice::new(session.settings(), counted);
+        self.choice = pass.choice(counted);
         let slots = Slots::of(conversation, &known, Some(session.meter()));
-        let mut planner = Planner::new(session, &known, slots, taken);
+        let mut planner = Planner::new(pass, &known, slots, taken);
         planner.choose(self.choice.clone());
         self.edits = planner.edits;
     }

@@ -6,16 +6,16 @@ use std::rc::Rc;
 use crate::backend::layout::Phase;
 
 use super::edit::{Content, SlotEdit};
+use super::pass::Pass;
 use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
 use crate::report::{DecisionFailure, Reason};
 use crate::rounds::{Age, Slot};
-use crate::session::Session;
 use crate::slots::{Item, Known, Place, Slots};
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
 pub(super) struct Planner<'a> {
-    pub(super) session: &'a Session,
+    pub(super) pass: &'a Pass,
     pub(super) known: &'a Known,
     pub(super) slots: Rc<Slots<'a>>,
     /// Edits so far, in the order of the conversation.
@@ -27,18 +27,18 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
-        session: &'a Session,
+        pass: &'a Pass,
         known: &'a Known,
         slots: Slots<'a>,
         taken: HashSet<Place>,
     ) -> Self {
         Self {
-            session,
+            pass,
             known,
             slots: Rc::new(slots),
             edits: Vec::new(),
             taken,
-            stubs: Stubs::new(session),
+            stubs: Stubs::new(&pass.session),
         }
     }
 
@@ -53,8 +53,8 @@ impl<'a> Planner<'a> {
     {
         let slots = &self.slots;
         let call = || slots.call_of(slot);
-        let (id, failure) = self.session.id_of(Phase::Clear, slot.head.id, call);
-        let policy = self.session.policy(slots.outline.tool(slot));
+        let (id, failure) = self.pass.session.id_of(Phase::Clear, slot.head.id, call);
+        let policy = self.pass.session.policy(slots.outline.tool(slot));
         let source = Source {
             id,
             tool,
@@ -73,7 +73,7 @@ impl<'a> Planner<'a> {
             return;
         };
         let expected = edit.put(Line::expected(lines));
-        let is_gain = edit.try_resize(self.session.meter(), &expected);
+        let is_gain = edit.try_resize(self.pass.session.meter(), &expected);
         if !is_gain && edit.has_to_be_compared() {
             // It stays if it really is a hint of ours, which only the store can tell.
             edit.expected_reason = Some(Reason::AlreadyHint);
@@ -84,7 +84,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
-        let keep = self.session.settings().clear_retention_suffix_limit;
+        let keep = self.pass.recent_rounds();
         match self.slots.outline.age(slot, keep) {
             Age::Unanswered => Some(Reason::Unanswered),
             Age::Recent => Some(Reason::Recent),

@@ -30,7 +30,7 @@ impl<'a> Planner<'a> {
         for (at, slot) in slots.outline.slots.iter().enumerate() {
             self.stubs.begin(slot.head.id);
             self.choose_result(&slots, at, ShortErrors::Stay);
-            if self.session.settings().clear_tool_inputs {
+            if self.pass.session.settings().clear_tool_inputs {
                 self.choose_arguments(&slots, slot);
             }
         }
@@ -58,7 +58,7 @@ impl<'a> Planner<'a> {
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
     fn choose_errors(&mut self, slots: &Slots<'a>, choice: &Choice) {
-        let threshold = u128::from(self.session.settings().max_tokens_for_clear);
+        let threshold = u128::from(self.pass.threshold());
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
         let mut results = slots.results.iter().enumerate();
@@ -89,7 +89,7 @@ impl<'a> Planner<'a> {
         if self.taken.contains(&item.place) {
             return;
         }
-        let policy = self.session.policy(item.tool);
+        let policy = self.pass.session.policy(item.tool);
         let reason = self
             .reason_of_age(slot)
             .or((!policy.clears()).then_some(Reason::Excluded))
@@ -134,7 +134,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Reason> {
         let known = self.known.settled(item.grounds);
         known.or_else(|| {
-            let is_final = self.session.is_final(policy, &slot.parts);
+            let is_final = self.pass.session.is_final(policy, &slot.parts);
             is_final.then_some(Reason::AlreadyHint)
         })
     }
@@ -146,14 +146,14 @@ impl<'a> Planner<'a> {
             return;
         };
         let (call, item) = (&slots.outline.calls[at], &slots.calls[at]);
-        let policy = self.session.policy(slots.outline.tool(slot));
+        let policy = self.pass.session.policy(slots.outline.tool(slot));
         if self.reason_of_age(slot).is_some()
             || !policy.clears()
             || self.taken.contains(&item.place)
         {
             return;
         }
-        let above = self.session.settings().clear_tool_inputs_above;
+        let above = self.pass.session.settings().clear_tool_inputs_above;
         let reason = self.known.settled(item.grounds).or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);
@@ -165,7 +165,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let text = Text::of_arguments(call.call.arguments).read();
-        let is_hint = |text: &str| self.session.is_short_hint(policy, text);
+        let is_hint = |text: &str| self.pass.session.is_short_hint(policy, text);
         let Some(Leaving { contents, frame }) = leaving(&text, above, is_hint) else {
             self.edits.push(SlotEdit::kept(item, Reason::AlreadyHint));
             return;

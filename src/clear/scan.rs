@@ -49,7 +49,7 @@ impl<'c> Scan<'c> {
     /// Visits what must be counted. A conversation that is known to be within the threshold is not
     /// counted.
     fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
-        let (meter, settings) = (pass.session.meter(), pass.session.settings());
+        let meter = pass.session.meter();
         let conversation: &'c dyn Conversation = &*turn.conversation;
         meter.begin_pass();
         // The last request ended where the last assistant turn begins.
@@ -59,7 +59,7 @@ impl<'c> Scan<'c> {
         });
         let from = anchor.map_or(0, |anchor| anchor.last_turn);
         let tools = if anchor.is_some() { &[] } else { turn.tools };
-        let threshold = settings.max_tokens_for_clear;
+        let threshold = pass.threshold();
         let limit = match anchor {
             // Tokens that may have been added since.
             Some(anchor) => threshold

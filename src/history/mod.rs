@@ -187,6 +187,7 @@ impl History<'_> {
             tools: turn.tools,
             // No request carries the provider's count of the one before it.
             last_usage: None,
+            is_too_long: turn.is_too_long,
         };
         let taken = std::mem::take(&mut repeated.passed);
         let committed = commit_over(self.session, self.memory, &over, taken).await?;

@@ -951,6 +951,63 @@ async fn c1_drift_counts_what_the_pass_cleared() {
     );
 }
 
+#[tokio::test]
+async fn c10_what_is_too_long_is_cleared_down_to_the_newest_round() {
+    let store = memory();
+    let policy = builder(&store)
+        .max_tokens_for_clear(1_000_000)
+        .clear_at_least_tokens(900_000)
+        .clear_target_tokens(1_000_000)
+        .clear_retention_suffix_limit(9)
+        .tool("kept", ToolPolicy::new().skip_clear(true))
+        .build()
+        .unwrap();
+    let error = call("e", "grep");
+    let mut messages = [
+        round("k", "kept", lines(300)).to_vec(),
+        vec![
+            Message::calls(vec![error.clone()]),
+            Message::tool(&error, vec!["no such file\n".repeat(20).into()], true),
+        ],
+        three_rounds(),
+        vec![Message::assistant("done")],
+    ]
+    .concat();
+    let before = messages.clone();
+    let pass = async |messages: &mut Vec<Message>, is_too_long| {
+        let mut conversation = Messages::new(Plain, messages);
+        let mut turn = Turn {
+            is_too_long,
+            ..Turn::new(&mut conversation)
+        };
+        policy.reduce_turn(&mut turn).await.unwrap()
+    };
+    assert!(!pass(&mut messages, false).await.is_change());
+    let report = pass(&mut messages, true).await;
+    let expected = [
+        Outcome::Kept(Reason::Excluded),
+        Outcome::Cleared,
+        Outcome::Cleared,
+        Outcome::Cleared,
+        Outcome::Kept(Reason::Recent),
+    ];
+    let found = outcomes(&report).into_iter();
+    assert_eq!(
+        found.map(|(_, outcome)| outcome).collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!(report.tokens.unwrap().threshold, 1_000_000);
+    assert_eq!(
+        stored(&store).await.len(),
+        4,
+        "three results and the record"
+    );
+    // The next request repeats it, although nothing is too long any more.
+    let mut next = before;
+    assert!(pass(&mut next, false).await.is_change());
+    assert_eq!(next, messages);
+}
+
 #[test]
 fn l8_large_texts_are_counted_on_blocking_threads() {
     use std::sync::{Arc, Mutex};

@@ -36,6 +36,8 @@ pub(crate) enum Outcome {
     Reduced,
     /// Some of it was replaced, and the rest stayed for this reason.
     Partly(PassReason),
+    /// The provider refused it as too long, and took it with all old results cleared.
+    Recovered,
     /// It passed unchanged although it might have been reduced.
     Passed(PassReason),
 }
@@ -73,6 +75,7 @@ impl Outcome {
         match self {
             Self::Unchanged => "unchanged",
             Self::Reduced | Self::Partly(_) => "reduced",
+            Self::Recovered => "recovered",
             Self::Passed(_) => "passed",
         }
     }
@@ -80,7 +83,7 @@ impl Outcome {
     /// The reason for what was not replaced.
     pub(crate) fn reason(self) -> Option<PassReason> {
         match self {
-            Self::Unchanged | Self::Reduced => None,
+            Self::Unchanged | Self::Reduced | Self::Recovered => None,
             Self::Partly(reason) | Self::Passed(reason) => Some(reason),
         }
     }

@@ -18,12 +18,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::gateway::body::{Body, Read, Uploads};
 use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::exchange::{Exchange, Purpose};
+use crate::gateway::holdout::Group;
 use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::readers::{Credential, Readers};
 use crate::gateway::record::CacheMiss;
-use crate::gateway::reducer::{ConversationId, ConversationReducer, Reduced};
+use crate::gateway::reducer::{ConversationId, ConversationReducer, Pressure, Reduced};
 use crate::gateway::refused::{is_thread, says_too_long};
 use crate::gateway::send::{Payload, Refusal, Sender};
 use crate::gateway::settings::{OnFailure, ServeSettings};
@@ -51,6 +52,16 @@ pub(crate) struct Passage {
     max_body: usize,
     patience: Duration,
     on_failure: OnFailure,
+    retries_too_long: bool,
+}
+
+/// A request whose body has been read.
+struct ReadRequest<'r> {
+    parts: Parts,
+    body: Bytes,
+    exchange: Exchange,
+    upstream: &'r Upstream,
+    client: Client,
 }
 
 /// The client of a request, as far as it is known.
@@ -103,6 +114,7 @@ impl Passage {
             max_body: settings.max_body_bytes(),
             patience: settings.answer_time(),
             on_failure: settings.on_failure,
+            retries_too_long: settings.retry_too_long,
         }
     }
 
@@ -127,8 +139,8 @@ impl Passage {
                 PassReason::NoTenant,
             ),
         };
-        let (original, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
-            Read::Whole(original, room) => (original, room),
+        let (body, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
+            Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
                 let outcome = Outcome::Passed(unread);
                 self.note(upstream, outcome)?;
@@ -140,61 +152,52 @@ impl Passage {
                 return Ok(outcome::marked(reply, outcome, None));
             }
         };
+        let request = ReadRequest {
+            parts,
+            body,
+            exchange,
+            upstream,
+            client,
+        };
         let Worked {
             outcome,
             changed,
             look,
-        } = self
-            .work(&parts, &original, exchange, client.tenant)
-            .await?;
+        } = self.work(&request, Pressure::Thresholds).await?;
         self.note(upstream, outcome)?;
+        let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
-        let reader = client.credential.zip(look.conversation.clone());
-        let miss = (exchange.purpose == Purpose::Turn)
+        let conversation = look.conversation.clone();
+        let miss = is_turn
             .then(|| self.watch.call(upstream.name(), look, outcome).miss)
             .flatten();
         if let Some(miss) = &miss {
             self.note_miss(upstream, miss);
         }
         let marked = |reply| outcome::marked(reply, outcome, miss.as_ref());
-        let send = async |parts, bytes| {
-            let payload = Payload::Whole(bytes);
-            let reply = self.sender.send(parts, payload, upstream, group).await;
-            if let (Ok(reply), Some((credential, conversation))) = (&reply, reader)
-                && reply.status().is_success()
-            {
-                self.readers.add(credential, &conversation);
+        let changed = changed.map(|(text, conversation)| {
+            let bytes = [("before", before), ("after", text.len() as u64)];
+            for (when, bytes) in bytes {
+                self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
             }
-            reply
-        };
-        let Some((changed, conversation)) = changed else {
-            self.metrics.took(begun.elapsed());
-            let reply = send(parts, original).await?;
-            return Ok(marked(reply));
-        };
-        self.metrics
-            .add(Metric::Bytes, &[("when", "before")], before);
-        self.metrics
-            .add(Metric::Bytes, &[("when", "after")], changed.len() as u64);
-        let mut head = parts.clone();
-        // A body that was decoded is not compressed again.
-        head.headers.remove(header::CONTENT_ENCODING);
+            (text, conversation)
+        });
         self.metrics.took(begun.elapsed());
-        let reply = send(head, changed).await?;
-        if !is_refusal(reply.status()) {
+        let sent = changed.as_ref().map(|(text, _)| text);
+        let known = conversation.as_deref();
+        let reply = self.send(&request, sent, group, known).await?;
+        if !is_refusal(reply.status()) || sent.is_none() && !is_turn {
             return Ok(marked(reply));
         }
-        let (refusal, is_final) = examined(reply, self.patience).await;
-        if is_final {
-            return Ok(marked(refusal));
+        let (refusal, is_too_long) = examined(reply, self.patience).await;
+        if is_too_long {
+            let shortened = self.shortened(&request, sent).await;
+            return Ok(shortened.unwrap_or_else(|| marked(refusal)));
         }
-        self.watch
-            .refused(upstream.name(), conversation.name(), before);
-        let again = self
-            .sender
-            .send(parts, Payload::Whole(original), upstream, group)
-            .await;
-        let Ok(reply) = again else {
+        let Some((_, conversation)) = changed else {
+            return Ok(marked(refusal));
+        };
+        let Ok(reply) = self.send(&request, None, group, known).await else {
             // The refusal says more than the silence now.
             return Ok(marked(refusal));
         };
@@ -205,8 +208,69 @@ impl Passage {
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         let outcome = Outcome::Passed(PassReason::Refused);
+        let look = Look::of(conversation.name(), before);
+        _ = self.watch.again(upstream.name(), look, outcome);
         self.note(upstream, outcome)?;
         Ok(outcome::marked(reply, outcome, None))
+    }
+
+    /// Sends a request: with `changed` in place of its body, or as it came. Who gets a good answer may read the
+    /// conversation back.
+    async fn send(
+        &self,
+        request: &ReadRequest<'_>,
+        changed: Option<&Bytes>,
+        group: Option<Group>,
+        conversation: Option<&str>,
+    ) -> Result<Response<Body>, Refusal> {
+        let mut parts = request.parts.clone();
+        if changed.is_some() {
+            // A body that was decoded is not compressed again.
+            parts.headers.remove(header::CONTENT_ENCODING);
+        }
+        let payload = Payload::Whole(changed.unwrap_or(&request.body).clone());
+        let reply = self.sender.send(parts, payload, request.upstream, group);
+        let reply = reply.await?;
+        if let Some((credential, conversation)) =
+            request.client.credential.clone().zip(conversation)
+            && reply.status().is_success()
+        {
+            self.readers.add(credential, conversation);
+        }
+        Ok(reply)
+    }
+
+    /// Sends a request that was refused as too long once more, with all results before its newest round cleared;
+    /// `None` if that changes nothing in what was `sent`, or is refused too.
+    async fn shortened(
+        &self,
+        request: &ReadRequest<'_>,
+        sent: Option<&Bytes>,
+    ) -> Option<Response<Body>> {
+        if !self.retries_too_long || request.exchange.purpose != Purpose::Turn {
+            return None;
+        }
+        let Worked { changed, look, .. } = self.work(request, Pressure::TooLong).await.ok()?;
+        let (text, conversation) = changed.filter(|(text, _)| Some(text) != sent)?;
+        let name = Some(conversation.name());
+        let reply = self.send(request, Some(&text), look.group, name);
+        let reply = reply
+            .await
+            .ok()
+            .filter(|reply| !is_refusal(reply.status()))?;
+        let outcome = Outcome::Recovered;
+        let miss = self
+            .watch
+            .again(request.upstream.name(), look, outcome)
+            .miss;
+        if let Some(miss) = &miss {
+            self.note_miss(request.upstream, miss);
+        }
+        self.note(request.upstream, outcome).ok()?;
+        tracing::info!(
+            "a request that the provider refused as too long went out once more, with all old results cleared"
+        );
+        Some(outcome::marked(reply, outcome, miss.as_ref()))
     }
 
     /// Counts and logs a request of which the provider's cache could have held more.
@@ -224,30 +288,26 @@ impl Passage {
     }
 
     /// Reduces a body, if that can be done.
-    async fn work(
-        &self,
-        parts: &Parts,
-        original: &Bytes,
-        exchange: Exchange,
-        tenant: Option<Tenant>,
-    ) -> Result<Worked, Refusal> {
+    async fn work(&self, request: &ReadRequest<'_>, pressure: Pressure) -> Result<Worked, Refusal> {
         let as_it_came = |outcome| {
             let mut look = Look::default();
-            look.would = Prompt::unread(original.len() as u64);
+            look.would = Prompt::unread(request.body.len() as u64);
             Ok(Worked::as_it_came(outcome, look))
         };
         let passed = |reason| as_it_came(Outcome::Passed(reason));
         let Some(reducer) = self.reducer.clone() else {
             return as_it_came(Outcome::Unchanged);
         };
-        let Some(tenant) = tenant else {
+        let Some(tenant) = request.client.tenant.clone() else {
             return passed(PassReason::NoTenant);
         };
-        let Some(encoding) = ContentEncoding::of(&parts.headers) else {
+        let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
             return passed(PassReason::Encoding);
         };
-        let work = move |text, deadline| reduced(reducer, tenant, exchange, text, deadline);
-        match self.jobs.run(original, encoding, work).await {
+        let exchange = request.exchange;
+        let work =
+            move |text, deadline| reduced((reducer, tenant), exchange, pressure, text, deadline);
+        match self.jobs.run(&request.body, encoding, work).await {
             Ok(worked) => worked,
             Err(reason) => passed(reason),
         }
@@ -289,9 +349,9 @@ impl Passage {
 
 /// Reads and reduces a body, as far as there is time.
 async fn reduced(
-    reducer: Arc<ConversationReducer>,
-    tenant: Tenant,
+    (reducer, tenant): (Arc<ConversationReducer>, Tenant),
     exchange: Exchange,
+    pressure: Pressure,
     text: Bytes,
     deadline: Instant,
 ) -> Result<Worked, Refusal> {
@@ -324,7 +384,7 @@ async fn reduced(
     {
         return Ok(Worked::passed(PassReason::TooLong, look));
     }
-    let reducing = reducer.reduce(tenant, exchange, &mut body, &mut look);
+    let reducing = reducer.reduce(tenant, exchange, pressure, &mut body, &mut look);
     let (outcome, conversation) = match timeout_at(deadline, reducing).await {
         Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
         Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
@@ -366,12 +426,12 @@ fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
 fn is_refusal(status: StatusCode) -> bool {
     matches!(
         status,
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE
     )
 }
 
-/// Reads the beginning of a refusal, within a time. Returns the reply, whole again, and whether it
-/// is final: the prompt is too long, which clients have to know.
+/// Reads the beginning of a refusal, within a time. Returns the reply, whole again, and whether it says that
+/// the prompt is too long.
 async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>, bool) {
     let (parts, mut body) = reply.into_parts();
     let mut read = Vec::new();
@@ -391,7 +451,8 @@ async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>,
     let read = Bytes::from(read);
     let encoding = ContentEncoding::of(&parts.headers);
     let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
-    let is_final = text.is_some_and(|text| says_too_long(&text));
+    let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
+        || text.is_some_and(|text| says_too_long(&text));
     let begun = stream::once(async { Ok(Frame::data(read)) });
     let rest: Body = match is_read {
         Ok(Some(error)) => {
@@ -401,7 +462,7 @@ async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>,
     };
     let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
     let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
-    (Response::from_parts(parts, whole), is_final)
+    (Response::from_parts(parts, whole), is_too_long)
 }
 
 /// The answer to a thread, whose history would not be on the wire: clients then send all of it.

@@ -9,7 +9,7 @@ pub struct RequestRecord {
     /// The name of the conversation, which tells nothing of its content; `None` if the request has
     /// none.
     pub conversation: Option<String>,
-    /// The outcome: `reduced`, `unchanged`, or the reason for which the request passed open.
+    /// The outcome: `reduced`, `recovered`, `unchanged`, or the reason for which the request passed open.
     pub outcome: &'static str,
     /// Number of results that were replaced for the first time.
     pub replaced: u64,

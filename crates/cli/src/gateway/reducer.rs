@@ -43,6 +43,15 @@ impl ConversationId {
     }
 }
 
+/// The reason for clearing old results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// The thresholds of the settings.
+    Thresholds,
+    /// The provider has refused the request as too long.
+    TooLong,
+}
+
 /// The outcome for a body.
 pub(crate) enum Reduced {
     /// There was nothing to replace.
@@ -169,6 +178,7 @@ impl ConversationReducer {
         &self,
         tenant: Tenant,
         exchange: Exchange,
+        pressure: Pressure,
         body: &mut RequestBody,
         look: &mut Look,
     ) -> Reduced {
@@ -243,7 +253,7 @@ impl ConversationReducer {
                     new(whole, body)
                 }
             });
-            let reduced = run(&session, exchange.format, &definitions, body).await;
+            let reduced = run(&session, exchange.format, (pressure, &definitions), body).await;
             match reduced {
                 Ok(report) => {
                     has_failed |= has_store_failed(&report, decides);
@@ -364,13 +374,14 @@ impl ConversationReducer {
 async fn run(
     session: &ToolReduction,
     format: WireFormat,
-    tools: &[Value],
+    (pressure, tools): (Pressure, &[Value]),
     body: &mut RequestBody,
 ) -> Result<Report, PassReason> {
     let format = Spelled(format);
     let mut messages = Messages::new(&format, body.messages_mut());
     let mut turn = Turn {
         tools,
+        is_too_long: pressure == Pressure::TooLong,
         ..Turn::new(&mut messages)
     };
     let reduced = session.reduce_turn(&mut turn).await;

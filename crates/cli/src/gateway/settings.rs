@@ -57,6 +57,9 @@ pub struct ServeSettings {
     pub holdout: f64,
     /// The fate of a request that could not be reduced. Default: it passes.
     pub on_failure: OnFailure,
+    /// True to send a request that the provider refuses as too long once more, with all results before its newest
+    /// round cleared. Default: true.
+    pub retry_too_long: bool,
     /// Seconds for reducing a request, after which it passes unchanged. Default: 10.
     pub reduce_seconds: u64,
     /// Maximum size of a request's head. Default: 64 KiB; at least 8 KiB.
@@ -103,6 +106,7 @@ impl Default for ServeSettings {
             cut_without_reader: false,
             holdout: 0.0,
             on_failure: OnFailure::Pass,
+            retry_too_long: true,
             reduce_seconds: 10,
             max_header: ByteSize::kib(64),
             max_body: ByteSize::mib(64),

@@ -89,10 +89,10 @@ impl Watch {
         record
     }
 
-    /// Records that a provider has refused a changed request, whose original went out after it.
-    pub(crate) fn refused(&self, upstream: &str, conversation: &str, original: u64) {
-        let record = self.state().refused(upstream, conversation, original);
-        self.tell(&record);
+    /// Records that a request which a provider has refused went out once more, in another form. Returns the
+    /// figures of that.
+    pub(crate) fn again(&self, upstream: &str, look: Look, outcome: Outcome) -> RequestRecord {
+        self.add(upstream.to_owned(), Traffic::Again, look, outcome)
     }
 
     fn tell(&self, record: &RequestRecord) {

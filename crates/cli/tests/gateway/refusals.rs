@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Provider, Seen, Server, Step, memory, ok, reply, send};
-use serde_json::json;
+use offcut::hint::Hint;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// A request with one long result.
@@ -94,6 +95,96 @@ async fn what_is_no_refusal_is_the_clients() {
         assert_eq!(answer.text(), body);
         assert_eq!(provider.seen().len(), 1);
     }
+}
+
+/// A conversation of `rounds`, none of whose results is over the limit.
+fn overflowing(rounds: usize, tools: bool) -> String {
+    let mut messages = vec![json!({"role": "user", "content": "go"})];
+    for n in 0..rounds {
+        let id = format!("call_{n}");
+        let result = format!("a line of result {n}\n").repeat(60);
+        messages.extend([
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": {"name": "run", "arguments": "{}"}}]}),
+            json!({"role": "tool", "tool_call_id": id, "content": result}),
+        ]);
+    }
+    let mut body = json!({"model": "m", "messages": messages});
+    if tools {
+        body["tools"] = json!([{"type": "function", "function": {"name": "run"}}]);
+    }
+    body.to_string()
+}
+
+/// A provider whose window is `bytes` long.
+async fn narrow(bytes: usize, status: &'static str) -> Provider {
+    let too_long = r#"{"error": {"message": "This model's maximum context length is 8 tokens.", "code": "context_length_exceeded"}}"#;
+    Provider::start(move |seen| match seen.body.len() > bytes {
+        true => reply(status, "application/json", too_long),
+        false => ok("{\"good\": 1}"),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_too_long_goes_out_once_more_with_old_results_cleared() {
+    for status in ["400 Bad Request", "413 Content Too Large"] {
+        let provider = narrow(8_000, status).await;
+        let store = memory();
+        let server = Server::reducing(&provider.url, &store, |serve| {
+            serve.cut_without_reader = true;
+        })
+        .await;
+        let (path, eight) = ("/v1/chat/completions", overflowing(8, true));
+        let answer = server.post(path, &[], &eight).await;
+        assert_eq!(answer.line, "HTTP/1.1 200 OK");
+        assert_eq!(answer.header("x-offcut"), Some("recovered"));
+        let seen = provider.seen();
+        assert_eq!((seen.len(), seen[0].text()), (2, eight.as_str()));
+        let messages = |seen: &Seen| -> Vec<Value> {
+            let body: Value = serde_json::from_str(seen.text()).unwrap();
+            body["messages"].as_array().unwrap().clone()
+        };
+        let (before, after) = (messages(&seen[0]), messages(&seen[1]));
+        for (at, (before, after)) in before.iter().zip(&after).enumerate() {
+            let is_old_result = at % 2 == 0 && at > 0 && at < 16;
+            assert_eq!(before == after, !is_old_result, "message {at}");
+            if is_old_result {
+                let hint = Hint::parse(after["content"].as_str().unwrap()).unwrap();
+                let key = store.resolve(hint.location.unwrap().as_str()).unwrap();
+                let stored = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
+                assert_eq!(before["content"], str::from_utf8(&stored).unwrap());
+            }
+        }
+        // It stays as short, so the next one is not refused.
+        let answer = server.post(path, &[], &overflowing(9, true)).await;
+        assert_eq!(answer.header("x-offcut"), Some("reduced"));
+        assert_eq!(provider.seen().len(), 3);
+        assert_eq!(messages(&provider.last())[..17], after);
+        let metrics = server.get("/metrics").await;
+        let line = "offcut_requests_total{upstream=\"openai\",outcome=\"recovered\"} 1";
+        assert!(metrics.text().contains(line), "{}", metrics.text());
+    }
+}
+
+#[tokio::test]
+async fn what_stays_too_long_is_the_clients_to_know() {
+    let asked = async |bytes, tools, retries| {
+        let provider = narrow(bytes, "400 Bad Request").await;
+        let server = Server::reducing(&provider.url, &memory(), |serve| {
+            serve.cut_without_reader = true;
+            serve.retry_too_long = retries;
+        })
+        .await;
+        let body = overflowing(8, tools);
+        let answer = server.post("/v1/chat/completions", &[], &body).await;
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request");
+        assert_eq!(answer.header("x-offcut"), Some("unchanged"));
+        assert!(answer.text().contains("maximum context length"));
+        provider.seen().len()
+    };
+    assert_eq!(asked(100, true, true).await, 2, "it does not help");
+    assert_eq!(asked(8_000, true, false).await, 1, "the settings forbid it");
+    assert_eq!(asked(8_000, false, true).await, 1, "a compaction reads all");
 }
 
 /// If the original gets no answer, the refusal is the answer, however long.

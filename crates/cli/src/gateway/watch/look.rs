@@ -42,6 +42,15 @@ pub(super) struct Change {
 }
 
 impl Look {
+    /// A request of a conversation that went on as it came.
+    pub(crate) fn of(conversation: &str, bytes: u64) -> Self {
+        Self {
+            conversation: Some(conversation.to_owned()),
+            would: Prompt::unread(bytes),
+            ..Self::default()
+        }
+    }
+
     /// Reads the messages of a body, as they came and as they go on. `sent` is the length of the
     /// body that goes on, if it has changed.
     pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {

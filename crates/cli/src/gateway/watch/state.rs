@@ -21,6 +21,8 @@ const CHANGES: usize = 100;
 pub(super) enum Traffic {
     /// An agent: the requests of a conversation follow each other.
     Agent,
+    /// An agent's request that was refused, in another form.
+    Again,
     /// A gateway that calls the plug: conversations can't be told apart, so all calls of a tenant are one row. All
     /// bytes count as cached, so that too little is claimed as saved.
     Gateway,
@@ -86,26 +88,36 @@ impl State {
         let counts = look.counts();
         let is_open = outcome.reason().is_some();
         let name = match traffic {
-            Traffic::Agent => look.conversation.clone(),
+            Traffic::Agent | Traffic::Again => look.conversation.clone(),
             Traffic::Gateway => Some(upstream.clone()),
         };
+        let is_changed = look.sent.is_some();
+        let is_new = u64::from(traffic != Traffic::Again);
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
         let mut sizes = match traffic {
             Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
+            Traffic::Again => [Size::default(), Size::all_fresh(sent.bytes())],
             Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
         };
         let (mut reads, mut missed) = (0, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
-            if traffic == Traffic::Agent {
+            if traffic != Traffic::Gateway {
                 let seconds = at.saturating_sub(one.last);
-                (sizes, missed) = one.recent.next([look.would, sent], seconds);
-                if let Some(miss) = missed {
-                    push(&mut one.misses, CHANGES, (one.totals.calls + 1, miss));
+                let next = one.recent.next([look.would, sent], seconds);
+                if traffic == Traffic::Agent {
+                    (sizes, missed) = next;
+                    reads = one.new_reads(look.reads);
+                } else {
+                    sizes[1] = next.0[1];
+                    missed = next.1.filter(|_| is_changed);
                 }
-                reads = one.new_reads(look.reads);
+                if let Some(miss) = missed {
+                    push(&mut one.misses, CHANGES, (one.totals.calls + is_new, miss));
+                }
             }
             let [would, sent] = sizes;
+            one.totals.calls += is_new;
             one.totals.add(would, sent, counts);
             one.totals.reads += reads;
             one.totals.passed += u64::from(is_open);
@@ -114,9 +126,13 @@ impl State {
                 let call = one.totals.calls;
                 push(&mut one.changes, CHANGES, change.at(call, at));
             }
-            push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]);
+            match one.sizes.back_mut().filter(|_| traffic == Traffic::Again) {
+                Some([_, before]) => *before += sent.bytes(),
+                None => push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]),
+            }
         }
         let [would, sent] = sizes;
+        self.totals.calls += is_new;
         self.totals.add(would, sent, counts);
         self.totals.reads += reads;
         if let Some(miss) = &missed {
@@ -176,31 +192,6 @@ impl State {
         });
         one.changed = self.changed;
         one
-    }
-
-    /// Adds the original of a request whose changed form was refused, and returns its figures.
-    pub(super) fn refused(&mut self, upstream: &str, name: &str, original: u64) -> RequestRecord {
-        self.changed += 1;
-        let original = Size::all_fresh(original);
-        self.totals.refuse(original);
-        self.pass(PassReason::Refused);
-        let changed = self.changed;
-        if let Some(one) = self.conversations.get_mut(name) {
-            one.changed = changed;
-            one.totals.refuse(original);
-            if let Some([_, sent]) = one.sizes.back_mut() {
-                *sent += original.bytes();
-            }
-        }
-        RequestRecord {
-            upstream: upstream.to_owned(),
-            conversation: Some(name.to_owned()),
-            outcome: PassReason::Refused.name(),
-            replaced: 0,
-            before: Size::default(),
-            after: original,
-            miss: None,
-        }
     }
 
     fn pass(&mut self, reason: PassReason) {

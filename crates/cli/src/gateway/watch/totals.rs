@@ -21,19 +21,12 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds a request.
+    /// Adds the sizes of a request, and the results cut and cleared in it.
     pub(super) fn add(&mut self, would: Size, sent: Size, [cut, cleared]: [u64; 2]) {
-        self.calls += 1;
         self.would += would;
         self.sent += sent;
         self.cut += cut;
         self.cleared += cleared;
-    }
-
-    /// Adds the original of a request that was refused, and the refusal.
-    pub(super) fn refuse(&mut self, original: Size) {
-        self.sent += original;
-        self.passed += 1;
     }
 
     pub(super) fn row(&self) -> Value {

@@ -8,7 +8,6 @@ use offcut::format::RequestBody;
 use serde_json::{Value, json};
 
 use super::status;
-use crate::bill::BYTES_PER_TOKEN;
 use crate::failure::{Failure, PARTLY};
 use crate::gateway::{MissSums, Prompt, RecentPrompts};
 use crate::output;
@@ -32,9 +31,9 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             let prompt = Prompt::of(&body, text.len() as u64);
             let recent = known.entry(prompt.beginning()).or_default();
             // The log has no times that all of its writers agree on.
-            let (_, miss) = recent.next([prompt.clone(), prompt], 0);
+            let (_, expected) = recent.next([prompt.clone(), prompt], 0);
             requests += 1;
-            if let Some(miss) = miss {
+            if let Some(miss) = expected.miss {
                 sums.add(&miss);
                 misses.push(json!({
                     "log": log.name(),
@@ -42,6 +41,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                     "kind": miss.why.words()[0],
                     "part": miss.part.name(),
                     "bytes": miss.bytes,
+                    "tokens": miss.tokens,
                 }));
             }
         });
@@ -91,13 +91,12 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
 
 fn row(miss: &Value) -> String {
     let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
-    let tokens = miss["bytes"].as_i64().unwrap_or(0) / BYTES_PER_TOKEN;
     format!(
         "{} line {}: {}, from {} on, about {} tokens\n",
         said("log"),
         miss["line"],
         said("kind"),
         said("part"),
-        grouped(tokens),
+        grouped(miss["tokens"].as_i64().unwrap_or(0)),
     )
 }

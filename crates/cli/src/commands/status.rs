@@ -133,7 +133,7 @@ pub(super) fn misses(rows: &Value) -> String {
         format!(
             "{} billed about {} tokens again ({}): {}. To mend it, {}.\n",
             count(miss["count"].as_u64().unwrap_or(0), "call"),
-            grouped(tokens(miss["bytes"].as_u64().unwrap_or(0), 0)),
+            grouped(miss["tokens"].as_i64().unwrap_or(0)),
             said("kind"),
             said("meaning"),
             said("cure"),

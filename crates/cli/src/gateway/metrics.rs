@@ -25,9 +25,10 @@ pub(crate) enum Metric {
     Untouched,
     CacheMisses,
     CacheMissedBytes,
+    CacheMissedTokens,
 }
 
-const FAMILIES: [(Metric, Family); 10] = [
+const FAMILIES: [(Metric, Family); 11] = [
     (
         Metric::Bytes,
         Family {
@@ -65,6 +66,14 @@ const FAMILIES: [(Metric, Family); 10] = [
         Family {
             name: "offcut_cache_missed_bytes_total",
             help: "Bytes that were sent before and are billed as new once more, by upstream and reason.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::CacheMissedTokens,
+        Family {
+            name: "offcut_cache_missed_tokens_total",
+            help: "The same in input tokens, by the provider's own count, where it says what its cache held.",
             kind: "counter",
         },
     ),

@@ -30,7 +30,8 @@ use crate::gateway::send::{Payload, Refusal, Sender};
 use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
-use crate::gateway::watch::{Look, Prompt, Watch};
+use crate::gateway::usage::OnEnd;
+use crate::gateway::watch::{AwaitedBill, Look, Prompt, Watch, Why};
 use crate::gateway::{own, place};
 
 /// The longest beginning of a provider's error that is read.
@@ -145,9 +146,10 @@ impl Passage {
                 let outcome = Outcome::Passed(unread);
                 self.note(upstream, outcome)?;
                 _ = self.watch.call(upstream.name(), Look::default(), outcome);
+                let on_usage = self.counting(upstream, None, None);
                 let reply = self
                     .sender
-                    .send(parts, Payload::Stream(body), upstream, None)
+                    .send(parts, Payload::Stream(body), upstream, on_usage)
                     .await?;
                 return Ok(outcome::marked(reply, outcome, None));
             }
@@ -168,9 +170,10 @@ impl Passage {
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
         let conversation = look.conversation.clone();
-        let miss = is_turn
-            .then(|| self.watch.call(upstream.name(), look, outcome).miss)
-            .flatten();
+        let (miss, bill) = match is_turn {
+            true => self.watch.call(upstream.name(), look, outcome),
+            false => (None, None),
+        };
         if let Some(miss) = &miss {
             self.note_miss(upstream, miss);
         }
@@ -185,7 +188,9 @@ impl Passage {
         self.metrics.took(begun.elapsed());
         let sent = changed.as_ref().map(|(text, _)| text);
         let known = conversation.as_deref();
-        let reply = self.send(&request, sent, group, known).await?;
+        let reply = self
+            .send(&request, sent, self.counting(upstream, group, bill), known)
+            .await?;
         if !is_refusal(reply.status()) || sent.is_none() && !is_turn {
             return Ok(marked(reply));
         }
@@ -197,7 +202,10 @@ impl Passage {
         let Some((_, conversation)) = changed else {
             return Ok(marked(refusal));
         };
-        let Ok(reply) = self.send(&request, None, group, known).await else {
+        let Ok(reply) = self
+            .send(&request, None, self.counting(upstream, group, None), known)
+            .await
+        else {
             // The refusal says more than the silence now.
             return Ok(marked(refusal));
         };
@@ -220,7 +228,7 @@ impl Passage {
         &self,
         request: &ReadRequest<'_>,
         changed: Option<&Bytes>,
-        group: Option<Group>,
+        on_usage: OnEnd,
         conversation: Option<&str>,
     ) -> Result<Response<Body>, Refusal> {
         let mut parts = request.parts.clone();
@@ -229,7 +237,7 @@ impl Passage {
             parts.headers.remove(header::CONTENT_ENCODING);
         }
         let payload = Payload::Whole(changed.unwrap_or(&request.body).clone());
-        let reply = self.sender.send(parts, payload, request.upstream, group);
+        let reply = self.sender.send(parts, payload, request.upstream, on_usage);
         let reply = reply.await?;
         if let Some((credential, conversation)) =
             request.client.credential.clone().zip(conversation)
@@ -252,25 +260,56 @@ impl Passage {
         }
         let Worked { changed, look, .. } = self.work(request, Pressure::TooLong).await.ok()?;
         let (text, conversation) = changed.filter(|(text, _)| Some(text) != sent)?;
-        let name = Some(conversation.name());
-        let reply = self.send(request, Some(&text), look.group, name);
+        let (upstream, name) = (request.upstream, Some(conversation.name()));
+        let counting = self.counting(upstream, look.group, None);
+        let reply = self.send(request, Some(&text), counting, name);
         let reply = reply
             .await
             .ok()
             .filter(|reply| !is_refusal(reply.status()))?;
         let outcome = Outcome::Recovered;
-        let miss = self
-            .watch
-            .again(request.upstream.name(), look, outcome)
-            .miss;
+        let (miss, _) = self.watch.again(upstream.name(), look, outcome);
         if let Some(miss) = &miss {
-            self.note_miss(request.upstream, miss);
+            self.note_miss(upstream, miss);
         }
-        self.note(request.upstream, outcome).ok()?;
+        self.note(upstream, outcome).ok()?;
         tracing::info!(
             "a request that the provider refused as too long went out once more, with all old results cleared"
         );
         Some(outcome::marked(reply, outcome, miss.as_ref()))
+    }
+
+    /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
+    pub(crate) fn counting(
+        &self,
+        upstream: &Upstream,
+        group: Option<Group>,
+        bill: Option<AwaitedBill>,
+    ) -> OnEnd {
+        let (metrics, watch) = (self.metrics.clone(), self.watch.clone());
+        let upstream = upstream.name().to_owned();
+        Box::new(move |usage| {
+            for (kind, tokens) in [
+                ("fresh", usage.fresh),
+                ("cached", usage.cached.unwrap_or(0)),
+                ("written", usage.written),
+            ] {
+                if tokens > 0 {
+                    let mut labels = vec![("upstream", &*upstream), ("kind", kind)];
+                    labels.extend(group.map(|group| ("group", group.name())));
+                    metrics.add(Metric::ProviderTokens, &labels, tokens);
+                }
+            }
+            if let Some(miss) = bill.and_then(|bill| watch.billed(&bill, usage)) {
+                let labels = [("upstream", &*upstream), ("reason", miss.why.words()[0])];
+                metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
+                if miss.why == Why::Provider {
+                    // The others were counted before the request went on.
+                    metrics.add(Metric::CacheMisses, &labels, 1);
+                    metrics.add(Metric::CacheMissedBytes, &labels, miss.bytes);
+                }
+            }
+        })
     }
 
     /// Counts and logs a request of which the provider's cache could have held more.

@@ -16,12 +16,11 @@ use tokio::time::timeout;
 use crate::gateway::body::{self, Body, BoxError, ReadError};
 use crate::gateway::client::{HttpClient, Used, client};
 use crate::gateway::error::GatewayError;
-use crate::gateway::holdout::Group;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
-use crate::gateway::usage::{ProviderUsage, UsageScan, Watched};
+use crate::gateway::usage::{OnEnd, UsageScan, Watched};
 
 /// An answer that takes the place of the provider's.
 pub(crate) type Refusal = Box<Response<Body>>;
@@ -56,14 +55,14 @@ impl Sender {
         })
     }
 
-    /// Sends a request, and returns the reply, which passes as it comes. The provider's usage counts
-    /// for `group`.
+    /// Sends a request, and returns the reply, which passes as it comes. `on_usage` is given the provider's usage once
+    /// it has ended.
     pub(crate) async fn send(
         &self,
         parts: Parts,
         payload: Payload,
         upstream: &Upstream,
-        group: Option<Group>,
+        on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
         let answered = timeout(self.patience, self.try_twice(parts, payload)).await;
         let response = match answered {
@@ -108,9 +107,7 @@ impl Sender {
         // The version belongs to the connection, and an agent's own is another one.
         parts.version = Version::HTTP_11;
         let scan = UsageScan::new(&parts.headers);
-        let (metrics, name) = (self.metrics.clone(), upstream.name().to_owned());
-        let on_end = Box::new(move |usage| count_tokens(&metrics, &name, group, usage));
-        let body = Watched::new(body, scan, on_end);
+        let body = Watched::new(body, scan, on_usage);
         let body = body
             .map_err(|error| -> BoxError { error.into() })
             .boxed_unsync();
@@ -197,18 +194,4 @@ fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
         next = error.source();
     }
     None
-}
-
-fn count_tokens(metrics: &Metrics, upstream: &str, group: Option<Group>, usage: ProviderUsage) {
-    for (kind, tokens) in [
-        ("fresh", usage.fresh),
-        ("cached", usage.cached),
-        ("written", usage.written),
-    ] {
-        if tokens > 0 {
-            let mut labels = vec![("upstream", upstream), ("kind", kind)];
-            labels.extend(group.map(|group| ("group", group.name())));
-            metrics.add(Metric::ProviderTokens, &labels, tokens);
-        }
-    }
 }

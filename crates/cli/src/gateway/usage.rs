@@ -16,8 +16,8 @@ use crate::gateway::encoding::BodyDecoder;
 pub(crate) struct ProviderUsage {
     /// Neither read from the cache nor written to it.
     pub(crate) fresh: u64,
-    /// Read from the cache.
-    pub(crate) cached: u64,
+    /// Read from the cache; `None` if the provider does not say.
+    pub(crate) cached: Option<u64>,
     /// Written to the cache, where the provider counts that.
     pub(crate) written: u64,
 }
@@ -31,7 +31,7 @@ impl ProviderUsage {
         if beside.is_some() || usage.get("cache_creation_input_tokens").is_some() {
             return Some(Self {
                 fresh: number("/input_tokens")?,
-                cached: beside.unwrap_or(0),
+                cached: Some(beside.unwrap_or(0)),
                 written: number("/cache_creation_input_tokens").unwrap_or(0),
             });
         }
@@ -42,9 +42,9 @@ impl ProviderUsage {
             "/input_tokens_details/cached_tokens",
             "/cachedContentTokenCount",
         ];
-        let cached = cached.iter().find_map(|place| number(place)).unwrap_or(0);
+        let cached = cached.iter().find_map(|place| number(place));
         Some(Self {
-            fresh: all.saturating_sub(cached),
+            fresh: all.saturating_sub(cached.unwrap_or(0)),
             cached,
             written: 0,
         })
@@ -250,16 +250,19 @@ mod tests {
         let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3,\"cache_read_input_tokens\":90,\"cache_creation_input_tokens\":7,\"output_tokens\":1}}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9}}\n\n";
         assert_eq!(
             scanned("text/event-stream; charset=utf-8", anthropic),
-            usage(3, 90, 7)
+            usage(3, Some(90), 7)
         );
         let chat = r#"{"choices":[],"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":60}}}"#;
-        assert_eq!(scanned("application/json", chat), usage(40, 60, 0));
+        assert_eq!(scanned("application/json", chat), usage(40, Some(60), 0));
         let responses = "event: response.completed\r\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":50,\"input_tokens_details\":{\"cached_tokens\":20}}}}\r\n\r\n";
-        assert_eq!(scanned("text/event-stream", responses), usage(30, 20, 0));
+        assert_eq!(
+            scanned("text/event-stream", responses),
+            usage(30, Some(20), 0)
+        );
         let gemini = "data: {\"usageMetadata\":{\"promptTokenCount\":11,\"cachedContentTokenCount\":1}}\r\n\r\ndata: {\"usageMetadata\":{\"promptTokenCount\":12}}";
-        assert_eq!(scanned("text/event-stream", gemini), usage(12, 0, 0));
+        assert_eq!(scanned("text/event-stream", gemini), usage(12, None, 0));
         let old = "data: {\"usage\":{\"prompt_tokens\":8}}\r\rdata: [DONE]\r\r";
-        assert_eq!(scanned("text/event-stream", old), usage(8, 0, 0));
+        assert_eq!(scanned("text/event-stream", old), usage(8, None, 0));
         assert_eq!(
             scanned("application/json", "half a {\"usage\""),
             ProviderUsage::default()

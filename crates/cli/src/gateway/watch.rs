@@ -13,12 +13,14 @@ use std::time::Instant;
 use serde_json::Value;
 
 pub(crate) use look::Look;
-pub(crate) use miss::{MissSums, RecentPrompts};
+pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 
 use crate::gateway::card::Card;
 use crate::gateway::outcome::Outcome;
-use crate::gateway::record::RequestRecord;
+use crate::gateway::record::{CacheMiss, RequestRecord};
+use crate::gateway::usage::ProviderUsage;
+pub(crate) use state::AwaitedBill;
 use state::{State, Traffic, WatchedCall};
 
 /// Is told the figures of each request.
@@ -54,8 +56,13 @@ impl Watch {
         _ = self.listener.set(listener);
     }
 
-    /// Records a request. Returns its figures.
-    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) -> RequestRecord {
+    /// Records a request. Returns its miss, and what to compare its bill with.
+    pub(crate) fn call(
+        &self,
+        upstream: &str,
+        look: Look,
+        outcome: Outcome,
+    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
         self.add(upstream.to_owned(), Traffic::Agent, look, outcome)
     }
 
@@ -67,7 +74,7 @@ impl Watch {
             sent: Some(sent),
             ..look
         };
-        self.add(plug(tenant), Traffic::Gateway, look, outcome);
+        _ = self.add(plug(tenant), Traffic::Gateway, look, outcome);
     }
 
     fn add(
@@ -76,7 +83,7 @@ impl Watch {
         traffic: Traffic,
         look: Look,
         outcome: Outcome,
-    ) -> RequestRecord {
+    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
         let call = WatchedCall {
             at: self.begun.elapsed().as_secs(),
             upstream,
@@ -84,21 +91,26 @@ impl Watch {
             look,
             outcome,
         };
-        let record = self.state().call(call);
-        self.tell(&record);
-        record
+        let (record, bill) = self.state().call(call);
+        if let Some(listener) = self.listener.get() {
+            listener(&record);
+        }
+        (record.miss, bill)
     }
 
-    /// Records that a request which a provider has refused went out once more, in another form. Returns the
-    /// figures of that.
-    pub(crate) fn again(&self, upstream: &str, look: Look, outcome: Outcome) -> RequestRecord {
+    /// Records that a request which a provider has refused goes out once more, in another form.
+    pub(crate) fn again(
+        &self,
+        upstream: &str,
+        look: Look,
+        outcome: Outcome,
+    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
         self.add(upstream.to_owned(), Traffic::Again, look, outcome)
     }
 
-    fn tell(&self, record: &RequestRecord) {
-        if let Some(listener) = self.listener.get() {
-            listener(record);
-        }
+    /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
+    pub(crate) fn billed(&self, bill: &AwaitedBill, usage: ProviderUsage) -> Option<PromptMiss> {
+        self.state().billed(bill, usage)
     }
 
     /// Records that a tenant of the plug has read something back.

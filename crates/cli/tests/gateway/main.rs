@@ -7,6 +7,7 @@
     reason = "a test that can't be set up has failed, and says what it saw"
 )]
 
+mod cache;
 mod holdout;
 mod hostile;
 mod page;

@@ -118,7 +118,7 @@ function draw(one) {
   svg.setAttribute("aria-label", `Bytes of each call: the last would have sent ${size(one.sizes.at(-1)[0])} and sent ${size(one.sizes.at(-1)[1])}.`);
   fill("changes", [...one.changes].reverse().map((change) =>
     [String(change.call), change.what, change.tool || "–", change.why, size(change.before), size(change.after)]));
-  fill("missed", [...one.misses].reverse().map((miss) => [String(miss.call), miss.kind, miss.part, tokens(miss.bytes), miss.meaning]));
+  fill("missed", [...one.misses].reverse().map((miss) => [String(miss.call), miss.kind, miss.part, tokens(4 * miss.tokens), miss.meaning]));
 }
 
 async function details() {
@@ -150,7 +150,7 @@ async function look() {
     tiles(figures);
     list();
     fill("passed", figures.passed.map((one) => [one.reason, number(one.count), one.meaning]));
-    fill("misses", figures.misses.map((one) => [one.kind, number(one.count), tokens(one.bytes), one.meaning, one.cure]));
+    fill("misses", figures.misses.map((one) => [one.kind, number(one.count), tokens(4 * one.tokens), one.meaning, one.cure]));
     await details();
     byId("ask").hidden = true;
     set(byId("state"), "Live. No content is shown; tokens are bytes divided by four. " + prices(figures.card));

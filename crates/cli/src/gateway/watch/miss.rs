@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
+use crate::bill::BYTES_PER_TOKEN;
 use crate::gateway::record::Size;
+use crate::gateway::usage::ProviderUsage;
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
 const LEAST: u64 = 4096;
@@ -20,23 +22,66 @@ const NEAR: usize = 8;
 pub(crate) struct RecentPrompts(VecDeque<[Prompt; 2]>);
 
 impl RecentPrompts {
-    /// The sizes of the next request, and its miss, if it comes `seconds` after the last one.
-    pub(crate) fn next(
-        &mut self,
-        now: [Prompt; 2],
-        seconds: u64,
-    ) -> ([Size; 2], Option<PromptMiss>) {
+    /// The sizes of the next request, which comes `seconds` after the last one, and what its provider's cache should
+    /// hold of it.
+    pub(crate) fn next(&mut self, now: [Prompt; 2], seconds: u64) -> ([Size; 2], ExpectedCache) {
         let none = <[Prompt; 2]>::default();
         let held = |[_, before]: &&[Prompt; 2]| now[1].differs_from(before).1;
         let before = self.0.iter().max_by_key(held).unwrap_or(&none);
         let sizes = [now[0].after(&before[0]), now[1].after(&before[1])];
-        let miss = miss([&now[0], &now[1]], [&before[0], &before[1]], seconds);
+        let expected = ExpectedCache {
+            miss: miss([&now[0], &now[1]], [&before[0], &before[1]], seconds),
+            kept: now[1].kept_of(&before[1]),
+            bytes: now[1].bytes(),
+        };
         if self.0.len() >= RECENT {
             self.0.pop_front();
         }
         self.0.push_back(now);
-        (sizes, miss)
+        (sizes, expected)
     }
+}
+
+/// The expectation of what a provider's cache holds of a request, to be compared with its own count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ExpectedCache {
+    pub(crate) miss: Option<PromptMiss>,
+    /// Number of bytes that the provider was asked to keep.
+    kept: u64,
+    bytes: u64,
+}
+
+impl ExpectedCache {
+    /// The miss, with the tokens that it cost by the provider's count. If the request had none, there is one if the
+    /// provider held less than half of what it was asked to keep.
+    pub(crate) fn billed(&self, usage: ProviderUsage) -> Option<PromptMiss> {
+        let cached = usage.cached?;
+        let new = usage.fresh + usage.written;
+        let all = new + cached;
+        if all == 0 {
+            return None;
+        }
+        if let Some(miss) = self.miss {
+            let tokens = share(new, miss.bytes, miss.new).min(new);
+            return Some(PromptMiss { tokens, ..miss });
+        }
+        let kept = share(all, self.kept, self.bytes);
+        let tokens = kept.saturating_sub(cached);
+        let bytes = share(self.bytes, tokens, all);
+        (bytes >= LEAST && tokens > kept / 2).then_some(PromptMiss {
+            why: Why::Provider,
+            part: PromptPart::Request,
+            bytes,
+            new: self.bytes,
+            tokens,
+        })
+    }
+}
+
+/// As much of `number` as `part` is of `whole`.
+fn share(number: u64, part: u64, whole: u64) -> u64 {
+    let share = u128::from(number) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 /// A miss: bytes that were sent before, and are billed as new once more.
@@ -45,25 +90,42 @@ pub(crate) struct PromptMiss {
     pub(crate) why: Why,
     pub(crate) part: PromptPart,
     pub(crate) bytes: u64,
+    /// Number of all bytes that are billed as new, these among them.
+    new: u64,
+    /// Their tokens: by the provider's count, or an estimate until that is known.
+    pub(crate) tokens: u64,
 }
 
-/// Sums of misses by reason: their number and their bytes.
+/// Sums of misses by reason: their number, bytes and tokens.
 #[derive(Debug, Default)]
-pub(crate) struct MissSums(BTreeMap<Why, [u64; 2]>);
+pub(crate) struct MissSums(BTreeMap<Why, [u64; 3]>);
 
 impl MissSums {
     pub(crate) fn add(&mut self, miss: &PromptMiss) {
-        let [count, bytes] = self.0.entry(miss.why).or_default();
+        let [count, bytes, tokens] = self.0.entry(miss.why).or_default();
         *count += 1;
         *bytes += miss.bytes;
+        *tokens += miss.tokens;
+    }
+
+    /// Takes a miss back.
+    pub(crate) fn remove(&mut self, miss: &PromptMiss) {
+        let [count, bytes, tokens] = self.0.entry(miss.why).or_default();
+        *count -= 1;
+        *bytes -= miss.bytes;
+        *tokens -= miss.tokens;
     }
 
     pub(crate) fn rows(&self) -> Value {
-        let row = |(why, [count, bytes]): (&Why, &[u64; 2])| {
+        let row = |(why, [count, bytes, tokens]): (&Why, &[u64; 3])| {
             let [kind, meaning, cure] = why.words();
-            json!({"kind": kind, "count": count, "bytes": bytes, "meaning": meaning, "cure": cure})
+            json!({"kind": kind, "count": count, "bytes": bytes, "tokens": tokens, "meaning": meaning, "cure": cure})
         };
-        self.0.iter().map(row).collect()
+        self.0
+            .iter()
+            .filter(|(_, sum)| sum[0] > 0)
+            .map(row)
+            .collect()
     }
 }
 
@@ -83,6 +145,7 @@ pub(crate) enum Why {
     Reduced,
     Expired,
     Unmarked,
+    Provider,
 }
 
 impl Why {
@@ -154,6 +217,11 @@ impl Why {
                 "the request has no `cache_control`, so nothing is cached",
                 "set `cache_control` in the request, or on its last message",
             ],
+            Self::Provider => [
+                "provider",
+                "nothing changed, and yet the provider held less than half of it",
+                "shorten the pauses or ask for a longer lifetime, and keep one route to the provider: a cache belongs to a machine or region",
+            ],
         }
     }
 }
@@ -176,10 +244,16 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
         (why(would, before[0], came)?, came)
     };
     let lost = sent.sent_again(part, before[1]);
+    let new = match why {
+        Why::Expired | Why::Unmarked => sent.bytes(),
+        _ => sent.after(before[1]).fresh,
+    };
     (lost >= LEAST).then_some(PromptMiss {
         why,
         part,
         bytes: lost,
+        new,
+        tokens: lost / BYTES_PER_TOKEN as u64,
     })
 }
 
@@ -454,8 +528,8 @@ mod tests {
     fn a_request_on_the_side_leaves_the_cache_as_it_is() {
         let mut recent = RecentPrompts::default();
         let mut next = |body: &Value| {
-            let (_, miss) = recent.next([prompt(body), prompt(body)], 1);
-            miss.map(|miss| miss.why)
+            let (_, expected) = recent.next([prompt(body), prompt(body)], 1);
+            expected.miss.map(|miss| miss.why)
         };
         let mut aside = anthropic(5);
         aside["tools"] = json!([]);

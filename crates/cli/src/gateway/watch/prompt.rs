@@ -42,8 +42,10 @@ pub(super) struct Head {
     pub(super) instructions: PartHash,
     /// Options that a cache depends on.
     options: Vec<(&'static str, u64)>,
-    /// True if nothing is cached without a mark on a message.
-    needs_mark: bool,
+    /// True if only what stands before a mark is cached.
+    goes_by_marks: bool,
+    /// True if the end of the request counts as marked.
+    marks_end: bool,
     /// Seconds that a cache lasts after its last use, where that is known.
     pub(super) lifetime: Option<u64>,
 }
@@ -56,6 +58,7 @@ pub(super) struct PartHash {
     pub(super) gist: u64,
     pub(super) bytes: u64,
     pub(super) kind: PartKind,
+    is_marked: bool,
 }
 
 /// A part of a prompt, in the order in which a provider reads them.
@@ -89,15 +92,17 @@ impl Head {
             Some(WireFormat::Responses) => &["text"],
             _ => &["response_format"],
         };
-        head.needs_mark = is_anthropic;
+        head.goes_by_marks = is_anthropic;
         head.lifetime = is_anthropic.then_some(5 * 60);
         let mut is_long = is_anthropic && body.originals().any(lasts_an_hour);
         for (name, text) in body.fields() {
             is_long |= lasts_an_hour(text);
-            head.needs_mark &= !has_mark(text) && name != "cache_control";
             match name {
                 "model" => head.model = hash(text),
-                "cache_control" => is_long |= text.contains("\"1h\""),
+                "cache_control" => {
+                    head.marks_end = true;
+                    is_long |= text.contains("\"1h\"");
+                }
                 "prompt_cache_retention" if text == "\"24h\"" => {
                     head.lifetime = Some(24 * 60 * 60);
                 }
@@ -117,18 +122,53 @@ impl Head {
         head.tools = tools.collect();
         head
     }
+
+    /// Tools and instructions.
+    fn parts(&self) -> impl Iterator<Item = &PartHash> {
+        self.tools.iter().chain([&self.instructions])
+    }
 }
 
 impl Prompt {
     /// A body of `bytes` as it came.
     pub(crate) fn of(body: &RequestBody, bytes: u64) -> Self {
         let head = Head::of(body);
+        let messages: Arc<[PartHash]> = body.originals().map(PartHash::message).collect();
+        let is_marked = head.marks_end || head.parts().chain(&*messages).any(|part| part.is_marked);
         Self {
-            is_unmarked: head.needs_mark && !body.originals().any(has_mark),
+            is_unmarked: head.goes_by_marks && !is_marked,
             head: Some(Arc::new(head)),
-            messages: body.originals().map(PartHash::message).collect(),
+            messages,
             bytes,
         }
+    }
+
+    /// Number of bytes at the beginning that the provider was asked to keep when `before` was sent.
+    pub(super) fn kept_of(&self, before: &Self) -> u64 {
+        let (part, front) = self.differs_from(before);
+        let Some(head) = before.head.as_deref().filter(|head| head.goes_by_marks) else {
+            return front;
+        };
+        let PromptPart::Message(same) = part else {
+            return 0;
+        };
+        let messages = &before.messages[..same];
+        let (mut kept, mut end) = (0, 0);
+        for part in head.parts() {
+            end += part.bytes;
+            kept = if part.is_marked { end } else { kept };
+        }
+        end = front - messages.iter().map(|message| message.bytes).sum::<u64>();
+        for (at, message) in messages.iter().enumerate() {
+            end += message.bytes;
+            let is_end = head.marks_end && at + 1 == before.messages.len();
+            kept = if message.is_marked || is_end {
+                end
+            } else {
+                kept
+            };
+        }
+        kept
     }
 
     /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
@@ -258,6 +298,7 @@ impl PartHash {
             gist: hash,
             bytes: text.len() as u64,
             kind: PartKind::Other,
+            is_marked: has_mark(text),
         }
     }
 

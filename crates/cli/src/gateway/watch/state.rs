@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::look::{Change, Look};
-use super::miss::{MissSums, PromptMiss, RecentPrompts};
+use super::miss::{ExpectedCache, MissSums, PromptMiss, RecentPrompts};
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
+use crate::gateway::usage::ProviderUsage;
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
 const CONVERSATIONS: usize = 1_000;
@@ -37,6 +38,14 @@ pub(super) struct WatchedCall {
     pub(super) traffic: Traffic,
     pub(super) look: Look,
     pub(super) outcome: Outcome,
+}
+
+/// A call whose provider will say what it bills.
+#[derive(Debug)]
+pub(crate) struct AwaitedBill {
+    conversation: String,
+    call: u64,
+    expected: ExpectedCache,
 }
 
 #[derive(Debug, Default)]
@@ -75,8 +84,8 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 }
 
 impl State {
-    /// Adds a request, and returns its figures.
-    pub(super) fn call(&mut self, call: WatchedCall) -> RequestRecord {
+    /// Adds a request. Returns its figures, and what to compare its bill with.
+    pub(super) fn call(&mut self, call: WatchedCall) -> (RequestRecord, Option<AwaitedBill>) {
         self.changed += 1;
         let WatchedCall {
             at,
@@ -99,22 +108,29 @@ impl State {
             Traffic::Again => [Size::default(), Size::all_fresh(sent.bytes())],
             Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
         };
-        let (mut reads, mut missed) = (0, None);
+        let (mut reads, mut missed, mut bill) = (0, None, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
             if traffic != Traffic::Gateway {
                 let seconds = at.saturating_sub(one.last);
-                let next = one.recent.next([look.would, sent], seconds);
+                let (next, mut expected) = one.recent.next([look.would, sent], seconds);
                 if traffic == Traffic::Agent {
-                    (sizes, missed) = next;
+                    sizes = next;
                     reads = one.new_reads(look.reads);
                 } else {
-                    sizes[1] = next.0[1];
-                    missed = next.1.filter(|_| is_changed);
+                    sizes[1] = next[1];
+                    expected.miss = expected.miss.filter(|_| is_changed);
                 }
+                missed = expected.miss;
+                let call = one.totals.calls + is_new;
                 if let Some(miss) = missed {
-                    push(&mut one.misses, CHANGES, (one.totals.calls + is_new, miss));
+                    push(&mut one.misses, CHANGES, (call, miss));
                 }
+                bill = Some(AwaitedBill {
+                    conversation: name,
+                    call,
+                    expected,
+                });
             }
             let [would, sent] = sizes;
             one.totals.calls += is_new;
@@ -145,7 +161,7 @@ impl State {
             Outcome::Passed(reason) => reason.name(),
             other => other.name(),
         };
-        RequestRecord {
+        let record = RequestRecord {
             upstream,
             conversation: look.conversation,
             outcome,
@@ -157,7 +173,32 @@ impl State {
                 part: miss.part.name(),
                 bytes: miss.bytes,
             }),
+        };
+        (record, bill)
+    }
+
+    /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
+    pub(super) fn billed(
+        &mut self,
+        bill: &AwaitedBill,
+        usage: ProviderUsage,
+    ) -> Option<PromptMiss> {
+        let miss = bill.expected.billed(usage)?;
+        if let Some(before) = &bill.expected.miss {
+            self.misses.remove(before);
         }
+        self.misses.add(&miss);
+        self.changed += 1;
+        let changed = self.changed;
+        if let Some(one) = self.conversations.get_mut(&bill.conversation) {
+            one.changed = changed;
+            let mut rows = one.misses.iter_mut();
+            match rows.find(|(call, _)| *call == bill.call) {
+                Some((_, row)) => *row = miss,
+                None => push(&mut one.misses, CHANGES, (bill.call, miss)),
+            }
+        }
+        Some(miss)
     }
 
     /// Adds a read of a tenant of the plug, whose row may be gone.
@@ -228,7 +269,7 @@ impl State {
         shown["changes"] = one.changes.iter().map(Change::row).collect();
         let misses = one.misses.iter().map(|(call, miss)| {
             let [kind, meaning, cure] = miss.why.words();
-            json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "meaning": meaning, "cure": cure})
+            json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "tokens": miss.tokens, "meaning": meaning, "cure": cure})
         });
         shown["misses"] = misses.collect();
         Some(shown)

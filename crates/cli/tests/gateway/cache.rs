@@ -111,9 +111,11 @@ async fn missed(change: impl Fn(&mut Value), loses: bool, says: bool) -> (Vec<(S
     (counted, again)
 }
 
+type Change = fn(&mut Value);
+
 #[tokio::test]
 async fn a_miss_costs_what_the_provider_bills_again() {
-    let changes: [(&str, fn(&mut Value)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("model", |body| body["model"] = json!("n")),
         ("tools", |body| {
             body["tools"][1]["function"]["strict"] = json!(true);
@@ -122,7 +124,7 @@ async fn a_miss_costs_what_the_provider_bills_again() {
             body["tools"].as_array_mut().unwrap().swap(1, 2);
         }),
         ("edited", |body| {
-            body["messages"][4]["content"] = json!("[gone]")
+            body["messages"][4]["content"] = json!("[gone]");
         }),
         ("inserted", |body| {
             let reminder = json!({"role": "user", "content": "a reminder"});

@@ -43,6 +43,7 @@ mod untouched;
 mod upstream;
 mod usage;
 mod watch;
+mod whose;
 
 pub use card::Card;
 pub use error::GatewayError;

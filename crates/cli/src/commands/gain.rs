@@ -107,16 +107,18 @@ fn served_as_json(gains: &ServedGains) -> Value {
             "bytes_saved": gain.saved(),
         })
     };
-    let upstreams = gains.upstreams.iter().map(|(upstream, gain)| {
+    let senders = gains.senders.iter().map(|(sender, gain)| {
         let mut row = figures(gain);
-        row["upstream"] = upstream.as_str().into();
+        for (name, value) in ["upstream", "model", "client"].into_iter().zip(sender) {
+            row[name] = value.as_str().into();
+        }
         row
     });
     let mut all = figures(&gains.total);
     all["conversations"] = gains.conversations.into();
     all["passed"] = json!(gains.passed);
     all["since"] = gains.since.into();
-    all["upstreams"] = upstreams.collect();
+    all["senders"] = senders.collect();
     all
 }
 
@@ -148,11 +150,19 @@ fn served_as_text(gains: &ServedGains, prices: &Prices) -> String {
         cached_and_fresh(total.after, total.after_fresh),
         cached_and_fresh(total.before, total.before_fresh),
     );
-    let rows = gains.upstreams.iter().map(|(upstream, gain)| {
+    let rows = gains.senders.iter().map(|(sender, gain)| {
         let counts = [gain.requests, gain.reduced, gain.replaced];
-        (upstream.clone(), counts, [gain.before, gain.after])
+        let name = sender.join(" ");
+        (
+            name.trim_end().to_owned(),
+            counts,
+            [gain.before, gain.after],
+        )
     });
-    text + &table(["upstream", "requests", "shortened", "cut"], rows)
+    text + &table(
+        ["upstream, model, client", "requests", "shortened", "cut"],
+        rows,
+    )
 }
 
 /// An amount that was saved, in words; below zero, it was spent.

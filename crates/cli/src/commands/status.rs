@@ -112,6 +112,10 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
         );
     }
     text += &misses(&figures["misses"]);
+    let senders: Vec<_> = list("senders").collect();
+    if senders.len() > 1 {
+        text += &sender_table(&senders);
+    }
     let mut conversations: Vec<_> = list("conversations").collect();
     let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
     conversations.sort_by_key(|one| std::cmp::Reverse(order(one)));
@@ -140,6 +144,37 @@ pub(super) fn misses(rows: &Value) -> String {
         )
     };
     rows.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// A row for each sender: its calls, and the tokens that its provider has billed.
+fn sender_table(senders: &[&Value]) -> String {
+    let mut text = format!(
+        "\n{:36} {:28} {:20} {:>6} {:>10} {:>7} {:>13} {:>13}\n",
+        "tenant", "model", "client", "calls", "sent", "saved", "tokens, new", "cached"
+    );
+    let mut senders = senders.to_vec();
+    senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
+    for one in senders {
+        let said = |name: &str, most: usize| -> String {
+            let text = output::visible(one[name].as_str().unwrap_or_default());
+            text.chars().take(most).collect()
+        };
+        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let [new, cached] = ["fresh_tokens", "cached_tokens"].map(|name| {
+            let tokens = one[name].as_i64();
+            tokens.map_or("–".to_owned(), grouped)
+        });
+        text += &format!(
+            "{:36} {:28} {:20} {:>6} {:>10} {:>7} {new:>13} {cached:>13}\n",
+            said("tenant", 36),
+            said("model", 28),
+            said("client", 20),
+            number("calls"),
+            size(number("sent")),
+            share(number("would"), number("sent")),
+        );
+    }
+    text
 }
 
 fn table(conversations: &[&Value], now: u64) -> String {

@@ -26,9 +26,11 @@ pub(crate) enum Metric {
     CacheMisses,
     CacheMissedBytes,
     CacheMissedTokens,
+    SenderBytes,
+    SenderTokens,
 }
 
-const FAMILIES: [(Metric, Family); 11] = [
+const FAMILIES: [(Metric, Family); 13] = [
     (
         Metric::Bytes,
         Family {
@@ -74,6 +76,22 @@ const FAMILIES: [(Metric, Family); 11] = [
         Family {
             name: "offcut_cache_missed_tokens_total",
             help: "The same in input tokens, by the provider's own count, where it says what its cache held.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::SenderBytes,
+        Family {
+            name: "offcut_sender_bytes_total",
+            help: "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others.",
+            kind: "counter",
+        },
+    ),
+    (
+        Metric::SenderTokens,
+        Family {
+            name: "offcut_sender_tokens_total",
+            help: "Input tokens by the provider's own count, by tenant, model and client.",
             kind: "counter",
         },
     ),
@@ -141,8 +159,7 @@ struct MetricFigures {
 }
 
 impl Metrics {
-    /// Adds to a counter. Labels are names from settings and from this program, never from a
-    /// request.
+    /// Adds to a counter. Labels need no escape.
     pub(crate) fn add(&self, metric: Metric, labels: &[(&'static str, &str)], amount: u64) {
         self.change(metric, labels, i64::try_from(amount).unwrap_or(i64::MAX));
     }

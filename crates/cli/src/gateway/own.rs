@@ -20,7 +20,7 @@ pub(crate) fn path(path: &str) -> Option<String> {
     let is_own = matches!(
         names[..],
         ["healthz" | "readyz" | "metrics" | "page", ..]
-            | ["v1", "read" | "compress" | "retrieve", ..]
+            | ["v1", "read" | "compress" | "retrieve" | "tenant", ..]
     );
     is_own.then(|| format!("/{}", names.join("/")))
 }

@@ -32,6 +32,7 @@ use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
 use crate::gateway::watch::{AwaitedBill, Look, Prompt, Watch, Why};
+use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
 /// The longest beginning of a provider's error that is read.
@@ -70,6 +71,8 @@ pub(crate) struct Client {
     pub(crate) tenant: Option<Tenant>,
     /// Its credentials, where they tell who may read a conversation back.
     pub(crate) credential: Option<Credential>,
+    /// The sender, for a model that is not known yet.
+    pub(crate) whose: Whose,
 }
 
 /// A body that has been worked on.
@@ -145,7 +148,8 @@ impl Passage {
             Read::TooLong(body) => {
                 let outcome = Outcome::Passed(unread);
                 self.note(upstream, outcome)?;
-                _ = self.watch.call(upstream.name(), Look::default(), outcome);
+                let look = Look::unread(client.whose, 0);
+                _ = self.watch.call(upstream.name(), look, outcome);
                 let on_usage = self.counting(upstream, None, None);
                 let reply = self
                     .sender
@@ -187,6 +191,13 @@ impl Passage {
         });
         self.metrics.took(begun.elapsed());
         let sent = changed.as_ref().map(|(text, _)| text);
+        if let Some(AwaitedBill { whose, .. }) = &bill {
+            let after = sent.map_or(before, |text| text.len() as u64);
+            for (when, bytes) in [("before", before), ("after", after)] {
+                let labels = whose.labels("when", when);
+                self.metrics.add(Metric::SenderBytes, &labels, bytes);
+            }
+        }
         let known = conversation.as_deref();
         let reply = self
             .send(&request, sent, self.counting(upstream, group, bill), known)
@@ -289,15 +300,20 @@ impl Passage {
         let (metrics, watch) = (self.metrics.clone(), self.watch.clone());
         let upstream = upstream.name().to_owned();
         Box::new(move |usage| {
-            for (kind, tokens) in [
+            let kinds = [
                 ("fresh", usage.fresh),
                 ("cached", usage.cached.unwrap_or(0)),
                 ("written", usage.written),
-            ] {
-                if tokens > 0 {
-                    let mut labels = vec![("upstream", &*upstream), ("kind", kind)];
-                    labels.extend(group.map(|group| ("group", group.name())));
-                    metrics.add(Metric::ProviderTokens, &labels, tokens);
+            ];
+            let kinds = || kinds.into_iter().filter(|(_, tokens)| *tokens > 0);
+            for (kind, tokens) in kinds() {
+                let mut labels = vec![("upstream", &*upstream), ("kind", kind)];
+                labels.extend(group.map(|group| ("group", group.name())));
+                metrics.add(Metric::ProviderTokens, &labels, tokens);
+            }
+            if let Some(AwaitedBill { whose, .. }) = &bill {
+                for (kind, tokens) in kinds() {
+                    metrics.add(Metric::SenderTokens, &whose.labels("kind", kind), tokens);
                 }
             }
             if let Some(miss) = bill.and_then(|bill| watch.billed(&bill, usage)) {
@@ -328,11 +344,19 @@ impl Passage {
 
     /// Reduces a body, if that can be done.
     async fn work(&self, request: &ReadRequest<'_>, pressure: Pressure) -> Result<Worked, Refusal> {
-        let as_it_came = |outcome| {
-            let mut look = Look::default();
-            look.would = Prompt::unread(request.body.len() as u64);
-            Ok(Worked::as_it_came(outcome, look))
+        let path = request.parts.uri.path();
+        let model = path
+            .rsplit('/')
+            .next()
+            .and_then(|last| last.split_once(':'));
+        let whose = request.client.whose.clone();
+        let whose = match model {
+            Some((model, _)) => whose.with_model(model),
+            None => whose,
         };
+        let bytes = request.body.len() as u64;
+        let look = || Look::unread(whose.clone(), bytes);
+        let as_it_came = |outcome| Ok(Worked::as_it_came(outcome, look()));
         let passed = |reason| as_it_came(Outcome::Passed(reason));
         let Some(reducer) = self.reducer.clone() else {
             return as_it_came(Outcome::Unchanged);
@@ -343,9 +367,16 @@ impl Passage {
         let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
             return passed(PassReason::Encoding);
         };
-        let exchange = request.exchange;
-        let work =
-            move |text, deadline| reduced((reducer, tenant), exchange, pressure, text, deadline);
+        let (exchange, read) = (request.exchange, look());
+        let work = move |text, deadline| {
+            reduced(
+                (reducer, tenant),
+                exchange,
+                pressure,
+                (text, read),
+                deadline,
+            )
+        };
         match self.jobs.run(&request.body, encoding, work).await {
             Ok(worked) => worked,
             Err(reason) => passed(reason),
@@ -391,11 +422,10 @@ async fn reduced(
     (reducer, tenant): (Arc<ConversationReducer>, Tenant),
     exchange: Exchange,
     pressure: Pressure,
-    text: Bytes,
+    (text, mut look): (Bytes, Look),
     deadline: Instant,
 ) -> Result<Worked, Refusal> {
     let length = text.len();
-    let mut look = Look::default();
     look.would = Prompt::unread(length as u64);
     let Ok(text) = str::from_utf8(&text) else {
         return Ok(Worked::passed(PassReason::NotUnderstood, look));
@@ -416,6 +446,10 @@ async fn reduced(
         Err(BodyError::TooDense) => return Ok(Worked::passed(PassReason::TooLong, look)),
         Err(_) => return Ok(Worked::passed(PassReason::NotUnderstood, look)),
     };
+    let model = body.fields().find(|(name, _)| *name == "model");
+    if let Some(model) = model.and_then(|(_, text)| serde_json::from_str::<String>(text).ok()) {
+        look.whose = look.whose.map(|whose| whose.with_model(&model));
+    }
     if body
         .messages()
         .iter()

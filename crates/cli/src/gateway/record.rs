@@ -9,6 +9,10 @@ pub struct RequestRecord {
     /// The name of the conversation, which tells nothing of its content; `None` if the request has
     /// none.
     pub conversation: Option<String>,
+    /// The model that was asked, and the program that asked, by its `user-agent`; `unknown` if the request does not
+    /// say.
+    pub model: String,
+    pub client: String,
     /// The outcome: `reduced`, `recovered`, `unchanged`, or the reason for which the request passed open.
     pub outcome: &'static str,
     /// Number of results that were replaced for the first time.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
+use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -25,6 +26,7 @@ use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::{ForeignKey, Upstream, Upstreams};
 use crate::gateway::watch::Watch;
+use crate::gateway::whose::Whose;
 use crate::gateway::{forward, own, page, read};
 
 /// The longest call of the reader.
@@ -284,6 +286,7 @@ impl Service {
                 self.metrics.text(),
             ),
             "/v1/read" => return self.read(request).await,
+            "/v1/tenant" => self.tenant(&request),
             _ if page::is_for(path) => {
                 let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
                 return page::answer(path, &self.watch, token, hosts, &request);
@@ -358,10 +361,24 @@ impl Service {
 
     /// The client of a request, by its headers and its query.
     fn client(&self, headers: &HeaderMap, query: Option<&str>) -> Client {
+        let tenant = self.passage.tenants.of(headers, query);
         Client {
-            tenant: self.passage.tenants.of(headers, query),
+            whose: Whose::of(&self.passage.tenants, tenant.as_ref(), headers),
+            tenant,
             credential: Credential::of(headers, query),
         }
+    }
+
+    /// The folder of the tenant that a request belongs to.
+    fn tenant<B>(&self, request: &Request<B>) -> Response<Body> {
+        let client = self.client(request.headers(), request.uri().query());
+        let (Some(reducer), Some(tenant)) = (&self.passage.reducer, client.tenant) else {
+            let message = "send what tells tenants apart: the key, or the header that `serve.tenant_header` names";
+            return own::error(StatusCode::UNAUTHORIZED, message);
+        };
+        let whole = reducer.any().session(tenant.name());
+        let answer = json!({"tenant": tenant.name(), "folder": whole.prefix()});
+        own::json(StatusCode::OK, &answer)
     }
 
     /// Reads stored content, or gives the reader's definitions.
@@ -378,7 +395,9 @@ impl Service {
                 "use GET for definitions and POST to read",
             );
         }
-        let Client { tenant, credential } = self.client(request.headers(), request.uri().query());
+        let Client {
+            tenant, credential, ..
+        } = self.client(request.headers(), request.uri().query());
         let is_owner = self
             .token
             .as_ref()

@@ -1,5 +1,6 @@
 //! The provider's own count of input tokens, read from a copy of its reply.
 
+use std::ops::AddAssign;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -20,6 +21,17 @@ pub(crate) struct ProviderUsage {
     pub(crate) cached: Option<u64>,
     /// Written to the cache, where the provider counts that.
     pub(crate) written: u64,
+}
+
+impl AddAssign for ProviderUsage {
+    fn add_assign(&mut self, more: Self) {
+        self.fresh += more.fresh;
+        self.cached = match (self.cached, more.cached) {
+            (Some(cached), Some(more)) => Some(cached + more),
+            (one, other) => one.or(other),
+        };
+        self.written += more.written;
+    }
 }
 
 impl ProviderUsage {

@@ -74,6 +74,8 @@ fn write(path: &Path, received: &Receiver<Option<Served>>) {
 fn row(record: &RequestRecord) -> Served {
     let conversation = record.conversation.as_deref().unwrap_or_default();
     let mut row = Served::new(&record.upstream, conversation, record.outcome);
+    row.model.clone_from(&record.model);
+    row.client.clone_from(&record.client);
     row.replaced = record.replaced;
     row.before = record.before.bytes();
     row.before_fresh = record.before.fresh;

@@ -83,6 +83,69 @@ async fn a_miss_of_the_cache_is_named_everywhere() {
 }
 
 #[tokio::test]
+async fn senders_are_told_apart_everywhere() {
+    let usage =
+        json!({"usage": {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 40}}});
+    let provider = Provider::start(move |_| ok(&usage.to_string())).await;
+    let (server, token) = started(&provider.url).await;
+    let path = "/v1/chat/completions";
+    let agent = [("User-Agent", "codex_cli_rs/0.169.0 (Debian)")];
+    server.post(path, &agent, &request("one", 20)).await;
+    server.post(path, &agent, &request("two", 1)).await;
+    let gemini = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let path = "/gemini/v1beta/models/gemini-9:generateContent";
+    server.post(path, &[], &gemini.to_string()).await;
+    let all = figures(&server, &token, "/page/figures?since=0").await;
+    let [unknown, codex] = &all["senders"].as_array().unwrap()[..] else {
+        panic!("{all}");
+    };
+    assert_eq!(
+        [
+            &codex["tenant"],
+            &codex["model"],
+            &codex["client"],
+            &codex["calls"]
+        ],
+        [
+            &json!("serve"),
+            &json!("m"),
+            &json!("codex_cli_rs"),
+            &json!(2)
+        ]
+    );
+    assert_eq!(
+        (&codex["fresh_tokens"], &codex["cached_tokens"]),
+        (&json!(120), &json!(80))
+    );
+    assert!(codex["sent"].as_u64() < codex["would"].as_u64());
+    assert_eq!(
+        (&unknown["model"], &unknown["client"]),
+        (&json!("gemini-9"), &json!("unknown"))
+    );
+    let one = figures(&server, &token, "/page/conversations/1").await;
+    assert_eq!(one["whose"]["client"], "codex_cli_rs");
+    let metrics = server.get("/metrics").await;
+    let labels = "tenant=\"serve\",model=\"m\",client=\"codex_cli_rs\"";
+    for line in [
+        format!("offcut_sender_tokens_total{{{labels},kind=\"cached\"}} 80"),
+        format!(
+            "offcut_sender_bytes_total{{{labels},when=\"before\"}} {}",
+            codex["would"]
+        ),
+        format!(
+            "offcut_sender_bytes_total{{{labels},when=\"after\"}} {}",
+            codex["sent"]
+        ),
+    ] {
+        assert!(
+            metrics.text().contains(&line),
+            "{line} in {}",
+            metrics.text()
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_figures_say_what_was_sent_and_replaced_and_hold_no_content() {
     let provider = Provider::start(|seen| {
         if seen.text().contains("refused") && seen.text().contains("[offcut/1 ") {

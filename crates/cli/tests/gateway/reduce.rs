@@ -316,6 +316,18 @@ async fn two_tenants_with_the_same_text_never_read_each_other() {
         locations.push(hint_in(provider.last().text()));
     }
     assert_ne!(locations[0], locations[1]);
+    // A key leads to its folder.
+    let asked =
+        "GET /v1/tenant HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-planted-one\r\n\r\n";
+    let asked = server.raw(asked.as_bytes()).await.unwrap();
+    let asked: Value = serde_json::from_str(asked.text()).unwrap();
+    let own = folder.path().join(asked["folder"].as_str().unwrap());
+    assert!(locations[0].starts_with(own.to_str().unwrap()), "{own:?}");
+    assert!(!locations[1].starts_with(own.to_str().unwrap()));
+    assert_eq!(
+        server.get("/v1/tenant").await.line,
+        "HTTP/1.1 401 Unauthorized"
+    );
     let read = async |key: &str, location: &str| {
         let bearer = format!("Bearer {key}");
         let call = json!({"path": location}).to_string();

@@ -54,8 +54,8 @@ impl ServedGain {
 pub struct ServedGains {
     /// The sum of all requests.
     pub total: ServedGain,
-    /// The sums by upstream.
-    pub upstreams: BTreeMap<String, ServedGain>,
+    /// The sums by upstream, model and client.
+    pub senders: BTreeMap<[String; 3], ServedGain>,
     /// Numbers of requests that passed open, by reason.
     pub passed: BTreeMap<String, u64>,
     /// Number of conversations.
@@ -72,8 +72,8 @@ impl ServedGains {
         let mut conversations = HashSet::new();
         for row in rows {
             gains.total.add(row);
-            let upstream = gains.upstreams.entry(row.upstream.clone());
-            upstream.or_default().add(row);
+            let sender = [&row.upstream, &row.model, &row.client].map(String::clone);
+            gains.senders.entry(sender).or_default().add(row);
             if !row.conversation.is_empty() {
                 conversations.insert((&row.upstream, &row.conversation));
             }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_added_up_by_upstream() {
+    fn requests_are_added_up_by_sender() {
         let row = |upstream, conversation, [before, after]: [u64; 2]| Served {
             before,
             before_fresh: before / 2,
@@ -115,7 +115,10 @@ mod tests {
         assert_eq!((total.before_fresh, total.after_fresh), (158, 106));
         assert_eq!((total.saved(), gains.conversations), (210, 2));
         assert_eq!(gains.passed, BTreeMap::from([("store".to_owned(), 1)]));
-        assert_eq!(gains.upstreams["openai"].saved(), 210);
+        assert_eq!(
+            gains.senders[&["openai", "", ""].map(str::to_owned)].saved(),
+            210
+        );
         assert_eq!(ServedGains::of(&[]).since, None);
     }
 }

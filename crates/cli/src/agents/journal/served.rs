@@ -13,10 +13,15 @@ pub struct Served {
     pub time: u64,
     /// The upstream's name.
     pub upstream: String,
+    /// The model that was asked, and the program that asked.
+    #[serde(default)]
+    pub model: String,
+    #[serde(default)]
+    pub client: String,
     /// The conversation's name; empty if the request had none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub conversation: String,
-    /// The outcome: `reduced`, `unchanged`, or the reason for which the request passed open.
+    /// The outcome: `reduced`, `recovered`, `unchanged`, or the reason for which the request passed open.
     pub outcome: String,
     /// Number of results that were replaced for the first time.
     #[serde(default)]
@@ -34,13 +39,15 @@ pub struct Served {
 impl Served {
     /// The outcome of a request that went on with something replaced.
     pub const REDUCED: &str = "reduced";
+    /// The outcome of a request that the provider refused as too long and took with old results cleared.
+    pub const RECOVERED: &str = "recovered";
     /// The outcome of a request in which nothing had to be replaced.
     pub const UNCHANGED: &str = "unchanged";
 
     /// Returns true if the request passed open: its outcome is the reason.
     #[must_use]
     pub fn has_passed_open(&self) -> bool {
-        self.outcome != Self::REDUCED && self.outcome != Self::UNCHANGED
+        ![Self::REDUCED, Self::RECOVERED, Self::UNCHANGED].contains(&&*self.outcome)
     }
 
     /// A request of the present time that nothing is known of yet.
@@ -49,6 +56,8 @@ impl Served {
         Self {
             time: log::now(),
             upstream: bounded(upstream),
+            model: String::new(),
+            client: String::new(),
             conversation: end(conversation),
             outcome: bounded(outcome),
             replaced: 0,

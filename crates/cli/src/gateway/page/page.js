@@ -128,7 +128,7 @@ async function details() {
     const one = await ask("/conversations/" + number);
     if (number !== state.chosen) return;
     byId("one").hidden = false;
-    set(byId("title"), `Conversation ${number}, ${one.upstream}`);
+    set(byId("title"), [`Conversation ${number}`, one.upstream, ...Object.values(one.whose ?? {})].join(", "));
     draw(one);
   } catch (error) {
     if (error.status === 404) { state.chosen = null; byId("one").hidden = true; } else throw error;
@@ -150,6 +150,9 @@ async function look() {
     tiles(figures);
     list();
     fill("passed", figures.passed.map((one) => [one.reason, number(one.count), one.meaning]));
+    const bySize = [...figures.senders].sort((one, other) => other.sent - one.sent);
+    fill("senders", bySize.map((one) => [one.tenant, one.model, one.client, number(one.calls), size(one.sent), share(one.would, one.sent),
+      number(one.fresh_tokens), one.cached_tokens === null ? "–" : number(one.cached_tokens)]));
     fill("misses", figures.misses.map((one) => [one.kind, number(one.count), tokens(4 * one.tokens), one.meaning, one.cure]));
     await details();
     byId("ask").hidden = true;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::prompt::Prompt;
 use crate::gateway::holdout::Group;
+use crate::gateway::whose::Whose;
 
 /// Number of characters of a tool's name, which a client chooses.
 const NAME: usize = 60;
@@ -24,6 +25,8 @@ pub(crate) struct Look {
     pub(crate) sent: Option<Prompt>,
     /// Number of calls in the conversation that read stored content.
     pub(crate) reads: u64,
+    /// The sender, if it is known.
+    pub(crate) whose: Option<Whose>,
     pub(super) changes: Vec<Change>,
 }
 
@@ -42,6 +45,15 @@ pub(super) struct Change {
 }
 
 impl Look {
+    /// A request of `bytes` that was not read.
+    pub(crate) fn unread(whose: Whose, bytes: u64) -> Self {
+        Self {
+            whose: Some(whose),
+            would: Prompt::unread(bytes),
+            ..Self::default()
+        }
+    }
+
     /// A request of a conversation that went on as it came.
     pub(crate) fn of(conversation: &str, bytes: u64) -> Self {
         Self {

@@ -10,12 +10,16 @@ use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
 use crate::gateway::usage::ProviderUsage;
+use crate::gateway::whose::Whose;
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
 const CONVERSATIONS: usize = 1_000;
 /// Number of calls of a conversation, and of changes, that are held; the newest stay.
 const CALLS: usize = 500;
 const CHANGES: usize = 100;
+
+/// Number of senders that are told apart.
+const SENDERS: usize = 200;
 
 /// The sender of a request, which decides what is known of its provider's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +47,16 @@ pub(super) struct WatchedCall {
 /// A call whose provider will say what it bills.
 #[derive(Debug)]
 pub(crate) struct AwaitedBill {
-    conversation: String,
-    call: u64,
-    expected: ExpectedCache,
+    pub(crate) whose: Whose,
+    /// The conversation, if it is known, the number of the call, and what the cache should hold of it.
+    expected: Option<(String, u64, ExpectedCache)>,
+}
+
+/// The requests of a sender.
+#[derive(Debug, Default)]
+struct SenderSums {
+    totals: Totals,
+    billed: ProviderUsage,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +65,8 @@ struct Conversation {
     /// The state's `changed` at its last change.
     changed: u64,
     upstream: String,
+    /// The sender of the last call.
+    whose: Option<Whose>,
     totals: Totals,
     last: u64,
     recent: RecentPrompts,
@@ -74,6 +87,7 @@ pub(super) struct State {
     totals: Totals,
     passed: BTreeMap<&'static str, (u64, &'static str)>,
     misses: MissSums,
+    senders: BTreeMap<Whose, SenderSums>,
 }
 
 fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
@@ -108,7 +122,7 @@ impl State {
             Traffic::Again => [Size::default(), Size::all_fresh(sent.bytes())],
             Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
         };
-        let (mut reads, mut missed, mut bill) = (0, None, None);
+        let (mut reads, mut missed, mut awaited) = (0, None, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
             if traffic != Traffic::Gateway {
@@ -126,13 +140,10 @@ impl State {
                 if let Some(miss) = missed {
                     push(&mut one.misses, CHANGES, (call, miss));
                 }
-                bill = Some(AwaitedBill {
-                    conversation: name,
-                    call,
-                    expected,
-                });
+                awaited = Some((name, call, expected));
             }
             let [would, sent] = sizes;
+            one.whose = look.whose.clone().or(one.whose.take());
             one.totals.calls += is_new;
             one.totals.add(would, sent, counts);
             one.totals.reads += reads;
@@ -151,6 +162,16 @@ impl State {
         self.totals.calls += is_new;
         self.totals.add(would, sent, counts);
         self.totals.reads += reads;
+        let bill = look.whose.map(|whose| {
+            let whose = self.sender(whose);
+            let sums = self.senders.entry(whose.clone()).or_default();
+            sums.totals.calls += is_new;
+            sums.totals.add(would, sent, counts);
+            AwaitedBill {
+                whose,
+                expected: awaited,
+            }
+        });
         if let Some(miss) = &missed {
             self.misses.add(miss);
         }
@@ -161,9 +182,15 @@ impl State {
             Outcome::Passed(reason) => reason.name(),
             other => other.name(),
         };
+        let [model, client] = match &bill {
+            Some(AwaitedBill { whose, .. }) => [whose.model.clone(), whose.client.clone()],
+            None => [String::new(), String::new()],
+        };
         let record = RequestRecord {
             upstream,
             conversation: look.conversation,
+            model,
+            client,
             outcome,
             replaced: counts.iter().sum(),
             before: would,
@@ -183,22 +210,34 @@ impl State {
         bill: &AwaitedBill,
         usage: ProviderUsage,
     ) -> Option<PromptMiss> {
-        let miss = bill.expected.billed(usage)?;
-        if let Some(before) = &bill.expected.miss {
+        let senders = self.senders.get_mut(&bill.whose);
+        senders.into_iter().for_each(|sums| sums.billed += usage);
+        self.changed += 1;
+        let (conversation, number, expected) = bill.expected.as_ref()?;
+        let miss = expected.billed(usage)?;
+        if let Some(before) = &expected.miss {
             self.misses.remove(before);
         }
         self.misses.add(&miss);
-        self.changed += 1;
         let changed = self.changed;
-        if let Some(one) = self.conversations.get_mut(&bill.conversation) {
+        if let Some(one) = self.conversations.get_mut(conversation) {
             one.changed = changed;
             let mut rows = one.misses.iter_mut();
-            match rows.find(|(call, _)| *call == bill.call) {
+            match rows.find(|(call, _)| call == number) {
                 Some((_, row)) => *row = miss,
-                None => push(&mut one.misses, CHANGES, (bill.call, miss)),
+                None => push(&mut one.misses, CHANGES, (*number, miss)),
             }
         }
         Some(miss)
+    }
+
+    /// A sender, if it is one of those that are told apart.
+    fn sender(&self, whose: Whose) -> Whose {
+        if self.senders.len() < SENDERS || self.senders.contains_key(&whose) {
+            whose
+        } else {
+            Whose::others()
+        }
     }
 
     /// Adds a read of a tenant of the plug, whose row may be gone.
@@ -257,6 +296,16 @@ impl State {
         figures["most"] = CONVERSATIONS.into();
         figures["passed"] = passed.collect();
         figures["misses"] = self.misses.rows();
+        let senders = self.senders.iter().map(|(whose, sums)| {
+            let mut row = whose.row();
+            row["calls"] = sums.totals.calls.into();
+            row["would"] = sums.totals.would.bytes().into();
+            row["sent"] = sums.totals.sent.bytes().into();
+            row["fresh_tokens"] = (sums.billed.fresh + sums.billed.written).into();
+            row["cached_tokens"] = sums.billed.cached.into();
+            row
+        });
+        figures["senders"] = senders.collect();
         figures["conversations"] = changed.into_iter().map(Conversation::row).collect();
         figures
     }
@@ -286,6 +335,7 @@ impl Conversation {
 
     fn row(&self) -> Value {
         let mut row = self.totals.row();
+        row["whose"] = self.whose.as_ref().map(Whose::row).into();
         row["number"] = self.number.into();
         row["upstream"] = self.upstream.as_str().into();
         row["passed"] = self.totals.passed.into();
@@ -326,6 +376,18 @@ mod tests {
         state.read("plug gone");
         assert_eq!(state.figures(0)["reads"], 4);
         assert_eq!(state.conversation_row(1).unwrap()["reads"], 3);
+    }
+
+    #[test]
+    fn a_flood_of_senders_is_one() {
+        let mut state = State::default();
+        let whose = Whose::others().with_model("m");
+        for n in 0..2 * SENDERS {
+            let whose = whose.clone().with_model(&n.to_string());
+            state.call(request(Look::unread(whose, 5)));
+        }
+        assert_eq!(state.senders.len(), SENDERS + 1);
+        assert_eq!(state.senders[&Whose::others()].totals.calls, SENDERS as u64);
     }
 
     #[test]

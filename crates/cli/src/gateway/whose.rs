@@ -1,0 +1,152 @@
+//! The sender of a request, as operators tell requests apart.
+
+use http::{HeaderMap, header};
+use serde_json::{Value, json};
+
+use crate::gateway::credentials::credentials;
+use crate::gateway::tenant::{Tenant, Tenants};
+
+/// The most characters of a name. Clients choose them.
+const NAME: usize = 60;
+/// The name of what is not known.
+const UNKNOWN: &str = "unknown";
+
+/// The sender of a request. The names hold neither secrets nor characters that a log or a label would have to
+/// escape.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Whose {
+    /// The value of the operator's header, or else the tenant's keyed name.
+    pub(crate) tenant: String,
+    pub(crate) model: String,
+    /// The program, by its `user-agent`, without its version.
+    pub(crate) client: String,
+}
+
+impl Whose {
+    /// The sender by the headers of a request, for a model that is not known yet.
+    pub(crate) fn of(tenants: &Tenants, tenant: Option<&Tenant>, headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name)?.to_str().ok();
+        let named = tenants.header().filter(|name| {
+            let mut alone = HeaderMap::new();
+            alone.extend(
+                headers
+                    .get(*name)
+                    .map(|value| ((*name).clone(), value.clone())),
+            );
+            credentials(&alone, None).is_empty()
+        });
+        let named = named.and_then(&text);
+        let agent = text(&header::USER_AGENT).unwrap_or_default();
+        let program = agent.split([' ', ';', '(']).next().unwrap_or_default();
+        let is_version = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
+        let program = match program.rsplit_once('/') {
+            Some((program, version)) if is_version(version) => program,
+            _ => program,
+        };
+        Self {
+            tenant: clean(named.or(tenant.map(Tenant::name)).unwrap_or_default()),
+            model: UNKNOWN.to_owned(),
+            client: clean(program),
+        }
+    }
+
+    /// The same sender, for a model.
+    pub(crate) fn with_model(self, model: &str) -> Self {
+        Self {
+            model: clean(model),
+            ..self
+        }
+    }
+
+    pub(crate) fn row(&self) -> Value {
+        json!({"tenant": self.tenant, "model": self.model, "client": self.client})
+    }
+
+    /// The labels of a metric, with another one.
+    pub(crate) fn labels<'l>(
+        &'l self,
+        name: &'static str,
+        value: &'l str,
+    ) -> [(&'static str, &'l str); 4] {
+        [
+            ("tenant", &self.tenant),
+            ("model", &self.model),
+            ("client", &self.client),
+            (name, value),
+        ]
+    }
+
+    /// All senders that are too many to be told apart.
+    pub(crate) fn others() -> Self {
+        let [tenant, model, client] = ["others"; 3].map(str::to_owned);
+        Self {
+            tenant,
+            model,
+            client,
+        }
+    }
+}
+
+/// A name without what is long or would need an escape.
+fn clean(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._:/@+-".contains(letter);
+    let name = name.trim().chars().take(NAME);
+    let name: String = name
+        .map(|letter| if is_plain(letter) { letter } else { '_' })
+        .collect();
+    if name.is_empty() {
+        UNKNOWN.to_owned()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+    use crate::gateway::secret::Secret;
+    use crate::gateway::settings::ServeSettings;
+
+    fn whose(header: Option<&str>, pairs: &[(&'static str, &'static str)]) -> [String; 2] {
+        let settings = ServeSettings {
+            tenant_key: Some(Secret::from("0123456789abcdef".to_owned())),
+            tenant_header: header.map(str::to_owned),
+            ..ServeSettings::default()
+        };
+        let tenants = Tenants::new(&settings).unwrap();
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        let headers: HeaderMap = pairs.collect();
+        let tenant = tenants.of(&headers, None);
+        let found = Whose::of(&tenants, tenant.as_ref(), &headers);
+        [found.tenant, found.client]
+    }
+
+    #[test]
+    fn names_are_plain_and_hold_no_secret() {
+        let agents = [
+            ("claude-cli/2.1.330 (external, cli)", "claude-cli"),
+            ("OpenAI/Python 1.99.0", "OpenAI/Python"),
+            ("codex_cli_rs/0.169.0 (Debian 13)", "codex_cli_rs"),
+            ("x\"}{\\/y", "x____/y"),
+            ("", "unknown"),
+        ];
+        for (agent, client) in agents {
+            assert_eq!(whose(None, &[("user-agent", agent)])[1], client);
+        }
+        assert_eq!(whose(Some("x-team"), &[("x-team", "blue")])[0], "blue");
+        for (header, value) in [
+            ("authorization", "Bearer blue"),
+            ("x-team", "sk-ant-api03-0123456789abcdef"),
+        ] {
+            let [tenant, _] = whose(Some(header), &[(header, value)]);
+            assert!(tenant.starts_with("t-"), "{tenant}");
+        }
+    }
+}

@@ -45,6 +45,9 @@ pub(crate) struct Serve {
     /// Minimum level of the messages that are logged to stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: LogLevel,
+    /// Log each message as one line of JSON.
+    #[arg(long)]
+    pub(crate) log_json: bool,
 }
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {

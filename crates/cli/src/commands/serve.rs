@@ -19,7 +19,7 @@ use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
-    let _log = log_to_stderr(args.log);
+    let _log = log_to_stderr(args.log, args.log_json);
     #[cfg(unix)]
     allow_many_files();
     let prices = Prices::open(&args.prices)?;
@@ -119,7 +119,7 @@ async fn stopped() {
 
 /// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The
 /// guard writes what is left.
-fn log_to_stderr(level: serve::LogLevel) -> WorkerGuard {
+fn log_to_stderr(level: serve::LogLevel, as_json: bool) -> WorkerGuard {
     let level = match level {
         serve::LogLevel::Error => Level::ERROR,
         serve::LogLevel::Warn => Level::WARN,
@@ -138,14 +138,15 @@ fn log_to_stderr(level: serve::LogLevel) -> WorkerGuard {
     let levels = Targets::new()
         .with_default(level)
         .with_target("object_store", of_object_store);
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(stderr)
         .with_ansi(false)
         .with_target(false)
-        .log_internal_errors(false)
-        .finish()
-        .with(levels)
-        .init();
+        .log_internal_errors(false);
+    match as_json {
+        true => log.json().flatten_event(true).finish().with(levels).init(),
+        false => log.finish().with(levels).init(),
+    }
     guard
 }

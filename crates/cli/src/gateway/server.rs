@@ -12,6 +12,7 @@ use offcut::Settings;
 use offcut::backend::Backend;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
 use crate::gateway::breaker::Breaker;
@@ -156,6 +157,14 @@ impl Gateway {
             ..self.settings.clone()
         }
         .check()?;
+        let monitor = match self.settings.metrics_listen {
+            Some(address) => {
+                let listener = TcpListener::bind(address).await;
+                listener.map(Some).map_err(GatewayError::Listen)?
+            }
+            None => None,
+        };
+        let monitor = monitor.map(|own| tokio::spawn(watched(self.service.clone(), own)));
         let service = self.service.clone();
         tokio::spawn(async move {
             if !service.is_ready().await {
@@ -185,6 +194,7 @@ impl Gateway {
             }
         }
         drop(listener);
+        monitor.inspect(JoinHandle::abort);
         stopping.close();
         let all = u32::try_from(self.settings.max_connections).unwrap_or(u32::MAX);
         let running = all as usize - places.available_permits();
@@ -247,6 +257,33 @@ impl Gateway {
                 tracing::debug!(%error, "a connection ended early");
             }
             service.metrics.change(Metric::Connections, &[], -1);
+            drop(place);
+        });
+    }
+}
+
+/// Number of connections at once for those who watch the server.
+const MONITORS: usize = 16;
+
+/// Answers those who watch the server, on an address of its own.
+async fn watched(service: Arc<Service>, listener: TcpListener) {
+    let places = Arc::new(Semaphore::new(MONITORS));
+    loop {
+        let place = places.clone().acquire_owned().await;
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let service = service.clone();
+        tokio::spawn(async move {
+            let answer = service_fn(move |request| {
+                let service = service.clone();
+                async move { Ok::<_, Infallible>(service.monitor(&request).await) }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(Duration::from_secs(60));
+            _ = http.serve_connection(TokioIo::new(stream), answer).await;
             drop(place);
         });
     }

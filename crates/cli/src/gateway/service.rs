@@ -1,5 +1,6 @@
 //! One request on its way to its provider, and the reply on its way back.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -272,19 +273,50 @@ impl Service {
         keys.any(|key| texts.iter().any(|text| key.is_in(text)))
     }
 
-    /// Answers what is asked of this server itself.
-    async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
-        let answer = match path {
-            "/readyz" if !self.is_ready().await => own::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "a store does not answer: what needs it passes as it came",
+    /// Answers those who watch the server, on an address of its own.
+    pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
+        let host = request.headers().get(header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let is_local = |address: SocketAddr| address.ip().is_loopback();
+        if self.settings.metrics_listen.is_some_and(is_local)
+            && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
+        {
+            let message = "use 127.0.0.1, or add the name to `serve.hosts`";
+            return own::error(StatusCode::MISDIRECTED_REQUEST, message);
+        }
+        match request.uri().path() {
+            path @ ("/healthz" | "/readyz" | "/metrics") => self.figure(path).await,
+            _ => own::error(
+                StatusCode::NOT_FOUND,
+                "this address has /metrics, /healthz and /readyz",
             ),
-            "/healthz" | "/readyz" => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+        }
+    }
+
+    /// Answers `/healthz`, `/readyz` or `/metrics`.
+    async fn figure(&self, path: &str) -> Response<Body> {
+        match path {
             "/metrics" => own::typed(
                 StatusCode::OK,
                 "text/plain; version=0.0.4; charset=utf-8",
                 self.metrics.text(),
             ),
+            "/readyz" if !self.is_ready().await => own::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "a store does not answer: what needs it passes as it came",
+            ),
+            _ => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
+        }
+    }
+
+    /// Answers what is asked of this server itself.
+    async fn own(&self, path: &str, request: Request<Incoming>) -> Response<Body> {
+        let answer = match path {
+            "/metrics" if self.settings.metrics_listen.is_some() => own::error(
+                StatusCode::NOT_FOUND,
+                "the metrics are at the address of `serve.metrics_listen`",
+            ),
+            "/healthz" | "/readyz" | "/metrics" => self.figure(path).await,
             "/v1/read" => return self.read(request).await,
             "/v1/tenant" => self.tenant(&request),
             _ if page::is_for(path) => {

@@ -29,6 +29,9 @@ use crate::gateway::secret::Secret;
 pub struct ServeSettings {
     /// The address to listen on. Default: `127.0.0.1:8787`.
     pub listen: SocketAddr,
+    /// An address for `/metrics`, `/healthz` and `/readyz` alone. Clients of `listen` then get no metrics. Default:
+    /// none.
+    pub metrics_listen: Option<SocketAddr>,
     /// True to let other machines connect: without it, only loopback addresses are accepted.
     /// Default: false.
     pub expose: bool,
@@ -96,6 +99,7 @@ impl Default for ServeSettings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+            metrics_listen: None,
             expose: false,
             hosts: Vec::new(),
             upstreams: BTreeMap::new(),
@@ -151,7 +155,7 @@ fn with_advice(error: &str) -> String {
     }
     error.replace(
         "invalid socket address syntax",
-        "`listen` must be an address with a port, such as 127.0.0.1:8787",
+        "it must be an address with a port, such as 127.0.0.1:8787",
     )
 }
 

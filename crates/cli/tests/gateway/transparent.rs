@@ -430,3 +430,39 @@ async fn more_connections_than_allowed_wait_for_their_turn() {
     assert_eq!(answer.text(), "ok\n");
     second.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn metrics_may_have_an_address_of_their_own() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let provider = Provider::start(|_| ok("{}")).await;
+    let server = Server::start(&provider.url, |settings| {
+        settings.metrics_listen = Some(address);
+    })
+    .await;
+    let asked = async |host: &str, path: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_message(&mut stream, &mut Vec::new()).await;
+        answer.unwrap()
+    };
+    assert_eq!(server.get("/healthz").await.line, "HTTP/1.1 200 OK");
+    assert_eq!(server.get("/metrics").await.line, "HTTP/1.1 404 Not Found");
+    for path in ["/metrics", "/healthz", "/readyz"] {
+        assert_eq!(asked("localhost", path).await.line, "HTTP/1.1 200 OK");
+    }
+    assert!(
+        asked("localhost", "/metrics")
+            .await
+            .text()
+            .contains("offcut_connections")
+    );
+    assert_eq!(
+        asked("localhost", "/page").await.line,
+        "HTTP/1.1 404 Not Found"
+    );
+    let elsewhere = asked("evil.example", "/metrics").await;
+    assert_eq!(elsewhere.line, "HTTP/1.1 421 Misdirected Request");
+}

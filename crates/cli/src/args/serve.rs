@@ -21,7 +21,7 @@ pub(crate) struct Serve {
     /// that is free.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Let other machines connect, if the address allows it. Needs `tenant_key` in the settings.
+    /// Let other machines connect, if the address or a proxy in front allows it. Needs `tenant_key` in the settings.
     #[arg(long)]
     pub(crate) expose: bool,
     /// Leave this share of conversations alone, such as 0.1, so that /metrics has the provider's own

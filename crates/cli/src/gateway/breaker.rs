@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 /// A store that failed this many times in a row is left alone.
 const FAILURES: u32 = 3;
+/// The key that is looked at. Nothing is stored there.
+const LOOKED_AT: &str = "meta/is-it-there";
 /// The time between two looks at a store that is left alone.
 const PAUSE: Duration = Duration::from_secs(5);
 /// A call that takes longer counts as failed, whatever it answers.
@@ -47,6 +49,22 @@ impl Breaker {
     /// Returns true if the store answers. One that is left alone is looked at in the background.
     pub(crate) async fn is_ready(&self) -> bool {
         self.ask(0, |()| 0, look(&self.store)).await.is_ok()
+    }
+
+    /// Returns true unless the store is left alone.
+    pub(crate) fn is_available(&self) -> bool {
+        self.state().next_look.is_none()
+    }
+
+    /// The place of the store, without secrets, as far as a label may hold it.
+    pub(crate) fn name(&self) -> String {
+        let at = Key::new(LOOKED_AT).map(|key| self.store.locate(&key).to_string());
+        let at = at.unwrap_or_default();
+        let place = at.strip_suffix(LOOKED_AT).unwrap_or(&at);
+        let plain = place.chars().filter(|letter| !letter.is_control());
+        plain
+            .filter(|letter| !['"', '\\'].contains(letter))
+            .collect()
     }
 
     /// Awaits an answer, unless the store is left alone. It may take longer for the bytes that are `sent`, and
@@ -105,7 +123,7 @@ impl Breaker {
 
 /// Reads a key that nothing is stored under.
 async fn look(store: &Arc<dyn Backend>) -> Result<(), BackendError> {
-    let Ok(key) = Key::new("meta/is-it-there") else {
+    let Ok(key) = Key::new(LOOKED_AT) else {
         return Ok(());
     };
     match store.read(&key, 0..1).await {

@@ -28,9 +28,11 @@ pub(crate) enum Metric {
     CacheMissedTokens,
     SenderBytes,
     SenderTokens,
+    StoreAvailable,
+    Build,
 }
 
-const FAMILIES: [(Metric, Family); 13] = [
+const FAMILIES: [(Metric, Family); 15] = [
     (
         Metric::Bytes,
         Family {
@@ -93,6 +95,22 @@ const FAMILIES: [(Metric, Family); 13] = [
             name: "offcut_sender_tokens_total",
             help: "Input tokens by the provider's own count, by tenant, model and client.",
             kind: "counter",
+        },
+    ),
+    (
+        Metric::StoreAvailable,
+        Family {
+            name: "offcut_store_available",
+            help: "1 if the store answered when it was last asked, and 0 while it is left alone.",
+            kind: "gauge",
+        },
+    ),
+    (
+        Metric::Build,
+        Family {
+            name: "offcut_build_info",
+            help: "1, with the version of the program.",
+            kind: "gauge",
         },
     ),
     (
@@ -164,6 +182,13 @@ impl Metrics {
         self.change(metric, labels, i64::try_from(amount).unwrap_or(i64::MAX));
     }
 
+    /// Sets a gauge.
+    pub(crate) fn set(&self, metric: Metric, label: (&'static str, &str), value: i64) {
+        let (name, text) = label;
+        let key = (metric, vec![(name, text.to_owned())]);
+        self.figures().values.insert(key, value);
+    }
+
     /// Changes a gauge.
     pub(crate) fn change(&self, metric: Metric, labels: &[(&'static str, &str)], by: i64) {
         let labels = labels
@@ -233,6 +258,27 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn alerts_and_dashboard_ask_for_what_there_is() {
+        let files = [
+            include_str!("../../deploy/alerts.yml"),
+            include_str!("../../deploy/alerts.test.yml"),
+            include_str!("../../deploy/dashboard.json"),
+        ];
+        for file in files {
+            for name in file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+            {
+                let mut known = FAMILIES.iter().map(|(_, family)| family.name);
+                assert!(
+                    !name.starts_with("offcut_")
+                        || name == "offcut_added_seconds_bucket"
+                        || known.any(|known| known == name),
+                    "{name}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn figures_are_written_in_prometheus_own_format() {

@@ -99,6 +99,20 @@ impl Outcome {
 }
 
 impl PassReason {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::TooLong,
+        Self::Encoding,
+        Self::NotUnderstood,
+        Self::Store,
+        Self::TooSlow,
+        Self::Bug,
+        Self::NoReader,
+        Self::NoTenant,
+        Self::Refused,
+        Self::Untouched,
+        Self::HeldOut,
+    ];
+
     /// The reason's name in the header, in metrics and in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -75,6 +75,23 @@ pub(crate) struct Client {
     pub(crate) whose: Whose,
 }
 
+/// Counts a request by its outcome, once it is known for good or the request has ended.
+struct CountedOnce<'p> {
+    metrics: &'p Metrics,
+    upstream: &'p str,
+    outcome: Outcome,
+}
+
+impl Drop for CountedOnce<'_> {
+    fn drop(&mut self) {
+        let labels = [
+            ("upstream", self.upstream),
+            ("outcome", self.outcome.name()),
+        ];
+        self.metrics.add(Metric::Requests, &labels, 1);
+    }
+}
+
 /// A body that has been worked on.
 struct Worked {
     outcome: Outcome,
@@ -147,7 +164,8 @@ impl Passage {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
                 let outcome = Outcome::Passed(unread);
-                self.note(upstream, outcome)?;
+                let _counted = self.counted(upstream, outcome);
+                self.note(outcome)?;
                 let look = Look::unread(client.whose, 0);
                 _ = self.watch.call(upstream.name(), look, outcome);
                 let on_usage = self.counting(upstream, None, None);
@@ -170,7 +188,8 @@ impl Passage {
             changed,
             look,
         } = self.work(&request, Pressure::Thresholds).await?;
-        self.note(upstream, outcome)?;
+        let mut counted = self.counted(upstream, outcome);
+        self.note(outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
         let conversation = look.conversation.clone();
@@ -199,16 +218,19 @@ impl Passage {
             }
         }
         let known = conversation.as_deref();
-        let reply = self
-            .send(&request, sent, self.counting(upstream, group, bill), known)
-            .await?;
+        let counting = self.counting(upstream, group, bill);
+        let reply = self.send(&request, sent, counting, known).await;
+        let reply = reply.map_err(|refusal| Box::new(marked(*refusal)))?;
         if !is_refusal(reply.status()) || sent.is_none() && !is_turn {
             return Ok(marked(reply));
         }
         let (refusal, is_too_long) = examined(reply, self.patience).await;
         if is_too_long {
-            let shortened = self.shortened(&request, sent).await;
-            return Ok(shortened.unwrap_or_else(|| marked(refusal)));
+            let Some(reply) = self.shortened(&request, sent).await else {
+                return Ok(marked(refusal));
+            };
+            counted.outcome = Outcome::Recovered;
+            return Ok(reply);
         }
         let Some((_, conversation)) = changed else {
             return Ok(marked(refusal));
@@ -229,7 +251,8 @@ impl Passage {
         let outcome = Outcome::Passed(PassReason::Refused);
         let look = Look::of(conversation.name(), before);
         _ = self.watch.again(upstream.name(), look, outcome);
-        self.note(upstream, outcome)?;
+        counted.outcome = outcome;
+        self.note(outcome)?;
         Ok(outcome::marked(reply, outcome, None))
     }
 
@@ -283,7 +306,6 @@ impl Passage {
         if let Some(miss) = &miss {
             self.note_miss(upstream, miss);
         }
-        self.note(upstream, outcome).ok()?;
         tracing::info!(
             "a request that the provider refused as too long went out once more, with all old results cleared"
         );
@@ -383,10 +405,16 @@ impl Passage {
         }
     }
 
-    /// Counts and logs an outcome. Fails if it is a failure and `on_failure` is `refuse`.
-    fn note(&self, upstream: &Upstream, outcome: Outcome) -> Result<(), Refusal> {
-        let labels = [("upstream", upstream.name()), ("outcome", outcome.name())];
-        self.metrics.add(Metric::Requests, &labels, 1);
+    fn counted<'p>(&'p self, upstream: &'p Upstream, outcome: Outcome) -> CountedOnce<'p> {
+        CountedOnce {
+            metrics: &self.metrics,
+            upstream: upstream.name(),
+            outcome,
+        }
+    }
+
+    /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`.
+    fn note(&self, outcome: Outcome) -> Result<(), Refusal> {
         let Some(reason) = outcome.reason() else {
             return Ok(());
         };

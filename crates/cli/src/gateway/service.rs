@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
+use offcut::Settings;
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -16,6 +17,7 @@ use crate::gateway::breaker::Breaker;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::Exchange;
 use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::outcome::PassReason;
 use crate::gateway::page::Token;
 use crate::gateway::pass::{Client, Passage};
 use crate::gateway::plug::Plug;
@@ -64,6 +66,11 @@ impl Service {
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
         let metrics = Arc::<Metrics>::default();
+        metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
+        // Counters that begin later hide their first event from `rate`.
+        for reason in PassReason::ALL {
+            metrics.add(Metric::Passed, &[("reason", reason.name())], 0);
+        }
         let sender = Sender::new(&settings, metrics.clone())?;
         let tenants = match reducer {
             Some(_) => Tenants::new(&settings)?,
@@ -113,6 +120,14 @@ impl Service {
             return vec!["requests are counted and not changed".to_owned()];
         };
         let mut notes = Vec::new();
+        let reduction = reducer.any().settings();
+        let long = Settings::default().max_length_for_trunc;
+        if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
+            notes.push(format!(
+                "results of up to {} bytes stay whole: `preset = \"recommended\"` in the settings shortens them from 3 000 bytes on",
+                reduction.max_length_for_trunc
+            ));
+        }
         if self.settings.holdout > 0.0 {
             let share = (self.settings.holdout * 10_000.0).round() / 100.0;
             notes.push(format!(
@@ -296,11 +311,16 @@ impl Service {
     /// Answers `/healthz`, `/readyz` or `/metrics`.
     async fn figure(&self, path: &str) -> Response<Body> {
         match path {
-            "/metrics" => own::typed(
-                StatusCode::OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                self.metrics.text(),
-            ),
+            "/metrics" => {
+                for store in &self.stores {
+                    let label = ("store", &*store.name());
+                    let is_available = store.is_available();
+                    self.metrics
+                        .set(Metric::StoreAvailable, label, is_available.into());
+                }
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
+                own::typed(StatusCode::OK, kind, self.metrics.text())
+            }
             "/readyz" if !self.is_ready().await => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "a store does not answer: what needs it passes as it came",

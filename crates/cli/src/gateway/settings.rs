@@ -32,8 +32,8 @@ pub struct ServeSettings {
     /// An address for `/metrics`, `/healthz` and `/readyz` alone. Clients of `listen` then get no metrics. Default:
     /// none.
     pub metrics_listen: Option<SocketAddr>,
-    /// True to let other machines connect: without it, only loopback addresses are accepted.
-    /// Default: false.
+    /// True to let other machines connect: without it, only loopback addresses are accepted. True too for a loopback
+    /// address with a proxy in front of it. Default: false.
     pub expose: bool,
     /// Names under which clients may address a server on loopback, besides `localhost` and loopback
     /// addresses. Default: none.
@@ -227,9 +227,9 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// Returns true if only this machine can connect.
+    /// Returns true if only this machine can connect, and not through a proxy either.
     pub(crate) fn is_local(&self) -> bool {
-        self.listen.ip().is_loopback()
+        self.listen.ip().is_loopback() && !self.expose
     }
 
     pub(crate) fn max_body_bytes(&self) -> usize {

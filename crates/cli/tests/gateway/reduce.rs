@@ -166,6 +166,25 @@ async fn nothing_is_cut_that_the_model_could_not_read_back() {
 }
 
 #[tokio::test]
+async fn through_a_proxy_no_path_of_this_machine_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Backend> = Arc::new(Fs::open(folder.path()).unwrap());
+    let mut reduction = crate::support::reduction();
+    reduction.backend_url = Some(folder.path().to_str().unwrap().to_owned().into());
+    let provider = Provider::start(|_| ok("{}")).await;
+    let mut settings = crate::support::settings(&provider.url);
+    for (expose, outcome) in [(false, "reduced"), (true, "passed; reason=no-reader")] {
+        settings.expose = expose;
+        settings.tenant_key = Some("a secret of sixteen".to_owned().into());
+        let server = Server::with(settings.clone(), &reduction, &store).await;
+        let (path, body) = request(WireFormat::OpenAiChat, "a task", &long("x"), &shell());
+        let key = [("Authorization", "Bearer k")];
+        let answer = server.post(&path, &key, &body).await;
+        assert_eq!(answer.header("x-offcut"), Some(outcome));
+    }
+}
+
+#[tokio::test]
 async fn a_loop_with_the_reader_as_its_tool_reads_what_was_cut() {
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::reducing(&provider.url, &memory(), |_| ()).await;

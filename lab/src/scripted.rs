@@ -9,6 +9,7 @@ mod agent;
 mod bill;
 mod peer;
 mod run;
+mod served;
 mod step;
 mod task;
 mod tasks;
@@ -18,6 +19,7 @@ mod view;
 pub use bill::Bill;
 pub use peer::Peer;
 pub use run::{CONTEXT, Outcome, Policy, run};
+pub use served::Served;
 pub use task::{Size, Task};
 pub use tasks::all;
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
-use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, run};
+use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, READY, Served, Task, all, run};
 
 /// Tokens of the reader's definition.
 const READER: u64 = 306;
@@ -71,6 +71,56 @@ fn recommended_solves_what_doing_nothing_solves_for_less() {
     );
     println!("where nothing solves: {none:?}, recommended {recommended:?}; dearer: {dearer:?}");
     assert!(recommended.bill < none.bill, "{recommended:?} and {none:?}");
+}
+
+/// Clients never shorten what they send, and the window has half of what a task needs without Offcut, or is a real
+/// one. Returns the number of requests that were refused and then taken.
+fn overflowing(settings: &Settings, sizes: std::ops::Range<usize>) -> usize {
+    let mut recovered = 0;
+    for task in all() {
+        for size in &task.sizes[sizes.clone()] {
+            let place = format!("{} {}", task.name, size.name);
+            let nothing = run(&task, *size, &Policy::Nothing).unwrap();
+            let window = match nothing.solved {
+                true => nothing.bill.peak / 2,
+                false => CONTEXT,
+            };
+            // The newest result may be whole, and tools and prompt take some.
+            if window < 4_000 {
+                continue;
+            }
+            let through = |settings: Option<&Settings>| {
+                let served = Served::start(settings, window).unwrap();
+                let outcome = run(&task, *size, &Policy::Served(served.clone())).unwrap();
+                (outcome, served.outcomes())
+            };
+            assert!(!through(None).0.solved, "{place}");
+            let (ours, outcomes) = through(Some(settings));
+            assert!(ours.solved, "{place} in {window}: {:?}", ours.why);
+            let again = outcomes.iter().filter(|outcome| *outcome == "recovered");
+            recovered += again.count();
+        }
+    }
+    recovered
+}
+
+/// Settings with which nothing but a refusal has old results cleared.
+fn late() -> Settings {
+    let mut settings = Settings::recommended();
+    settings.max_tokens_for_clear = 10_000_000;
+    settings
+}
+
+#[test]
+fn what_overflows_is_solved_through_a_server() {
+    assert!(overflowing(&late(), 1..3) >= 10);
+}
+
+#[test]
+#[ignore = "takes two minutes"]
+fn what_overflows_is_solved_through_a_server_at_every_size() {
+    assert!(overflowing(&late(), 0..4) >= 13);
+    assert!(overflowing(&Settings::recommended(), 0..4) >= 10);
 }
 
 #[test]

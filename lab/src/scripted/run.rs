@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::scripted::bill::{Bill, BillMeter};
 use crate::scripted::peer::Peer;
+use crate::scripted::served::Served;
 use crate::scripted::step::Step;
 use crate::scripted::task::{Size, Task};
 use crate::scripted::tools;
-use crate::scripted::view::RequestView;
+use crate::scripted::view::{READER, RequestView};
 
 /// Tokens of a context window. A request that is longer is refused, which ends the run.
 pub const CONTEXT: u64 = 128_000;
@@ -24,6 +25,8 @@ pub enum Policy {
     Nothing,
     /// Offcut with these settings, over a store in a directory.
     Offcut(Box<Settings>),
+    /// `offcut serve`, in front of a provider. The agent sends all it has seen, each time, and never shortens it.
+    Served(Served),
     /// Another context editor.
     Peer(Peer),
 }
@@ -56,7 +59,7 @@ pub fn run(
     std::fs::create_dir(&project)?;
     let set = task.lay_out(&project, size)?;
     let reduction = match policy {
-        Policy::Nothing | Policy::Peer(_) => None,
+        Policy::Nothing | Policy::Served(_) | Policy::Peer(_) => None,
         Policy::Offcut(settings) => {
             let store = Fs::open(folder.path().join("store"))?;
             let builder =
@@ -70,8 +73,15 @@ pub fn run(
     }
     let peer = match policy {
         Policy::Peer(peer) => Some(peer),
-        Policy::Nothing | Policy::Offcut(_) => None,
+        _ => None,
     };
+    let served = match policy {
+        Policy::Served(served) => Some(served),
+        _ => None,
+    };
+    if let Some(served) = served {
+        tools.push(served.reader()?);
+    }
     if let Some(peer) = peer {
         tools.extend(peer.begin()?);
     }
@@ -89,7 +99,14 @@ pub fn run(
             peer.edit(&messages[given..], &mut edited)?;
             given = messages.len();
         }
-        let request = if peer.is_some() { &edited } else { &messages };
+        if let Some(served) = served {
+            let Some(seen) = served.send(&tools, &messages)? else {
+                break (false, Some("the provider refused it".to_owned()));
+            };
+            edited = seen;
+        }
+        let is_edited = peer.is_some() || served.is_some();
+        let request = if is_edited { &edited } else { &messages };
         if !meter.request(&tools, request, CONTEXT) {
             break (false, Some(format!("over {CONTEXT} tokens")));
         }
@@ -125,7 +142,13 @@ pub fn run(
                 reads += 1;
                 retrieved.unwrap_or_default()
             }
-            None => tools::call(&project, tool, &arguments),
+            None => match served.filter(|_| tool == READER) {
+                Some(served) => {
+                    reads += 1;
+                    served.read(&arguments)?
+                }
+                None => tools::call(&project, tool, &arguments),
+            },
             Some(reduction) => match runtime.block_on(reduction.answer(&call))? {
                 Some(page) => {
                     reads += 1;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::scripted::step::{Step, bash, saying};
 
 /// The reader of stored results, as hints name it.
-const READER: &str = "read_file";
+pub(crate) const READER: &str = "read_file";
 /// The tool that returns what headroom has compressed.
 const RETRIEVE: &str = "headroom_retrieve";
 /// Texts that other context editors leave in place of a result.

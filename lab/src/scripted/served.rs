@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 const KEY: &str = "Authorization: Bearer scripted";
 
-/// A server, and a provider that refuses requests of more than so many tokens.
+/// A server, and a provider that refuses what is longer than its window.
 #[derive(Clone, Debug)]
 pub struct Served(Rc<Servers>);
 

@@ -103,6 +103,9 @@ pub struct Turn<'a> {
     /// True if the provider has just refused these messages as too long. All results before the newest round are
     /// then cleared, whatever the thresholds say (C10).
     pub is_too_long: bool,
+    /// True if the provider's cache holds nothing of this conversation any more. A pass then costs nothing there, and is
+    /// made from half of the threshold on (C18).
+    pub is_cold: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -113,6 +116,7 @@ impl<'a> Turn<'a> {
             tools: &[],
             last_usage: None,
             is_too_long: false,
+            is_cold: false,
         }
     }
 }
@@ -124,6 +128,7 @@ impl fmt::Debug for Turn<'_> {
             .field("tools", &self.tools.len())
             .field("last_usage", &self.last_usage)
             .field("is_too_long", &self.is_too_long)
+            .field("is_cold", &self.is_cold)
             .finish()
     }
 }

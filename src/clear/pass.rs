@@ -22,6 +22,8 @@ pub(super) struct Pass {
     outages: Arc<Outages>,
     /// True if all that is old must go, since the provider has refused the conversation as too long.
     is_emergency: bool,
+    /// True if the provider's cache holds nothing of the conversation.
+    is_cold: bool,
 }
 
 /// Reason for not making an edit.
@@ -39,14 +41,17 @@ impl Pass {
             memory: Arc::clone(memory),
             outages: Arc::default(),
             is_emergency: turn.is_too_long,
+            is_cold: turn.is_cold,
         }
     }
 
     /// The number of tokens above which it clears.
     pub(super) fn threshold(&self) -> u64 {
-        match self.is_emergency {
-            true => 0,
-            false => self.session.settings().max_tokens_for_clear,
+        let threshold = self.session.settings().max_tokens_for_clear;
+        match (self.is_emergency, self.is_cold) {
+            (true, _) => 0,
+            (false, true) => threshold / 2,
+            (false, false) => threshold,
         }
     }
 

@@ -188,6 +188,7 @@ impl History<'_> {
             // No request carries the provider's count of the one before it.
             last_usage: None,
             is_too_long: turn.is_too_long,
+            is_cold: turn.is_cold,
         };
         let taken = std::mem::take(&mut repeated.passed);
         let committed = commit_over(self.session, self.memory, &over, taken).await?;

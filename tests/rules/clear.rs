@@ -1008,6 +1008,26 @@ async fn c10_what_is_too_long_is_cleared_down_to_the_newest_round() {
     assert_eq!(next, messages);
 }
 
+#[tokio::test]
+async fn c18_a_cold_cache_halves_the_threshold() {
+    let mut messages = three_rounds();
+    let total = tokens(&eager(&memory()).build().unwrap(), &mut messages);
+    for (threshold, is_change) in [(2 * total, false), (2 * total - 2, true)] {
+        let policy = eager(&memory()).max_tokens_for_clear(threshold);
+        let policy = policy.build().unwrap();
+        for is_cold in [false, true] {
+            let mut messages = three_rounds();
+            let mut conversation = Messages::new(Plain, &mut messages);
+            let mut turn = Turn {
+                is_cold,
+                ..Turn::new(&mut conversation)
+            };
+            let report = policy.clear_turn(&mut turn).await.unwrap();
+            assert_eq!(report.is_change(), is_cold && is_change, "{threshold}");
+        }
+    }
+}
+
 #[test]
 fn l8_large_texts_are_counted_on_blocking_threads() {
     use std::sync::{Arc, Mutex};

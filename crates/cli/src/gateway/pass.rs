@@ -389,10 +389,10 @@ impl Passage {
         let Some(encoding) = ContentEncoding::of(&request.parts.headers) else {
             return passed(PassReason::Encoding);
         };
-        let (exchange, read) = (request.exchange, look());
+        let (exchange, read, watch) = (request.exchange, look(), self.watch.clone());
         let work = move |text, deadline| {
             reduced(
-                (reducer, tenant),
+                (reducer, tenant, watch),
                 exchange,
                 pressure,
                 (text, read),
@@ -447,7 +447,7 @@ impl Passage {
 
 /// Reads and reduces a body, as far as there is time.
 async fn reduced(
-    (reducer, tenant): (Arc<ConversationReducer>, Tenant),
+    (reducer, tenant, watch): (Arc<ConversationReducer>, Tenant, Arc<Watch>),
     exchange: Exchange,
     pressure: Pressure,
     (text, mut look): (Bytes, Look),
@@ -485,7 +485,8 @@ async fn reduced(
     {
         return Ok(Worked::passed(PassReason::TooLong, look));
     }
-    let reducing = reducer.reduce(tenant, exchange, pressure, &mut body, &mut look);
+    look.read(&body);
+    let reducing = reducer.reduce(tenant, exchange, pressure, &watch, &mut body, &mut look);
     let (outcome, conversation) = match timeout_at(deadline, reducing).await {
         Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
         Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
@@ -500,7 +501,9 @@ async fn reduced(
         _ = write!(changed, "{before}{body}{after}");
         (Bytes::from(changed), conversation)
     });
-    look.read(&body, changed.as_ref().map(|(text, _)| text.len() as u64));
+    if let Some((text, _)) = &changed {
+        look.read_changed(&body, text.len() as u64);
+    }
     Ok(Worked {
         outcome,
         changed,

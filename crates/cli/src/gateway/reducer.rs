@@ -21,7 +21,7 @@ use crate::gateway::settings::ServeSettings;
 use crate::gateway::stored::Pages;
 use crate::gateway::tenant::Tenant;
 use crate::gateway::untouched::Untouched;
-use crate::gateway::watch::Look;
+use crate::gateway::watch::{Look, Watch};
 
 /// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
 /// records are read again. What is held takes at most twice these bytes.
@@ -48,6 +48,8 @@ impl ConversationId {
 pub(crate) enum Pressure {
     /// The thresholds of the settings.
     Thresholds,
+    /// The provider's cache holds nothing of the conversation.
+    Cold,
     /// The provider has refused the request as too long.
     TooLong,
 }
@@ -178,7 +180,8 @@ impl ConversationReducer {
         &self,
         tenant: Tenant,
         exchange: Exchange,
-        pressure: Pressure,
+        mut pressure: Pressure,
+        watch: &Watch,
         body: &mut RequestBody,
         look: &mut Look,
     ) -> Reduced {
@@ -231,6 +234,9 @@ impl ConversationReducer {
         if conversation.is_nameless() {
             // Before the first call, there is nothing to decide, and nothing has been decided.
             return Reduced::Unchanged;
+        }
+        if pressure == Pressure::Thresholds && watch.is_cold(conversation.name(), &look.would) {
+            pressure = Pressure::Cold;
         }
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         let mut has_failed = false;
@@ -382,6 +388,7 @@ async fn run(
     let mut turn = Turn {
         tools,
         is_too_long: pressure == Pressure::TooLong,
+        is_cold: pressure == Pressure::Cold,
         ..Turn::new(&mut messages)
     };
     let reduced = session.reduce_turn(&mut turn).await;

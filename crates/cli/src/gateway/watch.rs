@@ -66,6 +66,13 @@ impl Watch {
         self.add(upstream.to_owned(), Traffic::Agent, look, outcome)
     }
 
+    /// Returns true if the provider's cache holds little of a request of a conversation, so that a pass costs nothing
+    /// there.
+    pub(crate) fn is_cold(&self, conversation: &str, would: &Prompt) -> bool {
+        let at = self.begun.elapsed().as_secs();
+        self.state().is_cold(conversation, would, at)
+    }
+
     /// Records a call of the plug for a tenant: the bytes of its messages before and after.
     pub(crate) fn plug(&self, tenant: &str, look: Look, bytes: [u64; 2], outcome: Outcome) {
         let [would, sent] = bytes.map(Prompt::unread);

@@ -146,6 +146,28 @@ async fn a_miss_costs_what_the_provider_bills_again() {
 }
 
 #[tokio::test]
+async fn a_client_that_has_broken_its_prefix_gets_the_pass_at_once() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let mut reduction = crate::support::reduction();
+    reduction.max_tokens_for_clear = 12_000;
+    reduction.clear_at_least_tokens = 0;
+    let mut settings = crate::support::settings(&provider.url);
+    settings.cut_without_reader = true;
+    let server = Server::with(settings, &reduction, &memory()).await;
+    let mut outcomes = Vec::new();
+    for rounds in 6..=12 {
+        let mut body = conversation(rounds);
+        if rounds >= 11 {
+            body["messages"][4]["content"] = json!("[gone]");
+        }
+        let answer = server.post(PATH, &[], &body.to_string()).await;
+        outcomes.push(answer.header("x-offcut").unwrap().to_owned());
+    }
+    assert_eq!(outcomes[..5], ["unchanged"; 5]);
+    assert_eq!(outcomes[5..], ["reduced"; 2]);
+}
+
+#[tokio::test]
 async fn a_provider_that_lost_its_cache_is_named_if_it_says_so() {
     let (counted, again) = missed(|_| (), true, true).await;
     let [(reason, tokens)] = &*counted else {

@@ -63,11 +63,14 @@ impl Look {
         }
     }
 
-    /// Reads the messages of a body, as they came and as they go on. `sent` is the length of the
-    /// body that goes on, if it has changed.
-    pub(crate) fn read(&mut self, body: &RequestBody, sent: Option<u64>) {
+    /// Reads a body as it came.
+    pub(crate) fn read(&mut self, body: &RequestBody) {
         self.would = Prompt::of(body, self.would.bytes());
-        self.sent = sent.map(|bytes| self.would.changed(body, bytes));
+    }
+
+    /// Reads a body as it goes on, which is not as it came.
+    pub(crate) fn read_changed(&mut self, body: &RequestBody, bytes: u64) {
+        self.sent = Some(self.would.changed(body, bytes));
     }
 
     /// Adds what a report decides for the first time.

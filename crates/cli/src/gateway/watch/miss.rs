@@ -42,6 +42,21 @@ impl RecentPrompts {
     }
 }
 
+impl RecentPrompts {
+    /// Returns true if the provider's cache holds little of a request that comes `seconds` after the last one: its
+    /// lifetime is over, or the client has changed messages in its first half. Other tools or instructions may be
+    /// those of a request on the side.
+    pub(crate) fn is_cold(&self, would: &Prompt, seconds: u64) -> bool {
+        let held = |[before, _]: &&[Prompt; 2]| would.differs_from(before).1;
+        let Some([came, sent]) = self.0.iter().max_by_key(held) else {
+            return false;
+        };
+        let (part, front) = would.differs_from(came);
+        let is_broken = matches!(part, PromptPart::Message(_)) && front < would.bytes() / 2;
+        sent.has_expired(seconds) || is_broken && front < came.bytes() / 2
+    }
+}
+
 /// The expectation of what a provider's cache holds of a request, to be compared with its own count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExpectedCache {
@@ -230,8 +245,8 @@ impl Why {
 /// conversation.
 fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<PromptMiss> {
     sent.head.as_ref()?;
-    let written = before[1].head.as_ref()?;
-    let is_expired = written.lifetime.is_some_and(|lifetime| seconds > lifetime);
+    before[1].head.as_ref()?;
+    let is_expired = before[1].has_expired(seconds);
     let (part, _) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
     let (why, part) = if sent.is_unmarked {
@@ -536,6 +551,27 @@ mod tests {
         assert_eq!([&anthropic(4), &anthropic(5)].map(&mut next), [None, None]);
         assert_eq!(next(&aside), Some(Why::Tools));
         assert_eq!([&aside, &aside, &anthropic(6)].map(&mut next), [None; 3]);
+    }
+
+    #[test]
+    fn a_cache_is_cold_after_its_lifetime_and_after_an_early_change() {
+        let mut recent = RecentPrompts::default();
+        assert!(
+            !recent.is_cold(&prompt(&anthropic(9)), 900),
+            "nothing is known"
+        );
+        recent.next([prompt(&anthropic(8)), prompt(&anthropic(8))], 0);
+        let cold = |body: &Value, seconds| recent.is_cold(&prompt(body), seconds);
+        assert!(!cold(&anthropic(9), 300) && cold(&anthropic(9), 301));
+        let mut edited = anthropic(9);
+        edited["messages"][16]["content"] = json!("late");
+        assert!(!cold(&edited, 1));
+        edited["messages"][2]["content"] = json!("early");
+        assert!(cold(&edited, 1));
+        let mut aside = anthropic(9);
+        aside["tools"] = json!([]);
+        assert!(!cold(&aside, 1), "it may be a request on the side");
+        assert!(!cold(&anthropic(2), 1), "it goes back, and all is held");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) struct Head {
     /// True if the end of the request counts as marked.
     marks_end: bool,
     /// Seconds that a cache lasts after its last use, where that is known.
-    pub(super) lifetime: Option<u64>,
+    lifetime: Option<u64>,
 }
 
 /// A part of a body.
@@ -213,6 +213,12 @@ impl Prompt {
             bytes,
             ..self.clone()
         }
+    }
+
+    /// Returns true if the cache's lifetime is known, and over after so many seconds.
+    pub(super) fn has_expired(&self, seconds: u64) -> bool {
+        let lifetime = self.head.as_ref().and_then(|head| head.lifetime);
+        lifetime.is_some_and(|lifetime| seconds > lifetime)
     }
 
     /// A body that is not read.

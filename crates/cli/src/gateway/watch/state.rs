@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::look::{Change, Look};
 use super::miss::{ExpectedCache, MissSums, PromptMiss, RecentPrompts};
+use super::prompt::Prompt;
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
@@ -98,6 +99,12 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 }
 
 impl State {
+    /// Returns true if the provider's cache holds little of a request of a conversation, `at` a time.
+    pub(super) fn is_cold(&self, conversation: &str, would: &Prompt, at: u64) -> bool {
+        let one = self.conversations.get(conversation);
+        one.is_some_and(|one| one.recent.is_cold(would, at.saturating_sub(one.last)))
+    }
+
     /// Adds a request. Returns its figures, and what to compare its bill with.
     pub(super) fn call(&mut self, call: WatchedCall) -> (RequestRecord, Option<AwaitedBill>) {
         self.changed += 1;
@@ -346,7 +353,6 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
-    use super::super::prompt::Prompt;
     use super::*;
 
     fn request(look: Look) -> WatchedCall {

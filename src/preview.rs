@@ -21,6 +21,7 @@ mod failures;
 mod found;
 mod gathered;
 mod head_tail;
+mod heads;
 mod log;
 mod method;
 mod names;

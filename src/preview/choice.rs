@@ -19,6 +19,7 @@ use crate::preview::excerpt::{
 };
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
+use crate::preview::heads::groups;
 use crate::preview::outcomes::{ending, told, without_header};
 use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
@@ -29,6 +30,8 @@ const ENDING: usize = 5;
 const MIN_ENDING: usize = 36;
 /// One in so many for the lines that report failures; the first of them may take twice that.
 const FAILING: usize = 4;
+/// One in so many for the heads of groups, if all fit.
+const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.5;
 /// Extra worth of a Han character, and the number of characters that count: words of such scripts
@@ -72,6 +75,7 @@ pub(crate) fn choose<'t>(
     if wanted != Wanted::Index {
         chooser.take_ending();
         chooser.take_failing(templates);
+        chooser.take_heads();
     }
     chooser.take_best(wanted);
     chooser.excerpt()
@@ -85,6 +89,8 @@ struct Chooser<'u, 't> {
     /// Worth of what is in each unit, as a factor.
     factors: Vec<f32>,
     is_taken: Vec<bool>,
+    /// By unit: the head that is shown with it.
+    heads: Vec<Option<usize>>,
     /// Names in the index.
     listed: Vec<usize>,
     /// Number of bytes left of the budget.
@@ -136,11 +142,17 @@ fn han(text: &str) -> usize {
 
 impl<'u, 't> Chooser<'u, 't> {
     fn new(units: &'u [Unit<'t>], left: usize) -> Self {
+        let groups = groups(units);
+        let mut factors = factors(units);
+        for (factor, is_repeated) in factors.iter_mut().zip(groups.is_repeated) {
+            *factor = if is_repeated { 0.0 } else { *factor };
+        }
         Self {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
-            factors: factors(units),
+            factors,
+            heads: groups.heads,
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
@@ -170,8 +182,29 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Takes a line if that leaves `rest` bytes of the budget.
+    /// Takes the heads of all groups, if that leaves most of the budget: a group that is not named seems not to be there.
+    fn take_heads(&mut self) {
+        let mut heads: Vec<usize> = self.heads.iter().copied().flatten().collect();
+        heads.sort_unstable();
+        heads.dedup();
+        heads.retain(|head| self.heads[*head].is_none());
+        let bytes: usize = heads
+            .iter()
+            .map(|head| self.bytes(ChoiceItem::Line(*head)))
+            .sum();
+        if bytes <= self.left / HEADS {
+            heads.into_iter().for_each(|head| self.take_line(head, 0));
+        }
+    }
+
+    /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget.
     fn take_line(&mut self, unit: usize, rest: usize) {
+        if let Some(head) = self.open_head(ChoiceItem::Line(unit)) {
+            let both = [head, unit].map(|unit| self.bytes(ChoiceItem::Line(unit)));
+            if rest + both.iter().sum::<usize>() <= self.left {
+                self.take_line(head, rest);
+            }
+        }
         let bytes = self.bytes(ChoiceItem::Line(unit));
         if rest + bytes <= self.left && self.take(ChoiceItem::Line(unit)) {
             self.left -= bytes;
@@ -190,7 +223,9 @@ impl<'u, 't> Chooser<'u, 't> {
                 heap.push(now);
                 continue;
             }
-            let bytes = self.bytes(entry.item);
+            let head = self.open_head(entry.item);
+            let of_head = head.map_or(0, |head| self.bytes(ChoiceItem::Line(head)));
+            let bytes = self.bytes(entry.item) + of_head;
             if now.density <= 0.0 || bytes > self.left {
                 too_long += usize::from(bytes > self.left);
                 if too_long > MAX_TOO_LONG {
@@ -201,6 +236,7 @@ impl<'u, 't> Chooser<'u, 't> {
             if !self.take(entry.item) {
                 continue;
             }
+            head.map(|head| self.take(ChoiceItem::Line(head)));
             self.left -= bytes;
             let ChoiceItem::Line(unit) = entry.item else {
                 continue;
@@ -210,6 +246,14 @@ impl<'u, 't> Chooser<'u, 't> {
                 heap.push(Entry::of_line(self, unit + 1));
             }
         }
+    }
+
+    /// The head of a line that is not taken yet.
+    fn open_head(&self, item: ChoiceItem) -> Option<usize> {
+        let ChoiceItem::Line(unit) = item else {
+            return None;
+        };
+        self.heads[unit].filter(|head| !self.is_taken[*head] && !self.is_taken[unit])
     }
 
     fn items(&self, wanted: Wanted) -> BinaryHeap<Entry> {

@@ -285,5 +285,5 @@ impl Kept {
 /// Returns true for a line that is worth something without a name.
 fn is_worth_keeping(unit: &Unit<'_>) -> bool {
     let line = unit.text;
-    may_have_value(line) && has_value(line) || is_heading(unit)
+    may_have_value(line) && has_value(line) || is_heading(unit) || line.ends_with(':')
 }

@@ -1,0 +1,146 @@
+//! Heads of groups of lines: without its head, a line of a status or a diff says something else.
+
+use crate::preview::units::{Unit, is_excerpt_of_file};
+
+/// The beginning of a file in a diff of Git.
+const FILE: &str = "diff --git ";
+/// Lines of a diff that say no more than the head of their file does.
+const REPEATED: [&str; 3] = ["index ", "--- ", "+++ "];
+
+/// The groups of some units.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// By unit: the head of its group.
+    pub(crate) heads: Vec<Option<usize>>,
+    /// By unit: true if it only repeats its head.
+    pub(crate) is_repeated: Vec<bool>,
+}
+
+/// Finds the head of each unit: the file of a line of a diff, or the line with a colon at its end over lines that are
+/// indented more.
+pub(crate) fn groups(units: &[Unit<'_>]) -> Groups {
+    let mut groups = Groups {
+        heads: vec![None; units.len()],
+        is_repeated: vec![false; units.len()],
+    };
+    if units.iter().any(|unit| is_file(unit)) {
+        files(units, &mut groups);
+    } else if !is_excerpt_of_file(units) {
+        indented(units, &mut groups);
+    }
+    groups
+}
+
+fn is_file(unit: &Unit<'_>) -> bool {
+    unit.place.byte == 0 && unit.text.starts_with(FILE)
+}
+
+fn files(units: &[Unit<'_>], groups: &mut Groups) {
+    let (mut file, mut is_head) = (None, false);
+    for (at, unit) in units.iter().enumerate() {
+        if is_file(unit) {
+            (file, is_head) = (Some(at), true);
+            continue;
+        }
+        is_head &= !unit.text.starts_with("@@");
+        groups.heads[at] = file;
+        groups.is_repeated[at] =
+            is_head && REPEATED.iter().any(|begin| unit.text.starts_with(begin));
+    }
+}
+
+fn indented(units: &[Unit<'_>], groups: &mut Groups) {
+    // The heads that are open, each with its indentation.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for (at, unit) in units.iter().enumerate() {
+        if unit.place.byte > 0 {
+            groups.heads[at] = open.last().map(|(_, head)| *head);
+            continue;
+        }
+        let text = unit.text.trim_start_matches([' ', '\t']);
+        let indentation = unit.text.len() - text.len();
+        while open.last().is_some_and(|(other, _)| *other >= indentation) {
+            open.pop();
+        }
+        groups.heads[at] = open.last().map(|(_, head)| *head);
+        if text.ends_with(':') && unit.place.ends_line {
+            open.push((indentation, at));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::preview::Preview;
+
+    #[test]
+    fn a_status_names_its_groups() {
+        let files = |group: &str, count: usize| -> String {
+            let file = |n: usize| format!("\tmodified:   src/{group}/part_{n}/{group}_{n}.rs\n");
+            (0..count).map(file).collect()
+        };
+        let text = format!(
+            "On branch main\n\nChanges to be committed:\n{}\nChanges not staged for commit:\n  (use a command)\n{}\nUntracked files:\n{}",
+            files("billing", 9),
+            files("engine", 90),
+            files("notes", 40),
+        );
+        let shown = Preview::Mixed.show(&text, 600);
+        insta::assert_snapshot!(shown, @"
+        1|On branch main
+        3|Changes to be committed:
+        14|Changes not staged for commit:
+          (use a command)
+        	modified:   src/engine/part_0/engine_0.rs
+        	modified:   src/engine/part_1/engine_1.rs
+        	modified:   src/engine/part_2/engine_2.rs
+        	modified:   src/engine/part_3/engine_3.rs
+        	modified:   src/engine/part_4/engine_4.rs
+        	modified:   src/engine/part_5/engine_5.rs
+        	modified:   src/engine/part_6/engine_6.rs
+        	modified:   src/engine/part_7/engine_7.rs
+        107|Untracked files:
+        147|	modified:   src/notes/part_39/notes_39.rs
+        names: 26 engine_10 27 engine_11
+        [… 5751 B …]
+        ");
+        let shown = Preview::Lines.show(&text, 160);
+        assert!(
+            !shown.contains("engine/") || shown.contains("not staged"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_line_of_a_diff_comes_with_its_file() {
+        let file = |n: usize| {
+            format!(
+                "diff --git a/src/part_{n}.rs b/src/part_{n}.rs\nindex 0a1b2c{n:02}..3d4e5f{n:02} 100644\n--- a/src/part_{n}.rs\n+++ b/src/part_{n}.rs\n@@ -{n},3 +{n},3 @@ fn part_{n}() {{\n     let before_{n} = first_{n}();\n-    old_{n}(before_{n});\n+    new_{n}(before_{n}, SIZE_{n});\n"
+            )
+        };
+        let text: String = (10..40).map(file).collect();
+        let shown = Preview::Lines.show(&text, 500);
+        insta::assert_snapshot!(shown, @"
+        1|diff --git a/src/part_10.rs b/src/part_10.rs
+        6|     let before_10 = first_10();
+        8|+    new_10(before_10, SIZE_10);
+        diff --git a/src/part_11.rs b/src/part_11.rs
+        16|+    new_11(before_11, SIZE_11);
+        diff --git a/src/part_12.rs b/src/part_12.rs
+        24|+    new_12(before_12, SIZE_12);
+        diff --git a/src/part_13.rs b/src/part_13.rs
+        32|+    new_13(before_13, SIZE_13);
+        233|diff --git a/src/part_39.rs b/src/part_39.rs
+        240|+    new_39(before_39, SIZE_39);
+        [… 6837 B …]
+        ");
+        let few: String = (10..13).map(file).collect::<String>() + &"     plain words\n".repeat(99);
+        let shown = Preview::Mixed.show(&few, 600);
+        for n in 10..13 {
+            assert!(
+                shown.contains(&format!("diff --git a/src/part_{n}.rs")),
+                "{shown}"
+            );
+        }
+    }
+}

@@ -114,7 +114,7 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     text += &misses(&figures["misses"]);
     let senders: Vec<_> = list("senders").collect();
     if senders.len() > 1 {
-        text += &sender_table(&senders);
+        text += &sender_table(&senders, most);
     }
     let mut conversations: Vec<_> = list("conversations").collect();
     let order = |one: &&Value| (one["last"].as_u64(), one["number"].as_u64());
@@ -147,14 +147,14 @@ pub(super) fn misses(rows: &Value) -> String {
 }
 
 /// A row for each sender: its calls, and the tokens that its provider has billed.
-fn sender_table(senders: &[&Value]) -> String {
+fn sender_table(senders: &[&Value], most: usize) -> String {
     let mut text = format!(
         "\n{:36} {:28} {:20} {:>6} {:>10} {:>7} {:>13} {:>13}\n",
         "tenant", "model", "client", "calls", "sent", "saved", "tokens, new", "cached"
     );
     let mut senders = senders.to_vec();
     senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
-    for one in senders {
+    for one in senders.into_iter().take(most) {
         let said = |name: &str, most: usize| -> String {
             let text = output::visible(one[name].as_str().unwrap_or_default());
             text.chars().take(most).collect()

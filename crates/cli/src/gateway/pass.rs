@@ -1,7 +1,7 @@
 //! A request with a conversation on its way to its provider.
 
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::readers::{Credential, Readers};
-use crate::gateway::record::CacheMiss;
+use crate::gateway::record::{CacheMiss, RequestRecord};
 use crate::gateway::reducer::{ConversationId, ConversationReducer, Pressure, Reduced};
 use crate::gateway::refused::{is_thread, says_too_long};
 use crate::gateway::send::{Payload, Refusal, Sender};
@@ -31,7 +31,7 @@ use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, Look, Prompt, Watch, Why};
+use crate::gateway::watch::{AwaitedBill, CalledRequest, Look, Prompt, Watch, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -78,8 +78,10 @@ pub(crate) struct Client {
 /// Counts a request by its outcome, once it is known for good or the request has ended.
 struct CountedOnce<'p> {
     metrics: &'p Metrics,
+    watch: &'p Watch,
     upstream: &'p str,
     outcome: Outcome,
+    record: Option<RequestRecord>,
 }
 
 impl Drop for CountedOnce<'_> {
@@ -89,8 +91,14 @@ impl Drop for CountedOnce<'_> {
             ("outcome", self.outcome.name()),
         ];
         self.metrics.add(Metric::Requests, &labels, 1);
+        if let Some(record) = &self.record {
+            self.watch.tell(record);
+        }
     }
 }
+
+/// The place of a call's bill, which is known once a provider has taken the call.
+type BillSlot = Arc<OnceLock<AwaitedBill>>;
 
 /// A body that has been worked on.
 struct Worked {
@@ -164,11 +172,12 @@ impl Passage {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
                 let outcome = Outcome::Passed(unread);
-                let _counted = self.counted(upstream, outcome);
+                let mut counted = self.counted(upstream, outcome);
                 self.note(outcome)?;
                 let look = Look::unread(client.whose, 0);
-                _ = self.watch.call(upstream.name(), look, outcome);
-                let on_usage = self.counting(upstream, None, None);
+                let called = self.watch.call(upstream.name(), look, outcome);
+                counted.record = Some(called.record);
+                let on_usage = self.counting(upstream, None, Arc::default());
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, on_usage)
@@ -193,10 +202,18 @@ impl Passage {
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
         let conversation = look.conversation.clone();
-        let (miss, bill) = match is_turn {
-            true => self.watch.call(upstream.name(), look, outcome),
-            false => (None, None),
-        };
+        let bill = BillSlot::default();
+        if is_turn {
+            let called = self.watch.call(upstream.name(), look, outcome);
+            counted.record = Some(called.record);
+            if let Some(awaited) = called.bill {
+                _ = bill.set(awaited);
+            }
+        }
+        let miss = counted
+            .record
+            .as_ref()
+            .and_then(|record| record.miss.clone());
         if let Some(miss) = &miss {
             self.note_miss(upstream, miss);
         }
@@ -210,9 +227,9 @@ impl Passage {
         });
         self.metrics.took(begun.elapsed());
         let sent = changed.as_ref().map(|(text, _)| text);
-        if let Some(AwaitedBill { whose, .. }) = &bill {
-            let after = sent.map_or(before, |text| text.len() as u64);
-            for (when, bytes) in [("before", before), ("after", after)] {
+        let length = sent.map_or(before, |text| text.len() as u64);
+        if let Some(AwaitedBill { whose, .. }) = bill.get() {
+            for (when, bytes) in [("before", before), ("after", length)] {
                 let labels = whose.labels("when", when);
                 self.metrics.add(Metric::SenderBytes, &labels, bytes);
             }
@@ -220,25 +237,31 @@ impl Passage {
         let known = conversation.as_deref();
         let counting = self.counting(upstream, group, bill);
         let reply = self.send(&request, sent, counting, known).await;
+        let is_taken = reply
+            .as_ref()
+            .is_ok_and(|reply| reply.status().is_success());
+        if let Some(known) = known.filter(|_| is_turn && !is_taken) {
+            self.watch.forget(known, length);
+        }
         let reply = reply.map_err(|refusal| Box::new(marked(*refusal)))?;
         if !is_refusal(reply.status()) || sent.is_none() && !is_turn {
             return Ok(marked(reply));
         }
         let (refusal, is_too_long) = examined(reply, self.patience).await;
         if is_too_long {
-            let Some(reply) = self.shortened(&request, sent).await else {
-                return Ok(marked(refusal));
+            return match self.shortened(&request, sent, &mut counted).await? {
+                None => Ok(marked(refusal)),
+                Some(reply) if counted.outcome == Outcome::Recovered => Ok(reply),
+                // It says when to try again.
+                Some(reply) => Ok(marked(reply)),
             };
-            counted.outcome = Outcome::Recovered;
-            return Ok(reply);
         }
         let Some((_, conversation)) = changed else {
             return Ok(marked(refusal));
         };
-        let Ok(reply) = self
-            .send(&request, None, self.counting(upstream, group, None), known)
-            .await
-        else {
+        let bill = BillSlot::default();
+        let counting = self.counting(upstream, group, Arc::clone(&bill));
+        let Ok(reply) = self.send(&request, None, counting, known).await else {
             // The refusal says more than the silence now.
             return Ok(marked(refusal));
         };
@@ -249,8 +272,16 @@ impl Passage {
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         let outcome = Outcome::Passed(PassReason::Refused);
-        let look = Look::of(conversation.name(), before);
-        _ = self.watch.again(upstream.name(), look, outcome);
+        if let Some(refused) = counted.record.take() {
+            let whose = request.client.whose.clone().with_model(&refused.model);
+            let mut look = Look::unread(whose, before);
+            look.conversation = Some(conversation.name().to_owned());
+            let called = self.watch.again(upstream.name(), look, outcome, refused);
+            counted.record = Some(called.record);
+            if let Some(awaited) = called.bill {
+                _ = bill.set(awaited);
+            }
+        }
         counted.outcome = outcome;
         self.note(outcome)?;
         Ok(outcome::marked(reply, outcome, None))
@@ -283,33 +314,56 @@ impl Passage {
     }
 
     /// Sends a request that was refused as too long once more, with all results before its newest round cleared;
-    /// `None` if that changes nothing in what was `sent`, or is refused too.
+    /// `None` if that changes nothing in what was `sent`, or is refused too. If the provider takes it, it is counted
+    /// as recovered.
     async fn shortened(
         &self,
         request: &ReadRequest<'_>,
         sent: Option<&Bytes>,
-    ) -> Option<Response<Body>> {
+        counted: &mut CountedOnce<'_>,
+    ) -> Result<Option<Response<Body>>, Refusal> {
         if !self.retries_too_long || request.exchange.purpose != Purpose::Turn {
-            return None;
+            return Ok(None);
         }
-        let Worked { changed, look, .. } = self.work(request, Pressure::TooLong).await.ok()?;
-        let (text, conversation) = changed.filter(|(text, _)| Some(text) != sent)?;
+        let worked = self.work(request, Pressure::TooLong).await?;
+        if worked.outcome.reason() != counted.outcome.reason() {
+            self.note(worked.outcome)?;
+        }
+        let (look, changed) = (worked.look, worked.changed);
+        let Some((text, conversation)) = changed.filter(|(text, _)| Some(text) != sent) else {
+            return Ok(None);
+        };
         let (upstream, name) = (request.upstream, Some(conversation.name()));
-        let counting = self.counting(upstream, look.group, None);
-        let reply = self.send(request, Some(&text), counting, name);
-        let reply = reply
-            .await
-            .ok()
-            .filter(|reply| !is_refusal(reply.status()))?;
+        let bill = BillSlot::default();
+        let counting = self.counting(upstream, look.group, Arc::clone(&bill));
+        let reply = self.send(request, Some(&text), counting, name).await;
+        let Some(reply) = reply.ok().filter(|reply| !is_refusal(reply.status())) else {
+            return Ok(None);
+        };
+        let Some(refused) = counted
+            .record
+            .clone()
+            .filter(|_| reply.status().is_success())
+        else {
+            return Ok(Some(reply));
+        };
         let outcome = Outcome::Recovered;
-        let (miss, _) = self.watch.again(upstream.name(), look, outcome);
-        if let Some(miss) = &miss {
+        let CalledRequest {
+            record,
+            bill: awaited,
+        } = self.watch.again(upstream.name(), look, outcome, refused);
+        if let Some(awaited) = awaited {
+            _ = bill.set(awaited);
+        }
+        if let Some(miss) = &record.miss {
             self.note_miss(upstream, miss);
         }
+        let reply = outcome::marked(reply, outcome, record.miss.as_ref());
+        (counted.outcome, counted.record) = (outcome, Some(record));
         tracing::info!(
-            "a request that the provider refused as too long went out once more, with all old results cleared"
+            "the provider took a request that it had refused as too long, with all old results cleared"
         );
-        Some(outcome::marked(reply, outcome, miss.as_ref()))
+        Ok(Some(reply))
     }
 
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
@@ -317,7 +371,7 @@ impl Passage {
         &self,
         upstream: &Upstream,
         group: Option<Group>,
-        bill: Option<AwaitedBill>,
+        bill: BillSlot,
     ) -> OnEnd {
         let (metrics, watch) = (self.metrics.clone(), self.watch.clone());
         let upstream = upstream.name().to_owned();
@@ -333,12 +387,13 @@ impl Passage {
                 labels.extend(group.map(|group| ("group", group.name())));
                 metrics.add(Metric::ProviderTokens, &labels, tokens);
             }
-            if let Some(AwaitedBill { whose, .. }) = &bill {
+            let bill = bill.get();
+            if let Some(AwaitedBill { whose, .. }) = bill {
                 for (kind, tokens) in kinds() {
                     metrics.add(Metric::SenderTokens, &whose.labels("kind", kind), tokens);
                 }
             }
-            if let Some(miss) = bill.and_then(|bill| watch.billed(&bill, usage)) {
+            if let Some(miss) = bill.and_then(|bill| watch.billed(bill, usage)) {
                 let labels = [("upstream", &*upstream), ("reason", miss.why.words()[0])];
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
                 if miss.why == Why::Provider {
@@ -408,8 +463,10 @@ impl Passage {
     fn counted<'p>(&'p self, upstream: &'p Upstream, outcome: Outcome) -> CountedOnce<'p> {
         CountedOnce {
             metrics: &self.metrics,
+            watch: &self.watch,
             upstream: upstream.name(),
             outcome,
+            record: None,
         }
     }
 

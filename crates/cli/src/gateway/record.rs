@@ -50,6 +50,13 @@ pub struct Size {
     pub fresh: u64,
 }
 
+impl std::ops::SubAssign for Size {
+    fn sub_assign(&mut self, less: Self) {
+        self.cached = self.cached.saturating_sub(less.cached);
+        self.fresh = self.fresh.saturating_sub(less.fresh);
+    }
+}
+
 impl Size {
     pub(crate) fn all_fresh(bytes: u64) -> Self {
         Self {

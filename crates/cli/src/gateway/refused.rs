@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
-const TOO_LONG: [&str; 9] = [
+const TOO_LONG: [&str; 14] = [
     "prompt is too long",
     "input is too long",
     "context_length_exceeded",
@@ -15,6 +15,11 @@ const TOO_LONG: [&str; 9] = [
     "exceed context limit",
     "too many tokens",
     "request_too_large",
+    "maximum prompt length",
+    "available context size",
+    "exceed_context_size",
+    "` must have less than",
+    "max_new_tokens` must be",
 ];
 
 /// Places of a message and its code in the errors of providers.
@@ -71,6 +76,9 @@ mod tests {
         for text in [
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
             r#"{"error":{"message":"This model's maximum context length is 128000 tokens.","code":"context_length_exceeded"}}"#,
+            r#"{"code":"invalid","error":"This model's maximum prompt length is 131072 but the request contains 140000 tokens."}"#,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            r#"{"error":"Input validation error: `inputs` must have less than 4095 tokens. Given: 9000","error_type":"validation"}"#,
             r#"{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
         ] {
             assert!(says_too_long(text.as_bytes()), "{text}");

@@ -404,7 +404,7 @@ impl Service {
             let body = self.passage.uploads.passed(body);
             payload = Payload::Stream(body.map_err(|error| Box::new(own::not_read(&error)))?);
         }
-        let on_usage = self.passage.counting(upstream, None, None);
+        let on_usage = self.passage.counting(upstream, None, Arc::default());
         self.passage
             .sender
             .send(parts, payload, upstream, on_usage)

@@ -155,7 +155,7 @@ fn with_advice(error: &str) -> String {
     }
     error.replace(
         "invalid socket address syntax",
-        "it must be an address with a port, such as 127.0.0.1:8787",
+        "write an address with a port, such as 127.0.0.1:8787",
     )
 }
 
@@ -316,7 +316,7 @@ mod tests {
         let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`[serve]`: `listen` must be an address with a port, such as 127.0.0.1:8787 (line 2)"
+            "`[serve]`: write an address with a port, such as 127.0.0.1:8787 (line 2)"
         );
     }
 }

@@ -18,13 +18,20 @@ pub(crate) use prompt::Prompt;
 
 use crate::gateway::card::Card;
 use crate::gateway::outcome::Outcome;
-use crate::gateway::record::{CacheMiss, RequestRecord};
+use crate::gateway::record::RequestRecord;
 use crate::gateway::usage::ProviderUsage;
 pub(crate) use state::AwaitedBill;
 use state::{State, Traffic, WatchedCall};
 
 /// Is told the figures of each request.
 type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;
+
+/// The figures of a request, and what to compare its bill with.
+#[derive(Debug)]
+pub(crate) struct CalledRequest {
+    pub(crate) record: RequestRecord,
+    pub(crate) bill: Option<AwaitedBill>,
+}
 
 /// The figures since the server has started.
 pub(crate) struct Watch {
@@ -56,14 +63,9 @@ impl Watch {
         _ = self.listener.set(listener);
     }
 
-    /// Records a request. Returns its miss, and what to compare its bill with.
-    pub(crate) fn call(
-        &self,
-        upstream: &str,
-        look: Look,
-        outcome: Outcome,
-    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
-        self.add(upstream.to_owned(), Traffic::Agent, look, outcome)
+    /// Records a request. Its listener is told later, by [`tell`](Self::tell).
+    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) -> CalledRequest {
+        self.add(upstream.to_owned(), Traffic::Agent, look, outcome, None)
     }
 
     /// Returns true if the provider's cache holds little of a request of a conversation, so that a pass costs nothing
@@ -81,7 +83,8 @@ impl Watch {
             sent: Some(sent),
             ..look
         };
-        _ = self.add(plug(tenant), Traffic::Gateway, look, outcome);
+        let called = self.add(plug(tenant), Traffic::Gateway, look, outcome, None);
+        self.tell(&called.record);
     }
 
     fn add(
@@ -90,29 +93,43 @@ impl Watch {
         traffic: Traffic,
         look: Look,
         outcome: Outcome,
-    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
+        refused: Option<RequestRecord>,
+    ) -> CalledRequest {
         let call = WatchedCall {
             at: self.begun.elapsed().as_secs(),
             upstream,
             traffic,
             look,
             outcome,
+            refused,
         };
         let (record, bill) = self.state().call(call);
-        if let Some(listener) = self.listener.get() {
-            listener(&record);
-        }
-        (record.miss, bill)
+        CalledRequest { record, bill }
     }
 
-    /// Records that a request which a provider has refused goes out once more, in another form.
+    /// Records that a request which a provider has `refused` went out once more, in another form.
     pub(crate) fn again(
         &self,
         upstream: &str,
         look: Look,
         outcome: Outcome,
-    ) -> (Option<CacheMiss>, Option<AwaitedBill>) {
-        self.add(upstream.to_owned(), Traffic::Again, look, outcome)
+        refused: RequestRecord,
+    ) -> CalledRequest {
+        let (upstream, traffic) = (upstream.to_owned(), Traffic::Again);
+        self.add(upstream, traffic, look, outcome, Some(refused))
+    }
+
+    /// Tells the listener of a request, once its outcome is known.
+    pub(crate) fn tell(&self, record: &RequestRecord) {
+        if let Some(listener) = self.listener.get() {
+            listener(record);
+        }
+    }
+
+    /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it, so its cache has nothing
+    /// of it.
+    pub(crate) fn forget(&self, conversation: &str, sent: u64) {
+        self.state().forget(conversation, sent);
     }
 
     /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.

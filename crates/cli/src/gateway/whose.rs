@@ -8,6 +8,8 @@ use crate::gateway::tenant::{Tenant, Tenants};
 
 /// The most characters of a name. Clients choose them.
 const NAME: usize = 60;
+/// Letters and digits in a row from which on a name may be a key.
+const LONGEST_WORD: usize = 24;
 /// The name of what is not known.
 const UNKNOWN: &str = "unknown";
 
@@ -35,7 +37,7 @@ impl Whose {
             );
             credentials(&alone, None).is_empty()
         });
-        let named = named.and_then(&text);
+        let named = named.and_then(&text).filter(|name| !may_be_key(name));
         let agent = text(&header::USER_AGENT).unwrap_or_default();
         let program = agent.split([' ', ';', '(']).next().unwrap_or_default();
         let is_version = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
@@ -44,7 +46,11 @@ impl Whose {
             _ => program,
         };
         Self {
-            tenant: clean(named.or(tenant.map(Tenant::name)).unwrap_or_default()),
+            tenant: match (named, tenant) {
+                (Some(named), _) => clean(named),
+                (None, Some(tenant)) => tenant.name().to_owned(),
+                (None, None) => UNKNOWN.to_owned(),
+            },
             model: UNKNOWN.to_owned(),
             client: clean(program),
         }
@@ -87,8 +93,21 @@ impl Whose {
     }
 }
 
-/// A name without what is long or would need an escape.
+/// Returns true for a name that may be a key: a scheme of authorization, or many letters and digits in a row.
+fn may_be_key(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let runs = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+    name.contains("bearer ")
+        || name.contains("basic ")
+        || name.starts_with("sk-")
+        || runs.into_iter().any(|run| run.len() >= LONGEST_WORD)
+}
+
+/// A name without what is long or would need an escape, unless it may be a key.
 fn clean(name: &str) -> String {
+    if may_be_key(name) {
+        return UNKNOWN.to_owned();
+    }
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._:/@+-".contains(letter);
     let name = name.trim().chars().take(NAME);
     let name: String = name
@@ -136,6 +155,8 @@ mod tests {
             ("codex_cli_rs/0.169.0 (Debian 13)", "codex_cli_rs"),
             ("x\"}{\\/y", "x____/y"),
             ("", "unknown"),
+            ("SK-ant-api03-x", "unknown"),
+            ("ghp_0123456789abcdefghijklmn/1", "unknown"),
         ];
         for (agent, client) in agents {
             assert_eq!(whose(None, &[("user-agent", agent)])[1], client);
@@ -144,6 +165,8 @@ mod tests {
         for (header, value) in [
             ("authorization", "Bearer blue"),
             ("x-team", "sk-ant-api03-0123456789abcdef"),
+            ("x-team", "gsk_0123456789abcdefghijklmn"),
+            ("x-team", "Basic YWJj"),
         ] {
             let [tenant, _] = whose(Some(header), &[(header, value)]);
             assert!(tenant.starts_with("t-"), "{tenant}");

@@ -161,8 +161,48 @@ async fn what_is_too_long_goes_out_once_more_with_old_results_cleared() {
         assert_eq!(provider.seen().len(), 3);
         assert_eq!(messages(&provider.last())[..17], after);
         let metrics = server.get("/metrics").await;
+        assert_eq!(answer.header("x-offcut-cache"), None);
         let line = "offcut_requests_total{upstream=\"openai\",outcome=\"recovered\"} 1";
         assert!(metrics.text().contains(line), "{}", metrics.text());
+    }
+}
+
+/// A provider that is busy has taken nothing: neither is the request recovered, nor does its cache hold anything.
+#[tokio::test]
+async fn a_second_try_that_is_not_taken_is_no_recovery() {
+    let busy = r#"{"error": {"message": "slow down"}}"#;
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let provider = Provider::start(move |seen| {
+        let nth = counted.fetch_add(1, Ordering::Relaxed);
+        match (seen.body.len() > 8_000, nth) {
+            (true, _) => reply("400 Bad Request", "application/json", r#"{"error": {"message": "maximum context length"}}"#),
+            (false, 1) => reply("429 Too Many Requests", "application/json", busy),
+            (false, _) => ok(&json!({"usage": {"prompt_tokens": 1_700, "prompt_tokens_details": {"cached_tokens": 0}}}).to_string()),
+        }
+    })
+    .await;
+    let server = Server::reducing(&provider.url, &memory(), |serve| {
+        serve.cut_without_reader = true;
+    })
+    .await;
+    let path = "/v1/chat/completions";
+    let answer = server.post(path, &[], &overflowing(8, true)).await;
+    assert_eq!(
+        (answer.line.as_str(), answer.text()),
+        ("HTTP/1.1 429 Too Many Requests", busy)
+    );
+    assert_eq!(answer.header("x-offcut"), Some("unchanged"));
+    let answer = server.post(path, &[], &overflowing(8, true)).await;
+    assert_eq!(answer.header("x-offcut"), Some("reduced"));
+    assert_eq!(answer.header("x-offcut-cache"), None);
+    let metrics = server.get("/metrics").await;
+    for wrong in ["recovered", "cache_missed_tokens_total{"] {
+        assert!(
+            !metrics.text().contains(wrong),
+            "{wrong}: {}",
+            metrics.text()
+        );
     }
 }
 

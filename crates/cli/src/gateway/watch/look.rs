@@ -54,15 +54,6 @@ impl Look {
         }
     }
 
-    /// A request of a conversation that went on as it came.
-    pub(crate) fn of(conversation: &str, bytes: u64) -> Self {
-        Self {
-            conversation: Some(conversation.to_owned()),
-            would: Prompt::unread(bytes),
-            ..Self::default()
-        }
-    }
-
     /// Reads a body as it came.
     pub(crate) fn read(&mut self, body: &RequestBody) {
         self.would = Prompt::of(body, self.would.bytes());

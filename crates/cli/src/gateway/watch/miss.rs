@@ -43,16 +43,27 @@ impl RecentPrompts {
 }
 
 impl RecentPrompts {
+    /// Forgets a request, which went on as `sent`: the provider has not taken it.
+    pub(crate) fn forget(&mut self, sent: u64) {
+        let last = self.0.iter().rposition(|[_, one]| one.bytes() == sent);
+        last.map(|at| self.0.remove(at));
+    }
+
     /// Returns true if the provider's cache holds little of a request that comes `seconds` after the last one: its
-    /// lifetime is over, or the client has changed messages in its first half. Other tools or instructions may be
-    /// those of a request on the side.
+    /// lifetime is over, or the client has changed messages in its first half. Other tools or instructions, now or
+    /// before, are those of a request on the side.
     pub(crate) fn is_cold(&self, would: &Prompt, seconds: u64) -> bool {
         let held = |[before, _]: &&[Prompt; 2]| would.differs_from(before).1;
         let Some([came, sent]) = self.0.iter().max_by_key(held) else {
             return false;
         };
         let (part, front) = would.differs_from(came);
-        let is_broken = matches!(part, PromptPart::Message(_)) && front < would.bytes() / 2;
+        let has_same_head = |[before, _]: &[Prompt; 2]| {
+            matches!(would.differs_from(before).0, PromptPart::Message(_))
+        };
+        let is_broken = matches!(part, PromptPart::Message(_))
+            && front < would.bytes() / 2
+            && self.0.iter().all(has_same_head);
         sent.has_expired(seconds) || is_broken && front < came.bytes() / 2
     }
 }
@@ -571,6 +582,14 @@ mod tests {
         let mut aside = anthropic(9);
         aside["tools"] = json!([]);
         assert!(!cold(&aside, 1), "it may be a request on the side");
+        let mut others = RecentPrompts::default();
+        for body in [&anthropic(8), &aside] {
+            others.next([prompt(body), prompt(body)], 0);
+        }
+        aside["messages"][2]["content"] = json!("early");
+        assert!(!others.is_cold(&prompt(&aside), 1), "and so is the next");
+        others.forget(prompt(&anthropic(8)).bytes());
+        assert!(others.is_cold(&prompt(&aside), 1));
         assert!(!cold(&anthropic(2), 1), "it goes back, and all is held");
     }
 

@@ -43,6 +43,8 @@ pub(super) struct WatchedCall {
     pub(super) traffic: Traffic,
     pub(super) look: Look,
     pub(super) outcome: Outcome,
+    /// The same request as it was refused.
+    pub(super) refused: Option<RequestRecord>,
 }
 
 /// A call whose provider will say what it bills.
@@ -99,6 +101,13 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 }
 
 impl State {
+    /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it.
+    pub(super) fn forget(&mut self, conversation: &str, sent: u64) {
+        if let Some(one) = self.conversations.get_mut(conversation) {
+            one.recent.forget(sent);
+        }
+    }
+
     /// Returns true if the provider's cache holds little of a request of a conversation, `at` a time.
     pub(super) fn is_cold(&self, conversation: &str, would: &Prompt, at: u64) -> bool {
         let one = self.conversations.get(conversation);
@@ -114,7 +123,11 @@ impl State {
             traffic,
             look,
             outcome,
+            refused,
         } = call;
+        let taken_back = refused
+            .as_ref()
+            .map_or(Size::default(), |refused| refused.after);
         let counts = look.counts();
         let is_open = outcome.reason().is_some();
         let name = match traffic {
@@ -153,6 +166,7 @@ impl State {
             one.whose = look.whose.clone().or(one.whose.take());
             one.totals.calls += is_new;
             one.totals.add(would, sent, counts);
+            one.totals.take_back(taken_back);
             one.totals.reads += reads;
             one.totals.passed += u64::from(is_open);
             one.last = at;
@@ -161,19 +175,21 @@ impl State {
                 push(&mut one.changes, CHANGES, change.at(call, at));
             }
             match one.sizes.back_mut().filter(|_| traffic == Traffic::Again) {
-                Some([_, before]) => *before += sent.bytes(),
+                Some([_, before]) => *before = sent.bytes(),
                 None => push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]),
             }
         }
         let [would, sent] = sizes;
         self.totals.calls += is_new;
         self.totals.add(would, sent, counts);
+        self.totals.take_back(taken_back);
         self.totals.reads += reads;
         let bill = look.whose.map(|whose| {
             let whose = self.sender(whose);
             let sums = self.senders.entry(whose.clone()).or_default();
             sums.totals.calls += is_new;
             sums.totals.add(would, sent, counts);
+            sums.totals.take_back(taken_back);
             AwaitedBill {
                 whose,
                 expected: awaited,
@@ -199,8 +215,9 @@ impl State {
             model,
             client,
             outcome,
-            replaced: counts.iter().sum(),
-            before: would,
+            replaced: counts.iter().sum::<u64>()
+                + refused.as_ref().map_or(0, |refused| refused.replaced),
+            before: refused.map_or(would, |refused| refused.before),
             after: sent,
             miss: missed.map(|miss| CacheMiss {
                 kind: miss.why.words()[0],
@@ -362,6 +379,7 @@ mod tests {
             traffic: Traffic::Agent,
             look,
             outcome: Outcome::Unchanged,
+            refused: None,
         }
     }
 

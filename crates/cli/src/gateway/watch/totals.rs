@@ -29,6 +29,11 @@ impl Totals {
         self.cleared += cleared;
     }
 
+    /// Takes back what was sent and refused.
+    pub(super) fn take_back(&mut self, refused: Size) {
+        self.sent -= refused;
+    }
+
     pub(super) fn row(&self) -> Value {
         json!({
             "calls": self.calls,

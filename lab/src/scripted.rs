@@ -19,7 +19,7 @@ mod view;
 pub use bill::Bill;
 pub use peer::Peer;
 pub use run::{CONTEXT, Outcome, Policy, run};
-pub use served::Served;
+pub use served::ScriptedServer;
 pub use task::{Size, Task};
 pub use tasks::all;
 

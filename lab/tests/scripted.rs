@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
-use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, READY, Served, Task, all, run};
+use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, READY, ScriptedServer, Task, all, run};
 
 /// Tokens of the reader's definition.
 const READER: u64 = 306;
@@ -90,7 +90,7 @@ fn overflowing(settings: &Settings, sizes: std::ops::Range<usize>) -> usize {
                 continue;
             }
             let through = |settings: Option<&Settings>| {
-                let served = Served::start(settings, window).unwrap();
+                let served = ScriptedServer::start(settings, window).unwrap();
                 let outcome = run(&task, *size, &Policy::Served(served.clone())).unwrap();
                 (outcome, served.outcomes())
             };

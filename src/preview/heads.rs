@@ -9,7 +9,7 @@ const REPEATED: [&str; 3] = ["index ", "--- ", "+++ "];
 
 /// The groups of some units.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(crate) struct HeadGroups {
     /// By unit: the head of its group.
     pub(crate) heads: Vec<Option<usize>>,
     /// By unit: true if it only repeats its head.
@@ -18,8 +18,8 @@ pub(crate) struct Groups {
 
 /// Finds the head of each unit: the file of a line of a diff, or the line with a colon at its end over lines that are
 /// indented more.
-pub(crate) fn groups(units: &[Unit<'_>]) -> Groups {
-    let mut groups = Groups {
+pub(crate) fn groups(units: &[Unit<'_>]) -> HeadGroups {
+    let mut groups = HeadGroups {
         heads: vec![None; units.len()],
         is_repeated: vec![false; units.len()],
     };
@@ -35,7 +35,7 @@ fn is_file(unit: &Unit<'_>) -> bool {
     unit.place.byte == 0 && unit.text.starts_with(FILE)
 }
 
-fn files(units: &[Unit<'_>], groups: &mut Groups) {
+fn files(units: &[Unit<'_>], groups: &mut HeadGroups) {
     let (mut file, mut is_head) = (None, false);
     for (at, unit) in units.iter().enumerate() {
         if is_file(unit) {
@@ -49,7 +49,7 @@ fn files(units: &[Unit<'_>], groups: &mut Groups) {
     }
 }
 
-fn indented(units: &[Unit<'_>], groups: &mut Groups) {
+fn indented(units: &[Unit<'_>], groups: &mut HeadGroups) {
     // The heads that are open, each with its indentation.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (at, unit) in units.iter().enumerate() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::scripted::bill::{Bill, BillMeter};
 use crate::scripted::peer::Peer;
-use crate::scripted::served::Served;
+use crate::scripted::served::ScriptedServer;
 use crate::scripted::step::Step;
 use crate::scripted::task::{Size, Task};
 use crate::scripted::tools;
@@ -26,7 +26,7 @@ pub enum Policy {
     /// Offcut with these settings, over a store in a directory.
     Offcut(Box<Settings>),
     /// `offcut serve`, in front of a provider. The agent sends all it has seen, each time, and never shortens it.
-    Served(Served),
+    Served(ScriptedServer),
     /// Another context editor.
     Peer(Peer),
 }

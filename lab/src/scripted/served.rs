@@ -16,10 +16,10 @@ const KEY: &str = "Authorization: Bearer scripted";
 
 /// A server, and a provider that refuses what is longer than its window.
 #[derive(Clone, Debug)]
-pub struct Served(Rc<Servers>);
+pub struct ScriptedServer(Rc<ScriptedPair>);
 
 #[derive(Debug)]
-struct Servers {
+struct ScriptedPair {
     address: SocketAddr,
     seen: Arc<Mutex<Option<Value>>>,
     /// The outcome of each request, by its header.
@@ -28,7 +28,7 @@ struct Servers {
     _folder: tempfile::TempDir,
 }
 
-impl Served {
+impl ScriptedServer {
     /// Starts both; without settings, the server changes nothing.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Served {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;
         runtime.spawn(gateway.serve(listener, std::future::pending()));
-        Ok(Self(Rc::new(Servers {
+        Ok(Self(Rc::new(ScriptedPair {
             address,
             seen,
             outcomes: RefCell::default(),

@@ -58,7 +58,7 @@ pub(crate) struct Passage {
 }
 
 /// A request whose body has been read.
-struct ReadRequest<'r> {
+struct ReceivedRequest<'r> {
     parts: Parts,
     body: Bytes,
     exchange: Exchange,
@@ -185,7 +185,7 @@ impl Passage {
                 return Ok(outcome::marked(reply, outcome, None));
             }
         };
-        let request = ReadRequest {
+        let request = ReceivedRequest {
             parts,
             body,
             exchange,
@@ -291,7 +291,7 @@ impl Passage {
     /// conversation back.
     async fn send(
         &self,
-        request: &ReadRequest<'_>,
+        request: &ReceivedRequest<'_>,
         changed: Option<&Bytes>,
         on_usage: OnEnd,
         conversation: Option<&str>,
@@ -318,7 +318,7 @@ impl Passage {
     /// as recovered.
     async fn shortened(
         &self,
-        request: &ReadRequest<'_>,
+        request: &ReceivedRequest<'_>,
         sent: Option<&Bytes>,
         counted: &mut CountedOnce<'_>,
     ) -> Result<Option<Response<Body>>, Refusal> {
@@ -420,7 +420,11 @@ impl Passage {
     }
 
     /// Reduces a body, if that can be done.
-    async fn work(&self, request: &ReadRequest<'_>, pressure: Pressure) -> Result<Worked, Refusal> {
+    async fn work(
+        &self,
+        request: &ReceivedRequest<'_>,
+        pressure: Pressure,
+    ) -> Result<Worked, Refusal> {
         let path = request.parts.uri.path();
         let model = path
             .rsplit('/')

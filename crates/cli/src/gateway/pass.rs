@@ -84,6 +84,29 @@ struct CountedOnce<'p> {
     record: Option<RequestRecord>,
 }
 
+impl CountedOnce<'_> {
+    /// Takes the figures of the request as it goes on, whose bill will be compared with them.
+    fn called(&mut self, called: CalledRequest, bill: &BillSlot) {
+        self.record = Some(called.record);
+        if let Some(awaited) = called.bill {
+            _ = bill.set(awaited);
+        }
+    }
+
+    /// The provider has refused the request, and answered it in the form of `look`.
+    fn again(&mut self, look: Look, outcome: Outcome, bill: &BillSlot) {
+        self.outcome = outcome;
+        if let Some(refused) = self.record.take() {
+            let called = self.watch.again(self.upstream, look, outcome, refused);
+            self.called(called, bill);
+        }
+    }
+
+    fn miss(&self) -> Option<&CacheMiss> {
+        self.record.as_ref()?.miss.as_ref()
+    }
+}
+
 impl Drop for CountedOnce<'_> {
     fn drop(&mut self) {
         let labels = [
@@ -177,7 +200,7 @@ impl Passage {
                 let look = Look::unread(client.whose, 0);
                 let called = self.watch.call(upstream.name(), look, outcome);
                 counted.record = Some(called.record);
-                let on_usage = self.counting(upstream, None, Arc::default());
+                let on_usage = self.counting(upstream, None, BillSlot::default());
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, on_usage)
@@ -201,19 +224,12 @@ impl Passage {
         self.note(outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
-        let conversation = look.conversation.clone();
+        let (conversation, whose) = (look.conversation.clone(), look.whose.clone());
         let bill = BillSlot::default();
         if is_turn {
-            let called = self.watch.call(upstream.name(), look, outcome);
-            counted.record = Some(called.record);
-            if let Some(awaited) = called.bill {
-                _ = bill.set(awaited);
-            }
+            counted.called(self.watch.call(upstream.name(), look, outcome), &bill);
         }
-        let miss = counted
-            .record
-            .as_ref()
-            .and_then(|record| record.miss.clone());
+        let miss = counted.miss().cloned();
         if let Some(miss) = &miss {
             self.note_miss(upstream, miss);
         }
@@ -272,17 +288,10 @@ impl Passage {
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         let outcome = Outcome::Passed(PassReason::Refused);
-        if let Some(refused) = counted.record.take() {
-            let whose = request.client.whose.clone().with_model(&refused.model);
-            let mut look = Look::unread(whose, before);
-            look.conversation = Some(conversation.name().to_owned());
-            let called = self.watch.again(upstream.name(), look, outcome, refused);
-            counted.record = Some(called.record);
-            if let Some(awaited) = called.bill {
-                _ = bill.set(awaited);
-            }
-        }
-        counted.outcome = outcome;
+        let mut look = Look::default();
+        (look.conversation, look.whose) = (Some(conversation.name().to_owned()), whose);
+        look.would = Prompt::unread(before);
+        counted.again(look, outcome, &bill);
         self.note(outcome)?;
         Ok(outcome::marked(reply, outcome, None))
     }
@@ -340,26 +349,14 @@ impl Passage {
         let Some(reply) = reply.ok().filter(|reply| !is_refusal(reply.status())) else {
             return Ok(None);
         };
-        let Some(refused) = counted
-            .record
-            .clone()
-            .filter(|_| reply.status().is_success())
-        else {
+        if !reply.status().is_success() {
             return Ok(Some(reply));
-        };
-        let outcome = Outcome::Recovered;
-        let CalledRequest {
-            record,
-            bill: awaited,
-        } = self.watch.again(upstream.name(), look, outcome, refused);
-        if let Some(awaited) = awaited {
-            _ = bill.set(awaited);
         }
-        if let Some(miss) = &record.miss {
+        counted.again(look, Outcome::Recovered, &bill);
+        if let Some(miss) = counted.miss() {
             self.note_miss(upstream, miss);
         }
-        let reply = outcome::marked(reply, outcome, record.miss.as_ref());
-        (counted.outcome, counted.record) = (outcome, Some(record));
+        let reply = outcome::marked(reply, counted.outcome, counted.miss());
         tracing::info!(
             "the provider took a request that it had refused as too long, with all old results cleared"
         );

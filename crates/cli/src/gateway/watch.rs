@@ -115,7 +115,7 @@ impl Watch {
         outcome: Outcome,
         refused: RequestRecord,
     ) -> CalledRequest {
-        let (upstream, traffic) = (upstream.to_owned(), Traffic::Again);
+        let (upstream, traffic) = (upstream.to_owned(), Traffic::Agent);
         self.add(upstream, traffic, look, outcome, Some(refused))
     }
 

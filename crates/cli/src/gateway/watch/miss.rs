@@ -40,9 +40,7 @@ impl RecentPrompts {
         self.0.push_back(now);
         (sizes, expected)
     }
-}
 
-impl RecentPrompts {
     /// Forgets a request, which went on as `sent`: the provider has not taken it.
     pub(crate) fn forget(&mut self, sent: u64) {
         let last = self.0.iter().rposition(|[_, one]| one.bytes() == sent);

@@ -27,8 +27,6 @@ const SENDERS: usize = 200;
 pub(super) enum Traffic {
     /// An agent: the requests of a conversation follow each other.
     Agent,
-    /// An agent's request that was refused, in another form.
-    Again,
     /// A gateway that calls the plug: conversations can't be told apart, so all calls of a tenant are one row. All
     /// bytes count as cached, so that too little is claimed as saved.
     Gateway,
@@ -43,7 +41,7 @@ pub(super) struct WatchedCall {
     pub(super) traffic: Traffic,
     pub(super) look: Look,
     pub(super) outcome: Outcome,
-    /// The same request as it was refused.
+    /// The same request as it was refused, in another form.
     pub(super) refused: Option<RequestRecord>,
 }
 
@@ -125,38 +123,38 @@ impl State {
             outcome,
             refused,
         } = call;
-        let taken_back = refused
-            .as_ref()
-            .map_or(Size::default(), |refused| refused.after);
+        let taken_back = refused.as_ref().map(|refused| refused.after);
+        let is_again = refused.is_some();
         let counts = look.counts();
         let is_open = outcome.reason().is_some();
         let name = match traffic {
-            Traffic::Agent | Traffic::Again => look.conversation.clone(),
+            Traffic::Agent => look.conversation.clone(),
             Traffic::Gateway => Some(upstream.clone()),
         };
         let is_changed = look.sent.is_some();
-        let is_new = u64::from(traffic != Traffic::Again);
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
         let mut sizes = match traffic {
             Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
-            Traffic::Again => [Size::default(), Size::all_fresh(sent.bytes())],
             Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
         };
+        if is_again {
+            sizes[0] = Size::default();
+        }
         let (mut reads, mut missed, mut awaited) = (0, None, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
-            if traffic != Traffic::Gateway {
+            if traffic == Traffic::Agent {
                 let seconds = at.saturating_sub(one.last);
                 let (next, mut expected) = one.recent.next([look.would, sent], seconds);
-                if traffic == Traffic::Agent {
-                    sizes = next;
-                    reads = one.new_reads(look.reads);
-                } else {
+                if is_again {
                     sizes[1] = next[1];
                     expected.miss = expected.miss.filter(|_| is_changed);
+                } else {
+                    sizes = next;
+                    reads = one.new_reads(look.reads);
                 }
                 missed = expected.miss;
-                let call = one.totals.calls + is_new;
+                let call = one.totals.calls + u64::from(!is_again);
                 if let Some(miss) = missed {
                     push(&mut one.misses, CHANGES, (call, miss));
                 }
@@ -164,9 +162,7 @@ impl State {
             }
             let [would, sent] = sizes;
             one.whose = look.whose.clone().or(one.whose.take());
-            one.totals.calls += is_new;
-            one.totals.add(would, sent, counts);
-            one.totals.take_back(taken_back);
+            one.totals.add(sizes, taken_back, counts);
             one.totals.reads += reads;
             one.totals.passed += u64::from(is_open);
             one.last = at;
@@ -174,22 +170,18 @@ impl State {
                 let call = one.totals.calls;
                 push(&mut one.changes, CHANGES, change.at(call, at));
             }
-            match one.sizes.back_mut().filter(|_| traffic == Traffic::Again) {
+            match one.sizes.back_mut().filter(|_| is_again) {
                 Some([_, before]) => *before = sent.bytes(),
                 None => push(&mut one.sizes, CALLS, [would.bytes(), sent.bytes()]),
             }
         }
         let [would, sent] = sizes;
-        self.totals.calls += is_new;
-        self.totals.add(would, sent, counts);
-        self.totals.take_back(taken_back);
+        self.totals.add(sizes, taken_back, counts);
         self.totals.reads += reads;
         let bill = look.whose.map(|whose| {
             let whose = self.sender(whose);
             let sums = self.senders.entry(whose.clone()).or_default();
-            sums.totals.calls += is_new;
-            sums.totals.add(would, sent, counts);
-            sums.totals.take_back(taken_back);
+            sums.totals.add(sizes, taken_back, counts);
             AwaitedBill {
                 whose,
                 expected: awaited,

@@ -21,17 +21,20 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds the sizes of a request, and the results cut and cleared in it.
-    pub(super) fn add(&mut self, would: Size, sent: Size, [cut, cleared]: [u64; 2]) {
+    /// Adds the sizes of a request, and the results cut and cleared in it. If it was `refused` before, in another form,
+    /// it is the same call, and only this form was sent.
+    pub(super) fn add(
+        &mut self,
+        [would, sent]: [Size; 2],
+        refused: Option<Size>,
+        [cut, cleared]: [u64; 2],
+    ) {
+        self.calls += u64::from(refused.is_none());
         self.would += would;
         self.sent += sent;
+        self.sent -= refused.unwrap_or_default();
         self.cut += cut;
         self.cleared += cleared;
-    }
-
-    /// Takes back what was sent and refused.
-    pub(super) fn take_back(&mut self, refused: Size) {
-        self.sent -= refused;
     }
 
     pub(super) fn row(&self) -> Value {

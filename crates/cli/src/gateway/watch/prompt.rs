@@ -152,15 +152,16 @@ impl Prompt {
         let PromptPart::Message(same) = part else {
             return 0;
         };
-        let messages = &before.messages[..same];
+        // A mark that has moved on since makes the earlier message longer.
+        let messages = self.messages[..same].iter().zip(&*before.messages);
         let (mut kept, mut end) = (0, 0);
         for part in head.parts() {
             end += part.bytes;
             kept = if part.is_marked { end } else { kept };
         }
-        end = front - messages.iter().map(|message| message.bytes).sum::<u64>();
-        for (at, message) in messages.iter().enumerate() {
-            end += message.bytes;
+        end = front - messages.clone().map(|(own, _)| own.bytes).sum::<u64>();
+        for (at, (own, message)) in messages.enumerate() {
+            end += own.bytes;
             let is_end = head.marks_end && at + 1 == before.messages.len();
             kept = if message.is_marked || is_end {
                 end
@@ -462,6 +463,33 @@ mod tests {
             Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
         };
         assert_eq!(fresh(&numbers("a"), &numbers("b")), 0, "1e5 is 100000.0");
+    }
+
+    #[test]
+    fn what_stands_before_the_last_mark_is_kept() {
+        let prompt = |marked: &[usize], count: usize| {
+            let message = |at: usize| {
+                let mut part = json!({"type": "text", "text": format!("part {at}")});
+                if marked.contains(&at) {
+                    part["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+                }
+                let call =
+                    json!({"type": "tool_use", "id": at.to_string(), "name": "a", "input": {}});
+                json!({"role": "assistant", "content": [call, part]})
+            };
+            let messages: Vec<Value> = (0..count).map(message).collect();
+            let body = json!({"model": "m", "max_tokens": 1, "messages": messages}).to_string();
+            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+        };
+        let now = prompt(&[], 6);
+        let ends = |count: usize| -> u64 {
+            let messages: u64 = now.messages.iter().map(|message| message.bytes).sum();
+            let kept = now.messages[..count].iter().map(|message| message.bytes);
+            now.bytes() - messages + kept.sum::<u64>()
+        };
+        assert_eq!(now.kept_of(&prompt(&[0, 1, 2, 3], 5)), ends(4));
+        assert_eq!(now.kept_of(&prompt(&[1], 5)), ends(2));
+        assert_eq!(now.kept_of(&prompt(&[], 5)), 0);
     }
 
     #[test]

@@ -114,6 +114,11 @@ pub struct Settings {
     /// are left besides hints.
     #[serde(deserialize_with = "size::bytes")]
     pub clear_tool_inputs_above: usize,
+    /// A user's text of strictly more bytes, such as a pasted log, is stored and replaced like an old
+    /// result once as many newer turns of the model as `clear_retention_suffix_limit` says follow it, and at
+    /// least one. It leaves a preview of `preview_length`. `None` keeps texts of users.
+    #[serde(deserialize_with = "size::optional")]
+    pub clear_user_texts_above: Option<usize>,
     /// If true, results marked as errors are not cleared, each up to the maximum of
     /// `preview_length`.
     pub keep_errors: bool,
@@ -156,6 +161,7 @@ impl Default for Settings {
             clear_target_tokens: None,
             clear_tool_inputs: false,
             clear_tool_inputs_above: 0,
+            clear_user_texts_above: None,
             keep_errors: true,
             on_offload_error: OnStoreFailure::KeepOriginal,
             language: Language::English,

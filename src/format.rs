@@ -43,7 +43,7 @@ pub use spelled::Spelled;
 pub use wire::{UnknownWireFormat, WireFormat};
 
 /// Reads and edits the tool calls and results of one message type. Three methods make any message
-/// type work with this crate.
+/// type work with this crate; two more let a pass replace long texts of users.
 ///
 /// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates
 /// nothing: it runs over every message before every call of a model. docs/formats.md has a
@@ -63,6 +63,8 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// - A result shows the same id as the call that it answers, or the tool's name if the messages have
 ///   no ids.
 /// - A slot or call that does not exist, or that is shown with `is_fixed`, is left alone.
+/// - The n-th text of a message, counted from 0, is the n-th text content that `visit` shows as a user's,
+///   outside of results. After `replace_text`, `visit` shows the new text there, and everything else stays.
 pub trait Format: Send + Sync {
     /// The message type.
     type Message: Clone + Send + Sync;
@@ -75,6 +77,17 @@ pub trait Format: Send + Sync {
 
     /// Replaces the arguments of a call by `arguments`, which must be JSON.
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String);
+
+    /// Returns true if a user's text exists and can be replaced. By default none can.
+    fn has_text(&self, message: &Self::Message, text: usize) -> bool {
+        let _ = (message, text);
+        false
+    }
+
+    /// Replaces a user's text, if [`has_text`](Self::has_text) is true of it.
+    fn replace_text(&self, message: &mut Self::Message, text: usize, new: String) {
+        let _ = (message, text, new);
+    }
 }
 
 /// A format may be borrowed.
@@ -92,6 +105,14 @@ impl<F: Format + ?Sized> Format for &F {
 
     fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String) {
         (**self).replace_arguments(message, call, arguments);
+    }
+
+    fn has_text(&self, message: &Self::Message, text: usize) -> bool {
+        (**self).has_text(message, text)
+    }
+
+    fn replace_text(&self, message: &mut Self::Message, text: usize, new: String) {
+        (**self).replace_text(message, text, new);
     }
 }
 

@@ -96,7 +96,7 @@ pub enum CountKind {
     UpperBound,
 }
 
-/// The decision about one result, one call's arguments, or one round.
+/// The decision about one result, one call's arguments, one text of a user, or one round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -163,6 +163,8 @@ pub enum Subject {
     Result,
     /// The arguments of a call.
     Arguments,
+    /// A text of a user. It has neither a tool nor a call.
+    UserText,
 }
 
 /// The outcome of a decision. In JSON, `{"outcome": "truncated"}`, or with a reason

@@ -61,11 +61,12 @@ where
         .collect()
 }
 
-/// Every result and call of a conversation, in order.
+/// Every result, call and user's text of a conversation, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outline<'c> {
     pub(crate) slots: Vec<Slot<'c>>,
     pub(crate) calls: Vec<CallSite<'c>>,
+    pub(crate) texts: Vec<UserText<'c>>,
     pub(crate) turns: Turns,
 }
 
@@ -92,6 +93,43 @@ pub(crate) struct CallSite<'c> {
     pub(crate) call: Call<'c>,
     pub(crate) turn: usize,
     pub(crate) round: usize,
+}
+
+/// A text of a user and its place.
+#[derive(Debug)]
+pub(crate) struct UserText<'c> {
+    pub(crate) message: usize,
+    /// Its number among the message's texts.
+    pub(crate) index: usize,
+    pub(crate) text: &'c str,
+    /// Number of turns that had begun before it.
+    turn: usize,
+    pub(crate) is_answered: bool,
+    /// True if the provider ignores it.
+    pub(crate) is_fixed: bool,
+}
+
+/// Counts the texts of users in a message.
+#[derive(Debug, Default)]
+pub(crate) struct UserTexts {
+    is_users: bool,
+    next: usize,
+}
+
+impl UserTexts {
+    /// The text that a piece is, and its number in the message, if it is a user's.
+    pub(crate) fn see<'c>(&mut self, piece: Piece<'c>) -> Option<(usize, &'c str)> {
+        match piece {
+            Piece::Role(role) => self.is_users = role == Role::User,
+            Piece::Result(_) | Piece::Call(_) => self.is_users = false,
+            Piece::Content(PartRef::Text(text)) if self.is_users => {
+                self.next += 1;
+                return Some((self.next - 1, text));
+            }
+            Piece::Content(_) => {}
+        }
+        None
+    }
 }
 
 /// The message in which the last assistant turn begins. Searches from the end, no further than
@@ -150,7 +188,7 @@ impl Turns {
     }
 }
 
-/// The age of a result.
+/// The age of a result or of a user's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     /// No assistant turn follows it yet.
@@ -184,6 +222,17 @@ impl<'c> Outline<'c> {
         if !slot.is_answered {
             Age::Unanswered
         } else if rounds - slot.round < keep {
+            Age::Recent
+        } else {
+            Age::Old
+        }
+    }
+
+    /// The age of a user's text if the newest `keep` turns are recent.
+    pub(crate) fn age_of_text(&self, text: &UserText<'_>, keep: usize) -> Age {
+        if !text.is_answered {
+            Age::Unanswered
+        } else if self.turns.begun - text.turn < keep {
             Age::Recent
         } else {
             Age::Old
@@ -227,9 +276,10 @@ pub(crate) struct Reader<'c> {
     message: usize,
     slots_in_message: usize,
     calls_in_message: usize,
+    texts_in_message: UserTexts,
     result_is_open: bool,
-    /// Number of results that are followed by an assistant item.
-    answered: usize,
+    /// Number of results, and of users' texts, that are followed by an assistant item.
+    answered: (usize, usize),
 }
 
 impl<'c> Reader<'c> {
@@ -237,6 +287,7 @@ impl<'c> Reader<'c> {
         self.message = message;
         self.slots_in_message = 0;
         self.calls_in_message = 0;
+        self.texts_in_message = UserTexts::default();
         self.result_is_open = false;
     }
 
@@ -244,7 +295,17 @@ impl<'c> Reader<'c> {
         let turns = self.outline.turns.begun;
         self.outline.turns.see(self.message, piece);
         if self.outline.turns.begun > turns || matches!(piece, Piece::Role(Role::Assistant)) {
-            self.answered = self.outline.slots.len();
+            self.answered = (self.outline.slots.len(), self.outline.texts.len());
+        }
+        if let Some((index, text)) = self.texts_in_message.see(piece) {
+            self.outline.texts.push(UserText {
+                message: self.message,
+                index,
+                text,
+                turn: self.outline.turns.begun,
+                is_answered: false,
+                is_fixed: false,
+            });
         }
         match piece {
             Piece::Role(_) => self.result_is_open = false,
@@ -266,6 +327,10 @@ impl<'c> Reader<'c> {
                         .calls
                         .iter_mut()
                         .for_each(|site| site.call.is_fixed = true);
+                    before
+                        .texts
+                        .iter_mut()
+                        .for_each(|text| text.is_fixed = true);
                 }
             }
         }
@@ -337,8 +402,12 @@ impl<'c> Reader<'c> {
     }
 
     pub(crate) fn finish(mut self) -> Outline<'c> {
-        for slot in &mut self.outline.slots[..self.answered] {
+        let (results, texts) = self.answered;
+        for slot in &mut self.outline.slots[..results] {
             slot.is_answered = true;
+        }
+        for text in &mut self.outline.texts[..texts] {
+            text.is_answered = true;
         }
         self.outline
     }

@@ -126,7 +126,9 @@ impl SlotEdit {
         let lines: Vec<LineText<'_>> = lines.into_iter().collect();
         let texts = || lines.iter().map(|line| &*line.text);
         match (self.place, &self.frame) {
-            (Place::Result { .. }, _) => Substitute::Parts(parts_of(&lines)),
+            (Place::Result { .. } | Place::UserText { .. }, _) => {
+                Substitute::Parts(parts_of(&lines))
+            }
             (Place::Arguments { .. }, Some(frame)) => Substitute::Arguments(frame.filled(texts())),
             (Place::Arguments { .. }, None) => {
                 Substitute::Arguments(cleared_arguments(&join(texts())))

@@ -64,6 +64,14 @@ impl Pass {
         }
     }
 
+    /// The number of bytes above which a user's text is stored; `None` if it never is. In an emergency,
+    /// it is replaced where a result would be.
+    pub(super) fn user_texts_above(&self) -> Option<usize> {
+        let settings = self.session.settings();
+        let emergency = self.is_emergency.then_some(settings.max_length_for_trunc);
+        settings.clear_user_texts_above.or(emergency)
+    }
+
     /// The choice of edits in a conversation of `counted` tokens.
     pub(super) fn choice(&self, counted: u64) -> Choice {
         match self.is_emergency {

@@ -9,7 +9,7 @@ use super::edit::{Content, SlotEdit};
 use super::pass::Pass;
 use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
-use crate::report::{DecisionFailure, Reason};
+use crate::report::{DecisionFailure, Reason, Subject};
 use crate::rounds::{Age, Slot};
 use crate::slots::{Item, Known, Place, Slots};
 
@@ -60,6 +60,8 @@ impl<'a> Planner<'a> {
             tool,
             policy,
             previewer: policy.previewer(tool, || call().arguments),
+            length: policy.stub_length,
+            subject: Subject::Result,
         };
         (source, failure)
     }
@@ -84,17 +86,21 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
-        let keep = self.pass.recent_rounds();
-        match self.slots.outline.age(slot, keep) {
-            Age::Unanswered => Some(Reason::Unanswered),
-            Age::Recent => Some(Reason::Recent),
-            Age::Old => None,
-        }
+        reason(self.slots.outline.age(slot, self.pass.recent_rounds()))
     }
 
     pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, item: &Item<'_>) -> bool {
         slot.head.is_error
             && policy.keep_errors
             && item.bytes <= policy.preview_length.at_most() as u64
+    }
+}
+
+/// Reason why content of this age stays.
+pub(super) fn reason(age: Age) -> Option<Reason> {
+    match age {
+        Age::Unanswered => Some(Reason::Unanswered),
+        Age::Recent => Some(Reason::Recent),
+        Age::Old => None,
     }
 }

@@ -7,10 +7,12 @@ use crate::json::{Leaving, leaving};
 use super::choice::Choice;
 use super::edit::{Content, SlotEdit};
 use super::handler::decide_given;
-use super::planner::Planner;
-use super::stub::Line;
+use super::planner::{Planner, reason};
+use super::stub::{Line, Source};
+use crate::backend::content::Id;
 use crate::config::Policy;
-use crate::report::{ErrorSource, Outcome, Reason, Sum};
+use crate::format::PartRef;
+use crate::report::{ErrorSource, Outcome, Reason, Subject, Sum};
 use crate::rounds::Slot;
 use crate::slots::{Item, Slots};
 use crate::tokens::Text;
@@ -34,6 +36,7 @@ impl<'a> Planner<'a> {
                 self.choose_arguments(&slots, slot);
             }
         }
+        self.choose_texts(&slots);
         self.choose_errors(&slots, &choice);
         // Only a comparison can tell whether an apparent hint is ours. Until then this is an
         // expectation.
@@ -94,7 +97,7 @@ impl<'a> Planner<'a> {
             .reason_of_age(slot)
             .or((!policy.clears()).then_some(Reason::Excluded))
             .or(slot.head.is_fixed.then_some(Reason::Ambiguous))
-            .or_else(|| self.final_reason(slot, item, policy))
+            .or_else(|| self.final_reason(&slot.parts, item, policy))
             .or_else(|| {
                 let stays = errors == ShortErrors::Stay && Self::is_short_error(slot, policy, item);
                 stays.then_some(Reason::ShortError)
@@ -125,16 +128,52 @@ impl<'a> Planner<'a> {
         self.propose(edit, failure.or(wrong_id));
     }
 
+    /// Decides about the long texts of users, if they are stored. Each gets a preview of the length that
+    /// a truncated result has.
+    fn choose_texts(&mut self, slots: &Slots<'a>) {
+        let policy = self.pass.session.policy("");
+        let (Some(above), Some(_)) = (self.pass.user_texts_above(), policy.backend()) else {
+            return;
+        };
+        let texts = slots.outline.texts.iter().zip(&slots.texts);
+        for (text, item) in texts.filter(|(_, item)| item.bytes > above as u64) {
+            if self.taken.contains(&item.place) {
+                continue;
+            }
+            let part = PartRef::Text(text.text);
+            let age = slots.outline.age_of_text(text, self.pass.recent_rounds());
+            let stays = reason(age)
+                .or(item.is_fixed.then_some(Reason::Ambiguous))
+                .or_else(|| self.final_reason(&[part], item, policy));
+            if let Some(stays) = stays {
+                self.edits.push(SlotEdit::kept(item, stays));
+                continue;
+            }
+            self.stubs.begin("");
+            let of = Source {
+                id: Id::of_call(""),
+                tool: "",
+                policy,
+                previewer: policy.previewer("", String::new),
+                length: policy.preview_length,
+                subject: Subject::UserText,
+            };
+            let line = self.stubs.part(&of, part, 1);
+            let content = Content::Lines(vec![line]);
+            self.propose(SlotEdit::new(item, Outcome::Cleared, content), None);
+        }
+    }
+
     /// Reason why a result is never replaced.
     fn final_reason(
         &mut self,
-        slot: &Slot<'_>,
+        parts: &[PartRef<'_>],
         item: &Item<'_>,
         policy: &Policy,
     ) -> Option<Reason> {
         let known = self.known.settled(item.grounds);
         known.or_else(|| {
-            let is_final = self.pass.session.is_final(policy, &slot.parts);
+            let is_final = self.pass.session.is_final(policy, parts);
             is_final.then_some(Reason::AlreadyHint)
         })
     }

@@ -13,13 +13,14 @@ use bytes::Bytes;
 
 use crate::backend::content::{Id, Name, Target};
 use crate::backend::{Backend, Location};
-use crate::config::Policy;
+use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
 use crate::format::PartRef;
 use crate::format::owned::{decode, raw};
 use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
+use crate::report::Subject;
 use crate::session::Session;
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -67,12 +68,15 @@ pub(super) struct Source<'s> {
     pub(super) tool: &'s str,
     pub(super) policy: &'s Policy,
     pub(super) previewer: Previewer,
+    /// Maximum length of a preview.
+    pub(super) length: PreviewLength,
+    pub(super) subject: Subject,
 }
 
 impl Source<'_> {
     /// The preview of a text that is cleared.
     pub(super) fn preview(&self, text: &str) -> String {
-        let budget = self.policy.stub_length.bytes_for(text.len() as u64);
+        let budget = self.length.bytes_for(text.len() as u64);
         self.previewer.show(text, budget).0
     }
 }
@@ -148,7 +152,9 @@ impl<'a> Stubs<'a> {
             Some(mime) => name.with_ending(mime),
             None => name,
         };
-        let line = self.store(of, &name, draft(of.tool, mime, &content, preview), content);
+        let mut draft = draft(of.tool, mime, &content, preview);
+        draft.subject = of.subject;
+        let line = self.store(of, &name, draft, content);
         match (part, &line) {
             (PartRef::Text(text), Line::Ready(hint, _) | Line::Store { expected: hint, .. })
                 if hint.len() >= text.len() =>
@@ -178,7 +184,7 @@ impl<'a> Stubs<'a> {
         let content = Bytes::from(content);
         let name = of.id.name_of(&content).arguments().part(number);
         let mut draft = draft(of.tool, None, &content, preview);
-        draft.is_arguments = true;
+        draft.subject = Subject::Arguments;
         self.store(of, &name, draft, content)
     }
 

@@ -20,13 +20,26 @@ pub(crate) enum Moment {
     Pass,
 }
 
-/// The replacement of a result or of a call's arguments.
+/// The replacement of a result, of a call's arguments or of a user's text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Substitute {
-    /// The parts of a result.
+    /// The parts of a result, or a user's text.
     Parts(Vec<Part>),
     /// The arguments of a call, as JSON.
     Arguments(String),
+}
+
+impl Substitute {
+    /// Its text, if it is one text.
+    pub(crate) fn only_text(&self) -> Option<&str> {
+        match self {
+            Self::Parts(parts) => match parts.as_slice() {
+                [Part::Text(text)] => Some(text),
+                _ => None,
+            },
+            Self::Arguments(_) => None,
+        }
+    }
 }
 
 /// A replacement as it is written down.

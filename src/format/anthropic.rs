@@ -4,7 +4,7 @@ use crate::json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program};
-use super::wire_json::{Edits, Roles, WireJson};
+use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -79,6 +79,11 @@ impl WireJson for Anthropic {
     fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
         let (_, path) = nth_block(message, "tool_use", call)?;
         Some(vec![Edit::set(path, "input", New::Text(new))])
+    }
+
+    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
+        let is_user = message.text("role") == "user";
+        is_user.then(|| Self::nth_text(message.get("content"), nth))?
     }
 }
 

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::wire_json::TextPlace;
 use super::{PartRef, Piece};
 use crate::content::Part;
 
@@ -60,6 +61,20 @@ pub(super) trait Blocks {
                 .for_each(|part| see(Piece::Content(Self::part(part)))),
             _ => see(Piece::Content(PartRef::Json(content.json()))),
         }
+    }
+
+    /// The place of the n-th text that [`show`](Self::show) shows of a message's `content`.
+    fn nth_text<'m, V: View<'m>>(content: Option<V>, nth: usize) -> Option<TextPlace> {
+        let content = content?;
+        if content.as_str().is_some() {
+            return (nth == 0).then_some((Vec::new(), "content"));
+        }
+        let parts = content.items().enumerate();
+        let (at, part) = parts
+            .filter(|(_, part)| matches!(Self::part(*part), PartRef::Text(_)))
+            .nth(nth)?;
+        let field = Self::text_field(part.text("type"))?;
+        Some((vec![Step::Field("content"), Step::Item(at)], field))
     }
 
     /// Shows the content of a result slot that may be replaced.

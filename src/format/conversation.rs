@@ -22,6 +22,17 @@ pub trait Conversation: Send + Sync {
 
     /// Replaces the arguments of a call. A call that does not exist is left alone.
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String);
+
+    /// Returns true if a user's text can be replaced; see [`Format::has_text`].
+    fn has_text(&self, message: usize, text: usize) -> bool {
+        let _ = (message, text);
+        false
+    }
+
+    /// Replaces a user's text. One that can't be replaced is left alone.
+    fn replace_text(&mut self, message: usize, text: usize, new: String) {
+        let _ = (message, text, new);
+    }
 }
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
@@ -66,6 +77,17 @@ impl<F: Format> Conversation for Messages<'_, F> {
     fn replace_arguments(&mut self, message: usize, call: usize, arguments: String) {
         if let Some(message) = self.messages.get_mut(message) {
             self.format.replace_arguments(message, call, arguments);
+        }
+    }
+
+    fn has_text(&self, message: usize, text: usize) -> bool {
+        let message = self.messages.get(message);
+        message.is_some_and(|message| self.format.has_text(message, text))
+    }
+
+    fn replace_text(&mut self, message: usize, text: usize, new: String) {
+        if let Some(message) = self.messages.get_mut(message) {
+            self.format.replace_text(message, text, new);
         }
     }
 }

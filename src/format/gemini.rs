@@ -6,7 +6,7 @@ use crate::json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
-use super::wire_json::{Edits, Roles, WireJson};
+use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -91,6 +91,20 @@ impl WireJson for Gemini {
     fn arguments<'m, V: View<'m>>(self, content: V, call: usize, new: String) -> Edits<'m> {
         let (_, path) = nth_part(content, CALL, call)?;
         Some(vec![Edit::set(path, "args", New::Text(new))])
+    }
+
+    fn text_at<'m, V: View<'m>>(self, content: V, nth: usize) -> Option<TextPlace> {
+        if matches!(content.text("role"), "model" | "system") {
+            return None;
+        }
+        let is_text = |part: V| {
+            field(part, RESPONSE).is_none()
+                && field(part, CALL).is_none()
+                && matches!(read_part(part), PartRef::Text(_))
+        };
+        let mut parts = content.get("parts")?.items().enumerate();
+        let (at, _) = parts.by_ref().filter(|(_, part)| is_text(*part)).nth(nth)?;
+        Some((vec![Step::Field("parts"), Step::Item(at)], "text"))
     }
 }
 

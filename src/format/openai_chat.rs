@@ -4,7 +4,7 @@ use crate::json::{Edit, Kind, Step, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, new_arguments, read_url};
-use super::wire_json::{Edits, WireJson};
+use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -139,6 +139,11 @@ impl WireJson for OpenAiChat {
         holder
             .is_object()
             .then(|| vec![Edit::set(path, field, new_arguments(old, new))])
+    }
+
+    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
+        let is_user = message.text("role") == "user";
+        is_user.then(|| Self::nth_text(message.get("content"), nth))?
     }
 }
 

@@ -156,4 +156,26 @@ impl Format for Plain {
             call.arguments = arguments;
         }
     }
+
+    fn has_text(&self, message: &Message, text: usize) -> bool {
+        let Message::User { content } = message else {
+            return false;
+        };
+        content
+            .iter()
+            .filter(|part| matches!(part, Part::Text(_)))
+            .nth(text)
+            .is_some()
+    }
+
+    fn replace_text(&self, message: &mut Message, text: usize, new: String) {
+        if let Message::User { content } = message
+            && let Some(old) = content
+                .iter_mut()
+                .filter(|part| matches!(part, Part::Text(_)))
+                .nth(text)
+        {
+            *old = Part::Text(new);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::json::{Edit, Kind, View};
 use serde_json::{Value, json};
 
 use super::blocks::{Blocks, data_url, is_for_program, new_arguments, read_url};
-use super::wire_json::{Edits, WireJson};
+use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
 
@@ -105,6 +105,11 @@ impl WireJson for Responses {
         let field = arguments_of(kind);
         let old = item.get(field);
         is_there.then(|| vec![Edit::set(Vec::new(), field, new_arguments(old, new))])
+    }
+
+    fn text_at<'m, V: View<'m>>(self, item: V, nth: usize) -> Option<TextPlace> {
+        let is_user = kind_of(item) == "message" && item.text("role") == "user";
+        is_user.then(|| Self::nth_text(item.get("content"), nth))?
     }
 }
 

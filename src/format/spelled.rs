@@ -67,4 +67,14 @@ impl<F: WireJson> Format for Spelled<F> {
             });
         }
     }
+
+    fn has_text(&self, message: &JsonText, text: usize) -> bool {
+        message.is_plain() && self.0.text_at(Node::root(message), text).is_some()
+    }
+
+    fn replace_text(&self, message: &mut JsonText, text: usize, new: String) {
+        if message.is_plain() {
+            put_into_text(message, |message| self.0.set_text(message, text, new));
+        }
+    }
 }

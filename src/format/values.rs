@@ -23,6 +23,14 @@ macro_rules! over_values {
             fn replace_arguments(&self, message: &mut Value, call: usize, arguments: String) {
                 put_into_value(message, |message| self.arguments(message, call, arguments));
             }
+
+            fn has_text(&self, message: &Value, text: usize) -> bool {
+                self.text_at(message, text).is_some()
+            }
+
+            fn replace_text(&self, message: &mut Value, text: usize, new: String) {
+                put_into_value(message, |message| self.set_text(message, text, new));
+            }
         }
     )*};
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::json::{Kind, View};
 use serde_json::Value;
 
-use super::wire_json::{Edits, WireJson};
+use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;
 
@@ -247,6 +247,10 @@ impl WireJson for WireFormat {
 
     fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m> {
         with!(self, |format| format.arguments(message, call, new))
+    }
+
+    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace> {
+        with!(self, |format| format.text_at(message, nth))
     }
 }
 

@@ -1,13 +1,16 @@
 //! The trait behind all wire formats: each is written once, for messages that are values and for
 //! messages that are text.
 
-use crate::json::{Edit, View};
+use crate::json::{Edit, New, Step, View};
 
 use super::{Piece, Role};
 use crate::content::Part;
 
 /// Edits that replace something; `None` if that does not exist.
 pub(crate) type Edits<'m> = Option<Vec<Edit<'m>>>;
+
+/// The path to an object, and the field of it that holds a text.
+pub(crate) type TextPlace = (Vec<Step>, &'static str);
 
 /// A format of messages that are JSON.
 pub(crate) trait WireJson: Copy + Send + Sync {
@@ -19,6 +22,15 @@ pub(crate) trait WireJson: Copy + Send + Sync {
 
     /// The edits that replace the arguments of a call by `new`.
     fn arguments<'m, V: View<'m>>(self, message: V, call: usize, new: String) -> Edits<'m>;
+
+    /// The place of a user's n-th text.
+    fn text_at<'m, V: View<'m>>(self, message: V, nth: usize) -> Option<TextPlace>;
+
+    /// The edits that replace a user's n-th text by `new`.
+    fn set_text<'m, V: View<'m>>(self, message: V, nth: usize, new: String) -> Edits<'m> {
+        let (path, field) = self.text_at(message, nth)?;
+        Some(vec![Edit::set(path, field, New::Value(new.into()))])
+    }
 }
 
 /// The roles in a message with pieces of several authors.

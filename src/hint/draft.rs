@@ -4,6 +4,7 @@ use crate::backend::Location;
 
 use crate::hint::prose::{Facts, Prose};
 use crate::hint::{Hint, Kind};
+use crate::report::Subject;
 
 /// A hint of truncation or clearing, before its location and its sentence are known.
 #[derive(Clone, Debug)]
@@ -14,8 +15,8 @@ pub(crate) struct Draft {
     pub tool: String,
     /// Media type of the cleared content, if it was not text.
     pub mime: Option<String>,
-    /// True if a call's arguments were cleared.
-    pub is_arguments: bool,
+    /// The kind of content that was cleared.
+    pub subject: Subject,
     /// Number of texts joined, once known.
     pub parts: usize,
     /// The sentence, if an existing one must be kept.
@@ -32,7 +33,7 @@ impl Draft {
             },
             tool: tool.to_owned(),
             mime: None,
-            is_arguments: false,
+            subject: Subject::Result,
             parts: 0,
             words: None,
         }
@@ -54,7 +55,7 @@ impl Draft {
                 tool: &self.tool,
                 reader,
                 mime: self.mime.as_deref(),
-                is_arguments: self.is_arguments,
+                subject: self.subject,
                 parts: self.parts,
             };
             prose.of_hint(&hint, facts)

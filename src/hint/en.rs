@@ -20,6 +20,7 @@ fn english(sentence: Sentence) -> &'static str {
         Sentence::ClearedMedia => "Old {mime} from {tool}.",
         Sentence::ClearedLink => "Old link from {tool}.",
         Sentence::ClearedArguments => "Old arguments of {tool}.",
+        Sentence::ClearedUserText => "Old text of the user.",
         Sentence::Gone => {
             "Old result of {tool}, removed and not stored. Call it again if you need it."
         }

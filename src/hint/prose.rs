@@ -10,6 +10,7 @@ use crate::preview::text::lines::Position;
 use crate::hint::sentence::Sentence;
 use crate::hint::template::Template;
 use crate::hint::{Flags, Hint, Kind, Language};
+use crate::report::Subject;
 
 /// All sentences of one language, built-in or replaced by templates.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub struct WrongTemplate {
 }
 
 /// Facts for the sentences that are not in the header.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     /// The tool that returned the result.
     pub tool: &'a str,
@@ -43,8 +44,20 @@ pub(crate) struct Facts<'a> {
     pub mime: Option<&'a str>,
     /// Number of texts joined.
     pub parts: usize,
-    /// True if a call's arguments were cleared.
-    pub is_arguments: bool,
+    /// The kind of content that was cleared.
+    pub subject: Subject,
+}
+
+impl Default for Facts<'_> {
+    fn default() -> Self {
+        Self {
+            tool: "",
+            reader: None,
+            mime: None,
+            parts: 0,
+            subject: Subject::Result,
+        }
+    }
 }
 
 /// Length in bytes at which hints cut names of tools and media types, since a model or a tool wrote
@@ -124,7 +137,8 @@ impl Prose {
         let mut said = vec![match hint.kind {
             Kind::Link => Sentence::ClearedLink,
             Kind::Cleared if !is_stored => Sentence::Gone,
-            Kind::Cleared if facts.is_arguments => Sentence::ClearedArguments,
+            Kind::Cleared if facts.subject == Subject::Arguments => Sentence::ClearedArguments,
+            Kind::Cleared if facts.subject == Subject::UserText => Sentence::ClearedUserText,
             Kind::Cleared if facts.mime.is_some() => Sentence::ClearedMedia,
             Kind::Cleared => Sentence::Cleared,
             _ if !is_stored => Sentence::Unsaved,
@@ -198,7 +212,11 @@ impl Prose {
                     ..facts
                 },
                 Facts {
-                    is_arguments: true,
+                    subject: Subject::Arguments,
+                    ..facts
+                },
+                Facts {
+                    subject: Subject::UserText,
                     ..facts
                 },
             ];

@@ -28,6 +28,8 @@ pub enum Sentence {
     ClearedLink,
     /// Old arguments were stored.
     ClearedArguments,
+    /// A long text of a user was stored.
+    ClearedUserText,
     /// An old result was removed without being stored.
     Gone,
     /// The tool that reads the stored content.
@@ -50,7 +52,7 @@ pub enum Sentence {
 
 impl Sentence {
     /// All sentences.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Truncated,
         Self::Joined,
         Self::Unsaved,
@@ -60,6 +62,7 @@ impl Sentence {
         Self::ClearedMedia,
         Self::ClearedLink,
         Self::ClearedArguments,
+        Self::ClearedUserText,
         Self::Gone,
         Self::Reader,
         Self::Page,
@@ -110,6 +113,7 @@ impl Sentence {
             Self::ClearedMedia => ("cleared_media", &["mime", "tool"], STORED),
             Self::ClearedLink => ("cleared_link", &["tool"], &["location"]),
             Self::ClearedArguments => ("cleared_arguments", &["tool"], STORED),
+            Self::ClearedUserText => ("cleared_user_text", &[], STORED),
             Self::Gone => ("gone", &["tool"], &["bytes"]),
             Self::Reader => ("reader", &["reader"], ALL),
             Self::Page => ("page", &["first", "last"], &[]),

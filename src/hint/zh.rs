@@ -20,6 +20,7 @@ fn chinese(sentence: Sentence) -> &'static str {
         Sentence::ClearedMedia => "{tool} 返回的旧 {mime}。",
         Sentence::ClearedLink => "{tool} 返回的旧链接。",
         Sentence::ClearedArguments => "{tool} 的旧参数。",
+        Sentence::ClearedUserText => "用户的旧文本。",
         Sentence::Gone => "{tool} 的旧结果已移除且未保存，如有需要请重新调用。",
         Sentence::Reader => "可用 {reader} 读取。",
         Sentence::Page => "第 {first}-{last} 行。",

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::place::Place;
 use crate::content::Part;
 use crate::decisions::Substitute;
-use crate::format::{Arguments, Call, Conversation, Piece};
+use crate::format::{Arguments, Call, Conversation, PartRef, Piece};
+use crate::rounds::UserTexts;
 
 /// A borrowed conversation, and what is shown in place of some of its results and arguments.
 /// Dropping it leaves the messages unchanged.
@@ -25,7 +26,7 @@ impl Puts {
             (place, &put),
             (Place::Result { .. }, Substitute::Parts(_))
                 | (Place::Arguments { .. }, Substitute::Arguments(_))
-        );
+        ) || matches!(place, Place::UserText { .. }) && put.only_text().is_some();
         if fits {
             let puts = self.0.entry(place.message()).or_default();
             puts.insert(place, put);
@@ -48,6 +49,11 @@ impl Puts {
                 }
                 (Place::Arguments { message, call }, Substitute::Arguments(arguments)) => {
                     conversation.replace_arguments(message, call, arguments);
+                }
+                (Place::UserText { message, text }, put) => {
+                    if let Some(new) = put.only_text() {
+                        conversation.replace_text(message, text, new.to_owned());
+                    }
                 }
                 _ => {}
             }
@@ -92,7 +98,12 @@ impl Conversation for Overlay<'_> {
             return self.under.visit(message, see);
         };
         let (mut slots, mut calls, mut is_replaced) = (0.., 0.., false);
+        let mut texts = UserTexts::default();
+        let text_of = |text: usize| puts.get(&Place::UserText { message, text })?.only_text();
         self.under.visit(message, &mut |piece| match piece {
+            piece if let Some(new) = texts.see(piece).and_then(|(text, _)| text_of(text)) => {
+                see(Piece::Content(PartRef::Text(new)));
+            }
             Piece::Role(_) => {
                 is_replaced = false;
                 see(piece);
@@ -130,5 +141,14 @@ impl Conversation for Overlay<'_> {
             Place::Arguments { message, call },
             Substitute::Arguments(arguments),
         );
+    }
+
+    fn has_text(&self, message: usize, text: usize) -> bool {
+        self.under.has_text(message, text)
+    }
+
+    fn replace_text(&mut self, message: usize, text: usize, new: String) {
+        let put = Substitute::Parts(vec![new.into()]);
+        self.put(Place::UserText { message, text }, put);
     }
 }

@@ -1,18 +1,19 @@
-//! The places of results and calls, and the fingerprints of what they hold.
+//! The places of results, calls and users' texts, and the fingerprints of what they hold.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::fingerprint::{FieldPrint, Fingerprint};
 use crate::format::{Call, Conversation, Data, PartRef, Piece, ResultHead};
 use crate::report::{Decision, Subject};
-use crate::rounds::Slot;
+use crate::rounds::{Slot, UserTexts};
 use crate::tokens::Text;
 
-/// The place of a result or of a call's arguments. Indices count from 0.
+/// The place of a result, of a call's arguments or of a user's text. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Place {
     Result { message: usize, slot: usize },
     Arguments { message: usize, call: usize },
+    UserText { message: usize, text: usize },
 }
 
 impl Place {
@@ -22,7 +23,9 @@ impl Place {
     }
 
     pub(crate) fn message(self) -> usize {
-        let (Self::Result { message, .. } | Self::Arguments { message, .. }) = self;
+        let (Self::Result { message, .. }
+        | Self::Arguments { message, .. }
+        | Self::UserText { message, .. }) = self;
         message
     }
 
@@ -31,6 +34,7 @@ impl Place {
         let subject = match self {
             Self::Result { .. } => Subject::Result,
             Self::Arguments { .. } => Subject::Arguments,
+            Self::UserText { .. } => Subject::UserText,
         };
         let mut decision = Decision::new(subject, tool, call_id, bytes);
         decision.message = Some(self.message());
@@ -87,7 +91,14 @@ pub(super) fn print_of_call(call: Call<'_>, arguments: Fingerprint) -> Fingerpri
     print.finish()
 }
 
-/// Shows the place and the fingerprint of each result and call of a message.
+/// The fingerprint of a user's text.
+pub(super) fn print_of_text(text: Fingerprint) -> Fingerprint {
+    let mut print = FieldPrint::new(b'u', b"");
+    print.add_print(b't', text);
+    print.finish()
+}
+
+/// Shows the place and the fingerprint of each result, call and user's text of a message.
 fn visit_prints(
     conversation: &dyn Conversation,
     message: usize,
@@ -100,31 +111,38 @@ fn visit_prints(
             see(place, print.finish());
         }
     };
-    conversation.visit(message, &mut |piece| match piece {
-        Piece::Role(_) => close(&mut open, see),
-        Piece::Result(head) => {
-            close(&mut open, see);
-            open = Some((Place::Result { message, slot }, ResultPrint::new(head)));
-            slot += 1;
+    let mut texts = UserTexts::default();
+    conversation.visit(message, &mut |piece| {
+        if let Some((text, content)) = texts.see(piece) {
+            let print = print_of_text(Text::Is(content).fingerprint());
+            see(Place::UserText { message, text }, print);
         }
-        Piece::Content(part) => {
-            if let Some((_, print)) = &mut open {
-                print.add(part);
+        match piece {
+            Piece::Role(_) => close(&mut open, see),
+            Piece::Result(head) => {
+                close(&mut open, see);
+                open = Some((Place::Result { message, slot }, ResultPrint::new(head)));
+                slot += 1;
             }
-        }
-        Piece::Call(site) => {
-            let arguments = Text::of_arguments(site.arguments).fingerprint();
-            see(
-                Place::Arguments { message, call },
-                print_of_call(site, arguments),
-            );
-            call += 1;
+            Piece::Content(part) => {
+                if let Some((_, print)) = &mut open {
+                    print.add(part);
+                }
+            }
+            Piece::Call(site) => {
+                let arguments = Text::of_arguments(site.arguments).fingerprint();
+                see(
+                    Place::Arguments { message, call },
+                    print_of_call(site, arguments),
+                );
+                call += 1;
+            }
         }
     });
     close(&mut open, see);
 }
 
-/// Returns true if the fingerprint of any result or call is one of those that `is_one` accepts. Allocates nothing.
+/// Returns true if `is_one` accepts any of the fingerprints of a conversation. Allocates nothing.
 pub(crate) fn any_print(
     conversation: &dyn Conversation,
     is_one: impl Fn(Fingerprint) -> bool,

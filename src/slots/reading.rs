@@ -1,25 +1,27 @@
-//! Reads the results and calls of a conversation.
+//! Reads the results, calls and users' texts of a conversation.
 
 use super::memory::{Grounds, Known};
-use super::place::{Place, ResultPrint, print_of_call};
+use super::place::{Place, ResultPrint, print_of_call, print_of_text};
 use crate::content::ToolCall;
 use crate::decisions::Substitute;
 use crate::fingerprint::{Fingerprint, SlotId, SlotIds};
 use crate::format::{Conversation, PartRef};
 use crate::report::{Change, Decision};
-use crate::rounds::{Age, CallSite, Outline, Slot};
+use crate::rounds::{Age, CallSite, Outline, Slot, UserText};
 use crate::tokens::{Meter, Text, media_cost};
 
-/// The results and calls of a conversation.
+/// The results, calls and users' texts of a conversation.
 pub(crate) struct Slots<'c> {
     pub(crate) outline: Outline<'c>,
     /// One for each slot of the outline.
     pub(crate) results: Vec<Item<'c>>,
     /// One for the arguments of each call of the outline.
     pub(crate) calls: Vec<Item<'c>>,
+    /// One for each text of the outline.
+    pub(crate) texts: Vec<Item<'c>>,
 }
 
-/// A result, or a call's arguments.
+/// A result, a call's arguments, or a user's text.
 pub(crate) struct Item<'c> {
     pub(crate) place: Place,
     pub(crate) tool: &'c str,
@@ -73,9 +75,12 @@ impl<'c> Slots<'c> {
         for (slot, result) in outline.slots.iter().zip(&mut results) {
             result.grounds.call = slot.call.map(|call| calls[call].grounds.print);
         }
+        let texts = outline.texts.iter();
+        let texts = texts.map(|text| reading.text(text, conversation)).collect();
         Self {
             calls,
             results,
+            texts,
             outline,
         }
     }
@@ -85,9 +90,9 @@ impl<'c> Slots<'c> {
         self.outline.slots.iter().zip(&self.results)
     }
 
-    /// The results, then the calls.
+    /// The results, then the calls, then the users' texts.
     pub(crate) fn items(&self) -> impl Iterator<Item = &Item<'c>> {
-        self.results.iter().chain(&self.calls)
+        self.results.iter().chain(&self.calls).chain(&self.texts)
     }
 
     /// The call that a result answers, if the conversation has it.
@@ -164,6 +169,31 @@ impl Reading<'_> {
             tokens: self.meter.map(|meter| meter.count(arguments, text)),
             is_answered,
             is_fixed: call.is_fixed || call.is_signed,
+        }
+    }
+
+    fn text<'c>(&mut self, text: &UserText<'c>, conversation: &dyn Conversation) -> Item<'c> {
+        let (message, index) = (text.message, text.index);
+        let content = Text::Is(text.text);
+        let of_text = content.fingerprint();
+        let print = print_of_text(of_text);
+        Item {
+            place: Place::UserText {
+                message,
+                text: index,
+            },
+            tool: "",
+            call_id: "",
+            grounds: Grounds {
+                print,
+                call: None,
+                is_error: false,
+            },
+            id: self.id(print),
+            bytes: of_text.bytes(),
+            tokens: self.meter.map(|meter| meter.count(of_text, content)),
+            is_answered: text.is_answered,
+            is_fixed: text.is_fixed || !conversation.has_text(message, index),
         }
     }
 

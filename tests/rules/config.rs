@@ -119,6 +119,7 @@ fn l11_the_defaults_are_the_documented_ones() {
         "clear_target_tokens": null,
         "clear_tool_inputs": false,
         "clear_tool_inputs_above": 0,
+        "clear_user_texts_above": null,
         "keep_errors": true,
         "on_offload_error": "keep_original",
         "language": "english",
@@ -290,6 +291,7 @@ fn settings_survive_json() {
         "clear_target_tokens": 3,
         "clear_tool_inputs": true,
         "clear_tool_inputs_above": 11,
+        "clear_user_texts_above": 12,
         "keep_errors": false,
         "on_offload_error": "preview_only",
         "language": "chinese",
@@ -778,7 +780,7 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 25] = [
+    let setters: [(&str, Set); 26] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("names", |b| b.names(StoredNames::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),
@@ -803,6 +805,7 @@ fn every_setter_has_an_effect() {
         ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
         ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
+        ("clear_user_texts_above", |b| b.clear_user_texts_above(5)),
         ("keep_errors", |b| b.keep_errors(false)),
         ("on_offload_error", |b| {
             b.on_offload_error(OnStoreFailure::Fail)
@@ -930,6 +933,7 @@ async fn l7_no_number_panics() {
         "clear_retention_suffix_limit",
         "clear_at_least_tokens",
         "clear_target_tokens",
+        "clear_user_texts_above",
     ];
     let numbers = [
         json!(0),

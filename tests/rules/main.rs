@@ -33,4 +33,5 @@ mod streams;
 mod thresholds;
 mod tokens;
 mod truncate;
+mod user_texts;
 mod visits;

@@ -37,6 +37,8 @@ enum Flaw {
     MarksWhatItReplaces,
     MarksWhatItChanges,
     CountsItsChanges,
+    ReplacesTheNextText,
+    DeniesTexts,
 }
 
 struct Flawed {
@@ -144,6 +146,15 @@ impl Format for Flawed {
         }
         self.of.replace_arguments(message, call, arguments);
     }
+
+    fn has_text(&self, message: &Value, text: usize) -> bool {
+        self.flaw != Flaw::DeniesTexts && self.of.has_text(message, text)
+    }
+
+    fn replace_text(&self, message: &mut Value, text: usize, new: String) {
+        let next = usize::from(self.flaw == Flaw::ReplacesTheNextText);
+        self.of.replace_text(message, text + next, new);
+    }
 }
 
 fn forget(json: &mut Value, is_forgotten: &dyn Fn(&str) -> bool) {
@@ -181,6 +192,12 @@ fn l5_the_suite_finds_every_flaw() {
     use WireFormat::{Anthropic, Gemini, OpenAiChat, Responses};
     for (flaw, clause, formats) in [
         (Flaw::BeginsLate, "begins with a role", &WireFormat::ALL[..]),
+        (
+            Flaw::ReplacesTheNextText,
+            "`replace_text`",
+            &WireFormat::ALL,
+        ),
+        (Flaw::DeniesTexts, "`replace_text`", &WireFormat::ALL),
         (Flaw::IsRestless, "the same pieces", &WireFormat::ALL),
         (
             Flaw::CountsFromOne,

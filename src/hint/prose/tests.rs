@@ -29,7 +29,7 @@ fn all_that_is_said(language: Language) -> String {
         ..facts
     };
     let arguments = Facts {
-        is_arguments: true,
+        subject: Subject::Arguments,
         ..facts
     };
     let say = |kind, location: Option<&str>, flags, facts| {

@@ -37,6 +37,7 @@ setters! {
     clear_target_tokens(impl Into<Option<u64>>);
     clear_tool_inputs(bool);
     clear_tool_inputs_above(usize);
+    clear_user_texts_above(impl Into<Option<usize>>);
     keep_errors(bool);
     on_offload_error(OnStoreFailure);
     language(Language);

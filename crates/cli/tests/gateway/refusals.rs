@@ -167,6 +167,29 @@ async fn what_is_too_long_goes_out_once_more_with_old_results_cleared() {
     }
 }
 
+/// A text of a user, which the model has answered, can be too long.
+#[tokio::test]
+async fn a_long_text_of_a_user_is_stored_where_nothing_else_helps() {
+    let provider = narrow(20_000, "400 Bad Request").await;
+    let store = memory();
+    let server = Server::reducing(&provider.url, &store, |serve| {
+        serve.cut_without_reader = true;
+    })
+    .await;
+    let paste = "a pasted line\n".repeat(6_000);
+    let mut body: Value = serde_json::from_str(&overflowing(2, true)).unwrap();
+    body["messages"][0]["content"] = paste.clone().into();
+    let answer = server
+        .post("/v1/chat/completions", &[], &body.to_string())
+        .await;
+    assert_eq!(answer.header("x-offcut"), Some("recovered"));
+    let sent: Value = serde_json::from_str(provider.last().text()).unwrap();
+    let hint = Hint::parse(sent["messages"][0]["content"].as_str().unwrap()).unwrap();
+    let key = store.resolve(hint.location.unwrap().as_str()).unwrap();
+    let stored = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
+    assert_eq!(str::from_utf8(&stored).unwrap(), paste);
+}
+
 /// A provider that is busy has taken nothing: neither is the request recovered, nor does its cache hold anything.
 #[tokio::test]
 async fn a_second_try_that_is_not_taken_is_no_recovery() {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use offcut::Part;
-use offcut::format::Format;
+use offcut::format::{Format, PartRef, Piece, Role};
 use serde_json::json;
 
 use super::seen::Seen;
@@ -41,6 +41,7 @@ pub(super) fn all_clauses<F: Format<Message: PartialEq>>(
     let seen = is_seen(format, message, at);
     results_are_replaced(format, message, &seen, at, shape);
     arguments_are_replaced(format, message, &seen, at, shape);
+    texts_are_replaced(format, message, at);
     what_is_not_there_is_left_alone(format, message, &seen, at);
     seen
 }
@@ -244,6 +245,44 @@ fn arguments_are_replaced<F: Format<Message: PartialEq>>(
             || format!("call {call} does not show its new arguments"),
         );
     }
+}
+
+fn texts_are_replaced<F: Format<Message: PartialEq>>(format: &F, message: &F::Message, at: usize) {
+    const CLAUSE: &str = "replace_text";
+    let (before, users) = pieces(format, message);
+    for text in 0..=users.len() {
+        let mut changed = message.clone();
+        format.replace_text(&mut changed, text, HINT.into());
+        if !format.has_text(message, text) {
+            check(changed == *message, CLAUSE, at, || {
+                format!("text {text} was replaced without `has_text`")
+            });
+            continue;
+        }
+        let Some(place) = users.get(text) else {
+            fail_clause(CLAUSE, at, "`has_text` is true of a text that is not shown");
+        };
+        let mut expected = before.clone();
+        expected[*place] = format!("{:?}", Piece::Content(PartRef::Text(HINT)));
+        check(pieces(format, &changed).0 == expected, CLAUSE, at, || {
+            format!("text {text} does not show the new one, or something else changed")
+        });
+    }
+}
+
+/// The pieces of a message, and which of them are texts of users.
+fn pieces<F: Format>(format: &F, message: &F::Message) -> (Vec<String>, Vec<usize>) {
+    let (mut all, mut users, mut is_users) = (Vec::new(), Vec::new(), false);
+    format.visit(message, &mut |piece| {
+        match piece {
+            Piece::Role(role) => is_users = role == Role::User,
+            Piece::Content(PartRef::Text(_)) if is_users => users.push(all.len()),
+            Piece::Content(_) => {}
+            _ => is_users = false,
+        }
+        all.push(format!("{piece:?}"));
+    });
+    (all, users)
 }
 
 fn what_is_not_there_is_left_alone<F: Format<Message: PartialEq>>(

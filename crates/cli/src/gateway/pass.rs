@@ -5,15 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt};
 use http::request::Parts;
 use http::{Response, StatusCode, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::body::{Body, Read, Uploads};
 use crate::gateway::encoding::ContentEncoding;
@@ -25,7 +22,7 @@ use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::readers::{Credential, Readers};
 use crate::gateway::record::{CacheMiss, RequestRecord};
 use crate::gateway::reducer::{ConversationId, ConversationReducer, Pressure, Reduced};
-use crate::gateway::refused::{is_thread, says_too_long};
+use crate::gateway::refused::{Refused, examined, is_thread};
 use crate::gateway::send::{Payload, Refusal, Sender};
 use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
@@ -34,9 +31,6 @@ use crate::gateway::usage::OnEnd;
 use crate::gateway::watch::{AwaitedBill, CalledRequest, Look, Prompt, Watch, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
-
-/// The longest beginning of a provider's error that is read.
-const LONGEST_ERROR: usize = 1024 * 1024;
 
 /// Bytes that may be moved in one message.
 const LONGEST_MOVE: usize = 8 << 30;
@@ -253,25 +247,33 @@ impl Passage {
         let known = conversation.as_deref();
         let counting = self.counting(upstream, group, bill);
         let reply = self.send(&request, sent, counting, known).await;
-        let is_taken = reply
-            .as_ref()
-            .is_ok_and(|reply| reply.status().is_success());
+        let (reply, refusal) = match reply {
+            Ok(reply) if sent.is_some() || is_turn => {
+                let (reply, refusal) = examined(reply, self.patience).await;
+                (Ok(reply), refusal)
+            }
+            reply => (reply, None),
+        };
+        let is_taken = refusal.is_none()
+            && reply
+                .as_ref()
+                .is_ok_and(|reply| reply.status().is_success());
         if let Some(known) = known.filter(|_| is_turn && !is_taken) {
             self.watch.forget(known, length);
         }
         let reply = reply.map_err(|refusal| Box::new(marked(*refusal)))?;
-        if !is_refusal(reply.status()) || sent.is_none() && !is_turn {
-            return Ok(marked(reply));
-        }
-        let (refusal, is_too_long) = examined(reply, self.patience).await;
-        if is_too_long {
-            return match self.shortened(&request, sent, &mut counted).await? {
-                None => Ok(marked(refusal)),
-                Some(reply) if counted.outcome == Outcome::Recovered => Ok(reply),
-                // It says when to try again.
-                Some(reply) => Ok(marked(reply)),
-            };
-        }
+        let refusal = match refusal {
+            None => return Ok(marked(reply)),
+            Some(Refused::TooLong) => {
+                return match self.shortened(&request, sent, &mut counted).await? {
+                    None => Ok(marked(reply)),
+                    Some(reply) if counted.outcome == Outcome::Recovered => Ok(reply),
+                    // It says when to try again.
+                    Some(reply) => Ok(marked(reply)),
+                };
+            }
+            Some(Refused::Otherwise) => reply,
+        };
         let Some((_, conversation)) = changed else {
             return Ok(marked(refusal));
         };
@@ -346,7 +348,10 @@ impl Passage {
         let bill = BillSlot::default();
         let counting = self.counting(upstream, look.group, Arc::clone(&bill));
         let reply = self.send(request, Some(&text), counting, name).await;
-        let Some(reply) = reply.ok().filter(|reply| !is_refusal(reply.status())) else {
+        let Ok(reply) = reply else {
+            return Ok(None);
+        };
+        let (reply, None) = examined(reply, self.patience).await else {
             return Ok(None);
         };
         if !reply.status().is_success() {
@@ -582,49 +587,6 @@ fn is_crowded(format: WireFormat, message: &JsonText) -> bool {
         results += usize::from(matches!(piece, Piece::Result(_) | Piece::Call(_)));
     });
     length * results > LONGEST_MOVE
-}
-
-/// Returns true for what providers answer to a body that they do not take as it is.
-fn is_refusal(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE
-    )
-}
-
-/// Reads the beginning of a refusal, within a time. Returns the reply, whole again, and whether it says that
-/// the prompt is too long.
-async fn examined(reply: Response<Body>, patience: Duration) -> (Response<Body>, bool) {
-    let (parts, mut body) = reply.into_parts();
-    let mut read = Vec::new();
-    let is_read = timeout(patience, async {
-        while read.len() <= LONGEST_ERROR {
-            match body.frame().await {
-                Some(Ok(frame)) => {
-                    read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
-                }
-                Some(Err(error)) => return Some(error),
-                None => break,
-            }
-        }
-        None
-    })
-    .await;
-    let read = Bytes::from(read);
-    let encoding = ContentEncoding::of(&parts.headers);
-    let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
-    let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
-        || text.is_some_and(|text| says_too_long(&text));
-    let begun = stream::once(async { Ok(Frame::data(read)) });
-    let rest: Body = match is_read {
-        Ok(Some(error)) => {
-            BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
-        }
-        Ok(None) | Err(_) => body,
-    };
-    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
-    let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
-    (Response::from_parts(parts, whole), is_too_long)
 }
 
 /// The answer to a thread, whose history would not be on the wire: clients then send all of it.

@@ -1,8 +1,21 @@
 //! Requests that a provider refuses.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::{Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use memchr::memrchr;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::gateway::body::Body;
+use crate::gateway::encoding::ContentEncoding;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
 const TOO_LONG: [&str; 14] = [
@@ -23,7 +36,9 @@ const TOO_LONG: [&str; 14] = [
 ];
 
 /// Places of a message and its code in the errors of providers.
-const MESSAGES: [&str; 10] = [
+const MESSAGES: [&str; 12] = [
+    "/response/error/message",
+    "/response/error/code",
     "/error/message",
     "/error/code",
     "/error/type",
@@ -38,7 +53,7 @@ const MESSAGES: [&str; 10] = [
 
 /// Returns true if the body of a refusal says that the prompt is too long. Of JSON, only the message counts:
 /// some servers send back what they refuse, and a tool's result may say anything.
-pub(crate) fn says_too_long(body: &[u8]) -> bool {
+fn says_too_long(body: &[u8]) -> bool {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(body) => {
             let place = |place: &str| body.pointer(place).and_then(Value::as_str);
@@ -51,9 +66,119 @@ pub(crate) fn says_too_long(body: &[u8]) -> bool {
     TOO_LONG.iter().any(|words| text.contains(words))
 }
 
+/// Maximum length in bytes of the beginning of a reply that is examined.
+const LONGEST_ERROR: usize = 1024 * 1024;
+
+/// Time for which the first events of a stream wait for the one that tells whether the request was taken.
+const OPENING_TIME: Duration = Duration::from_secs(2);
+
+/// Events that say only that a request has arrived.
+const OPENING: [&str; 3] = [
+    "response.created",
+    "response.queued",
+    "response.in_progress",
+];
+
+/// A provider's reason for not taking a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    TooLong,
+    Otherwise,
+}
+
+/// Reads the beginning of a reply, within a time, if it may be a refusal. Returns the reply, whole again, and
+/// whether the request was refused: by a status, or as too long by the first event of a stream.
+pub(crate) async fn examined(
+    reply: Response<Body>,
+    patience: Duration,
+) -> (Response<Body>, Option<Refused>) {
+    let is_refusal = matches!(
+        reply.status(),
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE
+    );
+    let headers = reply.headers();
+    let kind = headers.get(header::CONTENT_TYPE);
+    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+        && !headers.contains_key(header::CONTENT_ENCODING);
+    if !is_refusal && !is_stream {
+        return (reply, None);
+    }
+    let (parts, body) = reply.into_parts();
+    let encoding = ContentEncoding::of(&parts.headers);
+    if is_refusal {
+        let (read, body) = begun(body, patience, |_| true).await;
+        let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
+        let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
+            || text.is_some_and(|text| says_too_long(&text));
+        let refused = match is_too_long {
+            true => Refused::TooLong,
+            false => Refused::Otherwise,
+        };
+        return (Response::from_parts(parts, body), Some(refused));
+    }
+    let opens = |read: &[u8]| first_event(read).is_none();
+    let (read, body) = begun(body, patience.min(OPENING_TIME), opens).await;
+    let refused = first_event(&read).filter(|event| says_too_long(event));
+    let refused = refused.map(|_| Refused::TooLong);
+    (Response::from_parts(parts, body), refused)
+}
+
+/// Reads the beginning of a body as long as `goes_on` is true of it, within a time. Returns the beginning, and
+/// the whole body again.
+async fn begun(
+    mut body: Body,
+    patience: Duration,
+    goes_on: impl Fn(&[u8]) -> bool,
+) -> (Bytes, Body) {
+    let mut read = Vec::new();
+    let is_read = timeout(patience, async {
+        while read.len() <= LONGEST_ERROR && goes_on(&read) {
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    read.extend_from_slice(frame.data_ref().map_or(&[], Bytes::as_ref));
+                }
+                Some(Err(error)) => return Some(error),
+                None => break,
+            }
+        }
+        None
+    })
+    .await;
+    let read = Bytes::from(read);
+    let first = read.clone();
+    let begun = stream::once(async { Ok(Frame::data(first)) });
+    let rest: Body = match is_read {
+        Ok(Some(error)) => {
+            BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
+        }
+        Ok(None) | Err(_) => body,
+    };
+    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
+    let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
+    (read, whole)
+}
+
+/// The data of the first event of a stream that says more than that the request has arrived.
+fn first_event(read: &[u8]) -> Option<&[u8]> {
+    let whole = memrchr(b'\n', read)?;
+    let lines = read[..whole].split(|byte| *byte == b'\n');
+    let mut events = lines.filter_map(|line| line.strip_prefix(b"data:"));
+    events.find(|event| {
+        let event: Option<Event<'_>> = serde_json::from_slice(event).ok();
+        event.is_none_or(|event| !OPENING.contains(&&*event.kind))
+    })
+}
+
+/// The type of an event.
+#[derive(Deserialize)]
+struct Event<'e> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'e, str>,
+}
+
 /// The part of a body that says so. Nothing else is kept.
 #[derive(Deserialize)]
-struct Body {
+struct ThreadField {
     thread: Option<IgnoredAny>,
 }
 
@@ -63,7 +188,7 @@ pub(crate) fn is_thread(text: &str) -> bool {
     if !text.contains("\"thread\"") {
         return false;
     }
-    let body: Result<Body, _> = serde_json::from_str(text);
+    let body: Result<ThreadField, _> = serde_json::from_str(text);
     body.is_ok_and(|body| body.thread.is_some())
 }
 

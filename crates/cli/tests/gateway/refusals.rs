@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Provider, Seen, Server, Step, memory, ok, reply, send};
+use crate::support::{Provider, Seen, Server, Step, find, memory, ok, reply, send};
 use offcut::hint::Hint;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Notify;
 
 /// A request with one long result.
@@ -188,6 +189,98 @@ async fn a_long_text_of_a_user_is_stored_where_nothing_else_helps() {
     let key = store.resolve(hint.location.unwrap().as_str()).unwrap();
     let stored = store.read(&key, 0..u64::MAX).await.unwrap().bytes;
     assert_eq!(str::from_utf8(&stored).unwrap(), paste);
+}
+
+const STREAM: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// A piece of a stream, which ends with an empty one.
+fn chunk(text: &str) -> Step {
+    send(format!("{:x}\r\n{text}\r\n", text.len()))
+}
+
+/// A stream of the Responses API, in which a window is found to be too small after the reply has begun.
+#[tokio::test]
+async fn what_a_stream_says_is_too_long_goes_out_once_more() {
+    const OPENING: &str = "event: response.created\ndata: {\"type\": \"response.created\"}\n\nevent: response.in_progress\ndata: {\"type\": \"response.in_progress\"}\n\n";
+    const DONE: &str = "event: response.completed\ndata: {\"type\": \"response.completed\"}\n\n";
+    let failed = |code: &str| {
+        let failed = json!({"type": "response.failed", "response": {"error": {"code": code, "message": "Your input exceeds it."}}});
+        format!("event: response.failed\ndata: {failed}\n\n")
+    };
+    let body = |rounds: usize| {
+        let mut input = vec![json!({"role": "user", "content": "go"})];
+        for n in 0..rounds {
+            let id = format!("call_{n}");
+            input.extend([
+                json!({"type": "function_call", "call_id": id, "name": "run", "arguments": "{}"}),
+                json!({"type": "function_call_output", "call_id": id, "output": format!("a line of result {n}\n").repeat(60)}),
+            ]);
+        }
+        json!({"model": "m", "stream": true, "input": input, "tools": [{"type": "function", "name": "run"}]}).to_string()
+    };
+    for (code, expected) in [
+        ("context_length_exceeded", Some("recovered")),
+        ("server_error", Some("unchanged")),
+    ] {
+        let failed = failed(code);
+        let end = failed.clone();
+        let provider = Provider::start(move |seen| {
+            let rest = match seen.body.len() > 8_000 {
+                true => &*end,
+                false => DONE,
+            };
+            vec![send(STREAM), chunk(OPENING), chunk(rest), chunk("")]
+        })
+        .await;
+        let server = Server::reducing(&provider.url, &memory(), |serve| {
+            serve.cut_without_reader = true;
+        })
+        .await;
+        let answer = server.post("/v1/responses", &[], &body(8)).await;
+        assert_eq!(answer.header("x-offcut"), expected);
+        let is_recovered = expected == Some("recovered");
+        let end = if is_recovered { DONE } else { &*failed };
+        assert_eq!(answer.text(), format!("{OPENING}{end}"));
+        assert_eq!(provider.seen().len(), 1 + usize::from(is_recovered));
+    }
+}
+
+/// The first events of a stream do not wait for long.
+#[tokio::test]
+async fn a_stream_that_goes_on_slowly_begins_all_the_same() {
+    let go = Arc::new(Notify::new());
+    let wait = go.clone();
+    let provider = Provider::start(move |_| {
+        let [first, last] = ["created", "completed"]
+            .map(|kind| chunk(&format!("data: {{\"type\": \"response.{kind}\"}}\n\n")));
+        vec![
+            send(STREAM),
+            first,
+            Step::Wait(wait.clone()),
+            last,
+            chunk(""),
+        ]
+    })
+    .await;
+    let server = Server::reducing(&provider.url, &memory(), |_| {}).await;
+    let body = json!({"model": "m", "stream": true, "input": [{"role": "user", "content": "go"}]});
+    let body = body.to_string();
+    let head = format!(
+        "POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = server.open(format!("{head}{body}").as_bytes()).await;
+    let (mut read, mut piece) = (Vec::new(), [0; 1_000]);
+    while find(&read, b"response.created").is_none() {
+        let length = stream.read(&mut piece).await.unwrap();
+        read.extend_from_slice(&piece[..length]);
+    }
+    go.notify_one();
+    while find(&read, b"response.completed").is_none() {
+        let length = stream.read(&mut piece).await.unwrap();
+        read.extend_from_slice(&piece[..length]);
+    }
 }
 
 /// A provider that is busy has taken nothing: neither is the request recovered, nor does its cache hold anything.

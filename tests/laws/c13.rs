@@ -179,6 +179,7 @@ fn adds_to<F: Wire>(
     is_decided
         && stay(&original.slots, &last.slots, &now.slots)
         && stay(&original.arguments, &last.arguments, &now.arguments)
+        && stay(&original.texts, &last.texts, &now.texts)
 }
 
 /// Returns true if whatever `last` has in place of an `original` is there `now`.

@@ -225,6 +225,10 @@ fn check_report<F: Wire, S: Subject<F>>(
         let now = view(wire, &after[decision.message.unwrap()]);
         let sizes: Vec<u64> = match decision.subject {
             About::Result => now.slots.iter().map(|parts| size(parts)).collect(),
+            About::UserText => {
+                let texts = now.texts.iter();
+                texts.map(|text| text.bytes().len() as u64).collect()
+            }
             _ => now
                 .arguments
                 .iter()

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use offcut::Part;
-use offcut::format::{Data, PartRef, Piece};
+use offcut::format::{Data, PartRef, Piece, Role};
 use offcut::hint::{Hint, Kind};
 use offcut::preview::text::utf8::text_of;
 use serde_json::Value;
@@ -97,18 +97,21 @@ pub(crate) struct View {
     pub(crate) arguments: Vec<String>,
     /// Ids of the calls.
     pub(crate) calls: Vec<String>,
+    /// Texts of users.
+    pub(crate) texts: Vec<PartContent>,
 }
 
 pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
-    let (mut view, mut is_open) = (View::default(), false);
+    let (mut view, mut is_open, mut is_users) = (View::default(), false, false);
     wire.visit(message, &mut |piece| match piece {
-        Piece::Role(_) => is_open = false,
+        Piece::Role(role) => (is_open, is_users) = (false, role == Role::User),
         Piece::Result(head) => {
             view.answers.push(head.id.to_owned());
             view.slots.push(Vec::new());
             is_open = true;
         }
         Piece::Content(part) if is_open => view.slots.last_mut().unwrap().push(seen(part)),
+        Piece::Content(part @ PartRef::Text(_)) if is_users => view.texts.push(seen(part)),
         Piece::Call(call) => {
             view.calls.push(call.id.to_owned());
             view.arguments.push(call.arguments.to_string());
@@ -123,6 +126,7 @@ pub(crate) fn view<F: Wire>(wire: F, message: &F::Message) -> View {
 pub(crate) struct Shadow {
     slots: BTreeMap<(usize, usize), Vec<PartContent>>,
     arguments: BTreeMap<(usize, usize), String>,
+    texts: BTreeMap<(usize, usize), PartContent>,
     /// Every content that may be stored.
     said: HashSet<Vec<u8>>,
     ids: BTreeSet<String>,
@@ -152,6 +156,7 @@ impl Shadow {
             answers,
             arguments,
             calls,
+            texts,
         } = view(wire, message);
         self.ids.extend(answers.into_iter().chain(calls));
         let first_new = if originals.is_some() {
@@ -172,6 +177,10 @@ impl Shadow {
                 .extend(strings_in(&parsed).map(|string| string.as_bytes().to_vec()));
             self.arguments.insert((at, call), text);
         }
+        for (nth, text) in texts.into_iter().enumerate() {
+            self.said.insert(text.bytes().to_vec());
+            self.texts.insert((at, nth), text);
+        }
     }
 
     /// Checks that every slot holds its original or hints that give it back. Returns the indexes of
@@ -185,8 +194,19 @@ impl Shadow {
         let mut lost = BTreeSet::new();
         for (at, message) in messages.iter().enumerate() {
             let View {
-                slots, arguments, ..
+                slots,
+                arguments,
+                texts,
+                ..
             } = view(wire, message);
+            for (nth, now) in texts.into_iter().enumerate() {
+                let original = std::slice::from_ref(&self.texts[&(at, nth)]);
+                let is_lost = self.check_slot(subject, original, &[now]).await;
+                let is_lost = is_lost.map_err(|why| {
+                    Violation::new("L1", format!("message {at}, text {nth}: {why}"))
+                })?;
+                lost.extend(is_lost.then_some(at));
+            }
             for (slot, now) in slots.iter().enumerate() {
                 let Some(originals) = self.slots.get(&(at, slot)) else {
                     continue;

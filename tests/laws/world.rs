@@ -42,6 +42,7 @@ pub(crate) struct Setup {
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
     pub(crate) inputs_above: usize,
+    pub(crate) texts_above: Option<usize>,
     pub(crate) language: Language,
     pub(crate) has_reader: bool,
     pub(crate) mode: OnStoreFailure,
@@ -209,6 +210,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         any::<bool>(),
         any::<bool>(),
         prop_oneof![Just(0), 0_usize..600],
+        option::of(0_usize..600),
     );
     let mode = prop_oneof![
         Just(OnStoreFailure::KeepOriginal),
@@ -249,6 +251,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 keep_errors,
                 clear_inputs,
                 inputs_above,
+                texts_above,
             ) = clear;
             let (language, has_reader, mode, root, session, names) = others;
             Setup {
@@ -266,6 +269,7 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 keep_errors,
                 clear_inputs,
                 inputs_above,
+                texts_above,
                 language,
                 has_reader,
                 mode,
@@ -359,6 +363,7 @@ impl World {
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)
             .clear_tool_inputs_above(self.setup.inputs_above)
+            .clear_user_texts_above(self.setup.texts_above)
             .language(self.setup.language)
             .read_file_tool_name(self.setup.has_reader.then_some("read_file"))
             .on_offload_error(self.setup.mode)

@@ -11,7 +11,6 @@ mod anthropic;
 mod blocks;
 mod body;
 mod conversation;
-mod fixed;
 mod gemini;
 mod loops;
 #[cfg(test)]

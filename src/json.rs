@@ -30,5 +30,5 @@ pub use edit::{Edit, ListItem, New, Step, put_into_text, put_into_value};
 pub use json_ref::JsonRef;
 pub(crate) use leaving::{Frame, Leaving, leaving};
 pub use scan::InvalidJson;
-pub use text::{JsonText, Node, Oddities};
+pub use text::{JsonText, Node};
 pub use view::{Kind, View};

@@ -81,7 +81,7 @@ pub enum BuildError {
         preview_length: usize,
         /// The longest hint's length in bytes, less than `limit`.
         longest_hint: usize,
-        /// The limit in bytes, or in tokens if set in tokens: a token is at least a byte.
+        /// The limit in bytes.
         limit: usize,
     },
     /// A length's curve has an invalid scale or exponent.
@@ -103,7 +103,7 @@ pub enum BuildError {
     LimitTooSmall {
         /// The tool, or `None` for all tools.
         tool: Option<String>,
-        /// The limit as it was set, in bytes or in tokens.
+        /// The limit as it was set, in bytes.
         limit: usize,
         /// Smallest value allowed.
         at_least: usize,

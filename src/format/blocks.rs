@@ -84,13 +84,6 @@ pub(super) trait Blocks {
         };
         let are_kept = Self::keeps_unknown_fields(list);
         for part in list.items() {
-            // Reads the fields that move to the last new part, so that duplicates among them are
-            // noticed.
-            if Self::is_text(part.text("type")) {
-                part.look_at_all();
-            } else {
-                part.pick(CACHE_MARKS);
-            }
             see(Piece::Content(Self::slot_part(part, are_kept)));
         }
     }

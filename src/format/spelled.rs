@@ -2,7 +2,6 @@
 
 use crate::json::{JsonText, Node, put_into_text};
 
-use super::fixed::Fixed;
 use super::wire_json::WireJson;
 use super::{Format, Piece};
 use crate::content::Part;
@@ -16,10 +15,9 @@ use crate::content::Part;
 /// them stay, byte for byte. JSON is shown, and therefore stored, exactly as it is written in the
 /// text.
 ///
-/// Some things must stay as they are. A message with a duplicate of a key that the format reads
-/// stays whole, since readers may disagree on its meaning. So does a result or call that is not
-/// valid Unicode, such as half of a surrogate pair. These are shown with `is_fixed`, and replacing them
-/// does nothing.
+/// A message stays as it is if an object in it has a key twice, since readers may disagree on its meaning, or if a
+/// string in it is not valid Unicode, such as half of a surrogate pair. Its results and calls are shown with
+/// `is_fixed`, and replacing them does nothing.
 ///
 /// ```
 /// use offcut::format::{Format, JsonText, OpenAiChat, Spelled};
@@ -35,19 +33,11 @@ impl<F: WireJson> Format for Spelled<F> {
     type Message = JsonText;
 
     fn visit<'m>(&self, message: &'m JsonText, see: &mut dyn FnMut(Piece<'m>)) {
-        let fixed = Fixed::find(&self.0, message);
-        if fixed.is_empty() {
-            return self.0.see(Node::root(message), see);
-        }
-        let (mut results, mut calls) = (0.., 0..);
+        let is_fixed = !message.is_plain();
         self.0.see(Node::root(message), &mut |mut piece| {
             match &mut piece {
-                Piece::Result(head) => {
-                    head.is_fixed |= results.next().is_some_and(|nth| fixed.has_result(nth));
-                }
-                Piece::Call(call) => {
-                    call.is_fixed |= calls.next().is_some_and(|nth| fixed.has_call(nth));
-                }
+                Piece::Result(head) => head.is_fixed |= is_fixed,
+                Piece::Call(call) => call.is_fixed |= is_fixed,
                 Piece::Role(_) | Piece::Content(_) => {}
             }
             see(piece);
@@ -55,13 +45,13 @@ impl<F: WireJson> Format for Spelled<F> {
     }
 
     fn replace_result(&self, message: &mut JsonText, slot: usize, parts: Vec<Part>) {
-        if !Fixed::find(&self.0, message).has_result(slot) {
+        if message.is_plain() {
             put_into_text(message, |message| self.0.result(message, slot, parts));
         }
     }
 
     fn replace_arguments(&self, message: &mut JsonText, call: usize, arguments: String) {
-        if !Fixed::find(&self.0, message).has_call(call) {
+        if message.is_plain() {
             put_into_text(message, |message| {
                 self.0.arguments(message, call, arguments)
             });

@@ -1,6 +1,5 @@
 //! JSON text that keeps its spelling.
 
-use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
@@ -175,23 +174,12 @@ impl JsonText {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self.0.is_plain.get_or_init(|| {
-            let is_object = |at: &usize| self.0.spans[*at].kind == SpanKind::Object;
-            let mut objects = (0..self.0.spans.len()).filter(is_object);
-            self.is_unicode(0)
-                && objects.all(|at| {
-                    !self.has_twice(Node {
-                        at,
-                        ..Node::root(self)
-                    })
-                })
+            (0..self.0.spans.len()).all(|at| match self.0.spans[at].kind {
+                SpanKind::Escaped if self.0.has_surrogates => self.meaning(at).is_some(),
+                SpanKind::Object => !self.has_twice(Node { json: self, at }),
+                _ => true,
+            })
         })
-    }
-
-    /// Returns true if the strings of a value, keys included, are valid Unicode.
-    fn is_unicode(&self, at: usize) -> bool {
-        !self.0.has_surrogates
-            || (at..self.next(at))
-                .all(|at| self.0.spans[at].kind != SpanKind::Escaped || self.meaning(at).is_some())
     }
 
     fn has_twice(&self, object: Node<'_>) -> bool {
@@ -238,22 +226,11 @@ impl PartialEq for JsonText {
 
 impl Eq for JsonText {}
 
-/// Collects oddities in the parts of a message that a format reads.
-#[derive(Debug, Default)]
-pub struct Oddities {
-    /// True if a key that was looked for occurs twice.
-    pub has_twice: Cell<bool>,
-    /// True if a string that was read or shown is not valid Unicode.
-    pub is_garbled: Cell<bool>,
-}
-
 /// A value in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'m> {
     pub(crate) json: &'m JsonText,
     at: usize,
-    /// Receives duplicate keys and strings that are not valid Unicode.
-    watch: Option<&'m Oddities>,
 }
 
 impl<'m> Node<'m> {
@@ -261,20 +238,7 @@ impl<'m> Node<'m> {
     #[inline]
     #[must_use]
     pub fn root(json: &'m JsonText) -> Self {
-        Self {
-            json,
-            at: 0,
-            watch: None,
-        }
-    }
-
-    /// The whole document; whatever is odd among the parts that are read is reported to `watch`.
-    #[must_use]
-    pub fn watched_by(json: &'m JsonText, watch: &'m Oddities) -> Self {
-        Self {
-            watch: Some(watch),
-            ..Self::root(json)
-        }
+        Self { json, at: 0 }
     }
 
     /// Its place in the text, in bytes.
@@ -387,11 +351,7 @@ impl<'m> View<'m> for Node<'m> {
 
     #[inline]
     fn as_str(self) -> Option<&'m str> {
-        let meaning = self.json.meaning(self.at);
-        if let (None, Some(watch), Kind::String) = (meaning, self.watch, self.kind()) {
-            watch.is_garbled.set(true);
-        }
-        meaning
+        self.json.meaning(self.at)
     }
 
     #[inline]
@@ -421,33 +381,15 @@ impl<'m> View<'m> for Node<'m> {
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
         let mut found = [None; N];
         for (key, value) in self.fields() {
-            if let Some(nth) = names.iter().position(|name| *name == key)
-                && found[nth].replace(value).is_some()
-                && let Some(watch) = self.watch
-            {
-                watch.has_twice.set(true);
+            if let Some(nth) = names.iter().position(|name| *name == key) {
+                found[nth] = Some(value);
             }
         }
         found
     }
 
-    fn look_at_all(self) {
-        let Some(watch) = self.watch else { return };
-        if self.json.has_twice(self) {
-            watch.has_twice.set(true);
-        }
-        if self.keys().any(|key| self.json.meaning(key).is_none()) {
-            watch.is_garbled.set(true);
-        }
-    }
-
     #[inline]
     fn json(self) -> JsonRef<'m> {
-        if let Some(watch) = self.watch
-            && !self.json.is_unicode(self.at)
-        {
-            watch.is_garbled.set(true);
-        }
         JsonRef::Spelled(self.spelling())
     }
 }

@@ -36,8 +36,6 @@ pub trait View<'m>: Copy {
     /// Several fields of an object, found in one go. A pass reads every message, and looking up
     /// each field on its own would take most of its time.
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N];
-    /// Declares that every field counts, for example because all are copied elsewhere.
-    fn look_at_all(self) {}
     /// The whole value, to be shown.
     fn json(self) -> JsonRef<'m>;
 

@@ -37,7 +37,7 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
         (
             OpenAiChat,
             r#"{"role":"tool","content":"a","x":1,"x":{"content":1,"content":2}}"#,
-            vec![false],
+            vec![true],
         ),
         (
             OpenAiChat,
@@ -62,9 +62,8 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
         (
             Anthropic,
             r#"{"role":"assistant","content":[{"type":"tool_use","input":{"a":1,"a":2}}]}"#,
-            vec![false],
+            vec![true],
         ),
-        // A text part's other fields move with it, and so does a cache mark.
         (
             OpenAiChat,
             r#"{"role":"tool","content":[{"type":"text","text":"a","x":1,"x":2}]}"#,
@@ -78,7 +77,7 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
         (
             OpenAiChat,
             r#"{"role":"tool","content":[{"type":"new","x":1,"x":2}]}"#,
-            vec![false],
+            vec![true],
         ),
         (
             Gemini,
@@ -88,7 +87,7 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
         (
             Gemini,
             r#"{"parts":[{"functionResponse":{"response":{"rows":[{"output":1,"output":2}]}}}]}"#,
-            vec![false],
+            vec![true],
         ),
     ] {
         let message = JsonText::parse(text).unwrap();
@@ -107,25 +106,25 @@ fn l5_a_message_with_a_duplicate_key_is_left_alone() {
 }
 
 #[test]
-fn l5_only_results_of_invalid_unicode_are_left_alone() {
-    let text = r#"{"role":"user","content":[
-        {"type":"tool_result","tool_use_id":"a","content":"\ud83d"},
-        {"type":"tool_result","tool_use_id":"b","content":"\ud83d\ude00"},
-        {"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x"},{"type":"new","y":"\ude00"}]},
-        {"type":"tool_result","tool_use_id":"d","content":"x"},
-        {"type":"tool_result","tool_use_id":"e","content":[{"type":"text","text":"x","\ud83d":1}]},
-        {"type":"text","text":"\ud83d"}]}"#;
-    let message = JsonText::parse(text).unwrap();
-    assert_eq!(
-        is_fixed(WireFormat::Anthropic, &message),
-        [true, false, true, false, true]
-    );
-    let chat = r#"{"role":"assistant","content":"\ud83d","tool_calls":[
-        {"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b","function":{"name":"f","arguments":"\ud83d"}}]}"#;
-    assert_eq!(
-        is_fixed(WireFormat::OpenAiChat, &JsonText::parse(chat).unwrap()),
-        [false, true]
-    );
+fn l5_a_message_of_invalid_unicode_is_left_alone() {
+    for (text, fixed) in [
+        (
+            r#"[{"type":"tool_result","content":"\ud83d"},{"type":"tool_result","content":"x"}]"#,
+            [true; 2],
+        ),
+        (
+            r#"[{"type":"tool_result","content":"\ud83d\ude00"},{"type":"tool_result","content":"x"}]"#,
+            [false; 2],
+        ),
+        (
+            r#"[{"type":"tool_result","content":"x"},{"type":"tool_result","content":[{"\ud83d":1}]}]"#,
+            [true; 2],
+        ),
+    ] {
+        let text = format!(r#"{{"role":"user","content":{text}}}"#);
+        let message = JsonText::parse(text).unwrap();
+        assert_eq!(is_fixed(WireFormat::Anthropic, &message), fixed);
+    }
 }
 
 /// Makes three rounds; `fields` are the other fields of each result.

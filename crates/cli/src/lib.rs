@@ -40,6 +40,7 @@ mod transcript;
 #[doc(hidden)]
 pub mod trials;
 mod units;
+mod usage;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! Reduction of a tool's result.
 
 use offcut::hint::Hint;
-use offcut::json::{Edit, JsonText, New, Node, Oddities, View, put_into_text};
+use offcut::json::{Edit, JsonText, New, Node, View, put_into_text};
 use offcut::{Body, Part, Report, ToolCall, ToolOutput, ToolReduction};
 
 use crate::blocks::{self, Block};
@@ -107,11 +107,10 @@ impl Document {
 const MAX_OTHERS: usize = 1_000;
 
 fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> {
-    let watch = Oddities::default();
-    let root = Node::watched_by(result, &watch);
+    let root = Node::root(result);
     let [content, structured, is_error] = root.pick(["content", "structuredContent", "isError"]);
     let blocks = Block::all(content);
-    if !root.is_object() || watch.has_twice.get() || watch.is_garbled.get() {
+    if !root.is_object() || !result.is_plain() {
         return Err(ReduceError::Ambiguous);
     }
     // A value takes a hundred times the memory of its shortest text.
@@ -125,7 +124,7 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> 
         Some(structured) => match twin(&blocks, structured) {
             Some(nth) => Document::SameAs { nth, string: None },
             None => {
-                let only = only_string(structured).filter(|_| result.is_plain());
+                let only = only_string(structured);
                 let mut texts = blocks.iter().filter_map(Block::text);
                 let nth = only
                     .as_ref()

@@ -57,7 +57,7 @@ fn hint(value: &Value) -> Option<Hint> {
 fn every_other_byte_of_a_result_keeps_its_spelling() {
     let text = Value::from(log());
     let result = format!(
-        r#"{{ "_meta": {{"n": 1.00, "n": 1E2}}, "isError" : true, "content": [ {{"annotations":{{"priority": 0.50}}, "text": {text} , "type":"text"}},  {{"type":"image", "data":"AAAA","mimeType":"image/png"}}], "x": [1, 2] }}"#
+        r#"{{ "_meta": {{"n": 1.00, "m": 1E2}}, "isError" : true, "content": [ {{"annotations":{{"priority": 0.50}}, "text": {text} , "type":"text"}},  {{"type":"image", "data":"AAAA","mimeType":"image/png"}}], "x": [1, 2] }}"#
     );
     let reduction = reduction();
     let new = spelled(&reduction, &result, &OutputSchema::None).unwrap();

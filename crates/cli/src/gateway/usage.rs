@@ -1,6 +1,5 @@
 //! The provider's own count of input tokens, read from a copy of its reply.
 
-use std::ops::AddAssign;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -8,60 +7,9 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use memchr::memmem;
-use serde_json::Value;
 
 use crate::gateway::encoding::BodyDecoder;
-
-/// Input tokens as a provider counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProviderUsage {
-    /// Neither read from the cache nor written to it.
-    pub(crate) fresh: u64,
-    /// Read from the cache; `None` if the provider does not say.
-    pub(crate) cached: Option<u64>,
-    /// Written to the cache, where the provider counts that.
-    pub(crate) written: u64,
-}
-
-impl AddAssign for ProviderUsage {
-    fn add_assign(&mut self, more: Self) {
-        self.fresh += more.fresh;
-        self.cached = match (self.cached, more.cached) {
-            (Some(cached), Some(more)) => Some(cached + more),
-            (one, other) => one.or(other),
-        };
-        self.written += more.written;
-    }
-}
-
-impl ProviderUsage {
-    /// Reads the usage of a reply, or of one event; `None` if it has no input tokens.
-    fn of(usage: &Value) -> Option<Self> {
-        let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
-        // Anthropic counts cached tokens beside the others; all others count them among all.
-        let beside = number("/cache_read_input_tokens");
-        if beside.is_some() || usage.get("cache_creation_input_tokens").is_some() {
-            return Some(Self {
-                fresh: number("/input_tokens")?,
-                cached: Some(beside.unwrap_or(0)),
-                written: number("/cache_creation_input_tokens").unwrap_or(0),
-            });
-        }
-        let all = ["/prompt_tokens", "/input_tokens", "/promptTokenCount"];
-        let all = all.iter().find_map(|place| number(place))?;
-        let cached = [
-            "/prompt_tokens_details/cached_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/cachedContentTokenCount",
-        ];
-        let cached = cached.iter().find_map(|place| number(place));
-        Some(Self {
-            fresh: all.saturating_sub(cached.unwrap_or(0)),
-            cached,
-            written: 0,
-        })
-    }
-}
+use crate::usage::ProviderUsage;
 
 /// Bytes of a reply after which it is asked how much they have decoded to.
 const PIECE: usize = 1024;

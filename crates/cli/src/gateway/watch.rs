@@ -19,7 +19,7 @@ pub(crate) use prompt::Prompt;
 use crate::gateway::card::Card;
 use crate::gateway::outcome::Outcome;
 use crate::gateway::record::RequestRecord;
-use crate::gateway::usage::ProviderUsage;
+use crate::usage::ProviderUsage;
 pub(crate) use state::AwaitedBill;
 use state::{State, Traffic, WatchedCall};
 

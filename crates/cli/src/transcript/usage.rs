@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fields::is_true;
+use crate::usage::ProviderUsage;
 
 /// Input tokens of the calls in a log, by its provider's count: with instructions and tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,24 +64,12 @@ const USAGE: [&str; 6] = [
 
 /// Reads the usage of one call, as any provider spells it. `None` if it has no input.
 fn of_call(usage: &Value) -> Option<Recorded> {
-    let number = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64());
-    let written = number(&["/cache_creation_input_tokens", "/cacheWrite"]);
-    let beside = number(&["/cache_read_input_tokens", "/cacheRead"]);
-    // Anthropic counts cached tokens beside the others; all others count them among all.
-    let (cached, fresh) = if written.is_some() || beside.is_some() {
-        let input = number(&["/input_tokens", "/input"])?;
-        (beside.unwrap_or(0), input + written.unwrap_or(0))
-    } else {
-        let all = number(&["/input_tokens", "/prompt_tokens", "/promptTokenCount"])?;
-        let cached = number(&[
-            "/cached_input_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/prompt_tokens_details/cached_tokens",
-            "/cachedContentTokenCount",
-        ]);
-        let cached = cached.unwrap_or(0).min(all);
-        (cached, all - cached)
-    };
+    let ProviderUsage {
+        fresh,
+        cached,
+        written,
+    } = ProviderUsage::of(usage)?;
+    let (cached, fresh) = (cached.unwrap_or(0), fresh + written);
     (cached + fresh > 0).then_some(Recorded {
         calls: 1,
         cached,

@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::usage::ProviderUsage;
+
 /// Tokens of a run, as its provider has counted them. Nothing here is an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,31 +63,16 @@ impl Usage {
                 number(&["/candidatesTokenCount"])? + number(&["/thoughtsTokenCount"]).unwrap_or(0),
             )
         });
-        // Anthropic counts cached tokens beside the others; all others count them among all.
-        let written = number(&["/cache_creation_input_tokens"]);
-        let beside = number(&["/cache_read_input_tokens"]);
-        if written.is_some() || beside.is_some() {
-            return Some(Self {
-                calls: None,
-                input: number(&["/input_tokens"])?,
-                cached: beside.unwrap_or(0),
-                written: written.unwrap_or(0),
-                output: output.unwrap_or(0),
-            });
-        }
-        let all = number(&["/prompt_tokens", "/input_tokens", "/promptTokenCount"])?;
-        let cached = number(&[
-            "/prompt_tokens_details/cached_tokens",
-            "/input_tokens_details/cached_tokens",
-            "/cached_input_tokens",
-            "/cachedContentTokenCount",
-        ]);
-        let cached = cached.unwrap_or(0);
+        let ProviderUsage {
+            fresh,
+            cached,
+            written,
+        } = ProviderUsage::of(usage)?;
         Some(Self {
             calls: None,
-            input: all.saturating_sub(cached),
-            cached,
-            written: 0,
+            input: fresh,
+            cached: cached.unwrap_or(0),
+            written,
             output: output.unwrap_or(0),
         })
     }

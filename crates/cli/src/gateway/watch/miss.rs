@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
 use crate::bill::BYTES_PER_TOKEN;
 use crate::gateway::record::Size;
-use crate::gateway::usage::ProviderUsage;
+use crate::usage::ProviderUsage;
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.
 const LEAST: u64 = 4096;

@@ -10,8 +10,8 @@ use super::prompt::Prompt;
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::record::{CacheMiss, RequestRecord, Size};
-use crate::gateway::usage::ProviderUsage;
 use crate::gateway::whose::Whose;
+use crate::usage::ProviderUsage;
 
 /// Number of conversations that are held; the one that was silent for longest goes first.
 const CONVERSATIONS: usize = 1_000;

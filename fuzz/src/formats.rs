@@ -92,6 +92,7 @@ fn setup(settings: u8) -> Setup {
         keep_errors: is(5),
         clear_inputs: !is(6),
         inputs_above: if is(3) { 300 } else { 0 },
+        texts_above: (!is(5)).then_some(300),
         language: if is(7) {
             Language::Chinese
         } else {

@@ -12,7 +12,7 @@ use crate::error::OffloadError;
 use crate::middleware::Turn;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
-use crate::slots::Memory;
+use crate::slots::{Item, Memory};
 
 /// One pass. Clones share their state.
 #[derive(Clone)]
@@ -64,12 +64,19 @@ impl Pass {
         }
     }
 
-    /// The number of bytes above which a user's text is stored; `None` if it never is. In an emergency,
-    /// it is replaced where a result would be.
-    pub(super) fn user_texts_above(&self) -> Option<usize> {
+    /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
+    /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
+    pub(super) fn takes_text(&self, item: &Item<'_>, counted: u128) -> bool {
         let settings = self.session.settings();
-        let emergency = self.is_emergency.then_some(settings.max_length_for_trunc);
-        settings.clear_user_texts_above.or(emergency)
+        let (above, is_enough) = match settings.clear_user_texts_above {
+            Some(above) => (above, true),
+            None => {
+                let tokens = u128::from(item.tokens.unwrap_or_default());
+                let is_enough = self.is_emergency && tokens * 10 > counted;
+                (settings.max_length_for_trunc, is_enough)
+            }
+        };
+        is_enough && item.bytes > above as u64
     }
 
     /// The choice of edits in a conversation of `counted` tokens.

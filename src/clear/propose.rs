@@ -36,7 +36,7 @@ impl<'a> Planner<'a> {
                 self.choose_arguments(&slots, slot);
             }
         }
-        self.choose_texts(&slots);
+        self.choose_texts(&slots, choice.left_after(Sum::default()));
         self.choose_errors(&slots, &choice);
         // Only a comparison can tell whether an apparent hint is ours. Until then this is an
         // expectation.
@@ -128,16 +128,15 @@ impl<'a> Planner<'a> {
         self.propose(edit, failure.or(wrong_id));
     }
 
-    /// Decides about the long texts of users, if they are stored. Each gets a preview of the length that
+    /// Decides about the long texts of users. Each gets a preview of the length that
     /// a truncated result has.
-    fn choose_texts(&mut self, slots: &Slots<'a>) {
+    fn choose_texts(&mut self, slots: &Slots<'a>, counted: u128) {
         let policy = self.pass.session.policy("");
-        let (Some(above), Some(_)) = (self.pass.user_texts_above(), policy.backend()) else {
+        if policy.backend().is_none() {
             return;
-        };
-        let texts = slots.outline.texts.iter().zip(&slots.texts);
-        for (text, item) in texts.filter(|(_, item)| item.bytes > above as u64) {
-            if self.taken.contains(&item.place) {
+        }
+        for (text, item) in slots.outline.texts.iter().zip(&slots.texts) {
+            if self.taken.contains(&item.place) || !self.pass.takes_text(item, counted) {
                 continue;
             }
             let part = PartRef::Text(text.text);

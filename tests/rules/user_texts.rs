@@ -156,6 +156,16 @@ async fn c10_in_an_emergency_texts_over_the_limit_of_results_go_too() {
     assert_eq!(pass(false).await, (vec![], pasted()));
     let (outcomes, replaced) = pass(true).await;
     assert_eq!(outcomes, [Outcome::Cleared]);
+    // One that is a small part of the conversation stays.
+    let mut messages = pasted();
+    messages[1] = Message::assistant(lines(9_000));
+    let mut conversation = Messages::new(Plain, &mut messages);
+    let mut turn = Turn {
+        is_too_long: true,
+        ..Turn::new(&mut conversation)
+    };
+    let report = reduction.clear_turn(&mut turn).await.unwrap();
+    assert_eq!(texts(&report), []);
     // It stays so: otherwise the next request would be too long again.
     assert_eq!(pass(false).await, (vec![Outcome::Repeated], replaced));
 }

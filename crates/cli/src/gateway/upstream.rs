@@ -17,7 +17,9 @@ const PUBLIC: [(&str, &str); 3] = [
 ];
 
 /// First segments of paths that are providers' or the server's own.
-const TAKEN: [&str; 6] = ["v1", "v1beta", "v1alpha", "healthz", "readyz", "metrics"];
+const TAKEN: [&str; 7] = [
+    "v1", "v1beta", "v1alpha", "healthz", "readyz", "metrics", "page",
+];
 
 /// A provider.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Upstream {
         };
         if !is_name(name) || TAKEN.contains(&name) {
             return Err(wrong(
-                "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz` or `metrics`",
+                "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz`, `metrics` or `page`",
             ));
         }
         // The URL is not shown: it may hold a password.

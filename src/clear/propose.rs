@@ -128,11 +128,10 @@ impl<'a> Planner<'a> {
         self.propose(edit, failure.or(wrong_id));
     }
 
-    /// Decides about the long texts of users. Each gets a preview of the length that
-    /// a truncated result has.
+    /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
     fn choose_texts(&mut self, slots: &Slots<'a>, counted: u128) {
         let policy = self.pass.session.policy("");
-        if policy.backend().is_none() {
+        if policy.backend().is_none() || !policy.clears() {
             return;
         }
         for (text, item) in slots.outline.texts.iter().zip(&slots.texts) {

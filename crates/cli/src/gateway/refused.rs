@@ -164,14 +164,14 @@ fn first_event(read: &[u8]) -> Option<&[u8]> {
     let lines = read[..whole].split(|byte| *byte == b'\n');
     let mut events = lines.filter_map(|line| line.strip_prefix(b"data:"));
     events.find(|event| {
-        let event: Option<Event<'_>> = serde_json::from_slice(event).ok();
+        let event: Option<TypedEvent<'_>> = serde_json::from_slice(event).ok();
         event.is_none_or(|event| !OPENING.contains(&&*event.kind))
     })
 }
 
 /// The type of an event.
 #[derive(Deserialize)]
-struct Event<'e> {
+struct TypedEvent<'e> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'e, str>,
 }

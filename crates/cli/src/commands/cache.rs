@@ -28,7 +28,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
             let Ok(body) = RequestBody::parse(&*text) else {
                 return;
             };
-            let prompt = Prompt::of(&body, text.len() as u64);
+            let prompt = Prompt::of(&body, text.len() as u64, "");
             let recent = known.entry(prompt.beginning()).or_default();
             // The log has no times that all of its writers agree on.
             let (_, expected) = recent.next([prompt.clone(), prompt], 0);

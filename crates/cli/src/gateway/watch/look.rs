@@ -56,7 +56,8 @@ impl Look {
 
     /// Reads a body as it came.
     pub(crate) fn read(&mut self, body: &RequestBody) {
-        self.would = Prompt::of(body, self.would.bytes());
+        let model = self.whose.as_ref().map_or("", |whose| &whose.model);
+        self.would = Prompt::of(body, self.would.bytes(), model);
     }
 
     /// Reads a body as it goes on, which is not as it came.

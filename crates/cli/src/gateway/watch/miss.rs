@@ -1,6 +1,6 @@
 //! The reasons for which a provider's cache holds less of a request than it could.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -238,7 +238,7 @@ impl Why {
             ],
             Self::Unmarked => [
                 "unmarked",
-                "the request has no `cache_control`, so nothing is cached",
+                "the request has no `cache_control` from there on, so nothing of that is cached",
                 "set `cache_control` in the request, or on its last message",
             ],
             Self::Provider => [
@@ -258,8 +258,9 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
     let is_expired = before[1].has_expired(seconds);
     let (part, _) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
-    let (why, part) = if sent.is_unmarked {
-        (Why::Unmarked, PromptPart::Request)
+    let unmarked = sent.unmarked.filter(|unmarked| *unmarked < part);
+    let (why, part) = if let Some(part) = unmarked {
+        (Why::Unmarked, part)
     } else if is_expired {
         (Why::Expired, PromptPart::Request)
     } else if came > part {
@@ -269,7 +270,7 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
     };
     let lost = sent.sent_again(part, before[1]);
     let new = match why {
-        Why::Expired | Why::Unmarked => sent.bytes(),
+        Why::Expired | Why::Unmarked => sent.bytes_from(part),
         _ => sent.after(before[1]).fresh,
     };
     (lost >= LEAST).then_some(PromptMiss {
@@ -302,28 +303,40 @@ fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
         PromptPart::Instructions => Why::Instructions,
         PromptPart::Options => Why::Options,
         PromptPart::Message(at) => {
-            let is_compacted = now.bytes() < before.bytes() / 2;
             let (now, before) = (&now.messages[at..], &before.messages[at..]);
             let (own, other) = (now.first()?, before.first()?);
-            let is_near = |one: &PartHash, others: &[PartHash]| {
-                let mut others = others.iter().take(NEAR);
-                others.any(|other| other.hash == one.hash)
-            };
+            let is_near = now.iter().take(NEAR).any(|one| one.hash == other.hash);
             match (own.kind, other.kind) {
                 (PartKind::Instructions, PartKind::Instructions) if own.gist == other.gist => {
                     Why::Dated
                 }
                 (PartKind::Instructions, PartKind::Instructions) => Why::Instructions,
                 _ if own.gist == other.gist => Why::Thinking,
-                _ if is_near(other, now) => Why::Inserted,
-                (_, PartKind::Thinking) if is_near(own, before) => Why::Thinking,
-                _ if is_compacted || before.iter().any(|other| other.hash == own.hash) => {
-                    Why::Removed
-                }
-                _ => Why::Edited,
+                _ if is_near => Why::Inserted,
+                _ => match rejoined(now, before) {
+                    Some((0, gone)) if is_thinking(&before[..gone]) => Why::Thinking,
+                    Some((new, gone)) if gone > new => Why::Removed,
+                    _ => Why::Edited,
+                },
             }
         }
     })
+}
+
+/// The numbers of messages now and before until both go on with the same one.
+fn rejoined(now: &[PartHash], before: &[PartHash]) -> Option<(usize, usize)> {
+    let mut places = HashMap::new();
+    for (at, message) in before.iter().enumerate() {
+        places.entry(message.hash).or_insert(at);
+    }
+    let mut now = now.iter().enumerate();
+    now.find_map(|(at, message)| Some((at, *places.get(&message.hash)?)))
+}
+
+fn is_thinking(messages: &[PartHash]) -> bool {
+    messages
+        .iter()
+        .all(|message| message.kind == PartKind::Thinking)
 }
 
 #[cfg(test)]
@@ -336,7 +349,7 @@ mod tests {
 
     fn prompt(body: &Value) -> Prompt {
         let body = body.to_string();
-        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64, "")
     }
 
     fn long(what: &str) -> String {
@@ -546,6 +559,106 @@ mod tests {
         let mut marked = anthropic(6);
         marked["tools"][2]["cache_control"] = json!({"type": "ephemeral"});
         assert_eq!(found(&marked, &anthropic(5)), None, "a mark on a tool");
+    }
+
+    #[test]
+    fn all_tools_of_gemini_are_in_one_item_and_its_model_in_the_path() {
+        let body = |names: &[&str]| {
+            let declared = names.iter().map(|name| json!({"name": name}));
+            let declared: Vec<Value> = declared.collect();
+            json!({
+                "tools": [{"functionDeclarations": declared}],
+                "contents": [{"role": "user", "parts": [{"text": long("task ")}]}],
+            })
+        };
+        let of = |names: &[&str], model| {
+            let body = body(names).to_string();
+            Prompt::of(
+                &RequestBody::parse(&*body).unwrap(),
+                body.len() as u64,
+                model,
+            )
+        };
+        let before = of(&["a", "b", "c"], "m");
+        for (now, expected) in [
+            (
+                of(&["a", "c", "b"], "m"),
+                (Why::ToolOrder, PromptPart::Tool(1)),
+            ),
+            (of(&["a", "b"], "m"), (Why::Tools, PromptPart::Tool(2))),
+            (of(&["a", "b", "c"], "n"), (Why::Model, PromptPart::Model)),
+        ] {
+            let found = miss([&now, &now], [&before, &before], 0).unwrap();
+            assert_eq!((found.why, found.part), expected);
+        }
+    }
+
+    #[test]
+    fn what_comes_after_the_last_mark_is_not_cached() {
+        let mut now = anthropic(6);
+        now.as_object_mut().unwrap().remove("cache_control");
+        now["messages"][12]["content"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("cache_control");
+        now["messages"][2]["content"][0]["cache_control"] = json!({"type": "ephemeral"});
+        let (sent, before) = (prompt(&now), prompt(&anthropic(5)));
+        let found = miss([&sent, &sent], [&before, &before], 0).unwrap();
+        assert_eq!(
+            (found.why, found.part),
+            (Why::Unmarked, PromptPart::Message(3))
+        );
+        let from = |end: usize| -> u64 {
+            let messages = sent.messages[3..end].iter();
+            messages.map(|message| message.bytes).sum()
+        };
+        assert_eq!(found.bytes, from(11));
+        assert!(
+            found.new >= from(13) && found.new < from(13) + 500,
+            "{}",
+            found.new
+        );
+    }
+
+    #[test]
+    fn a_summary_removes_messages_and_a_clearing_edits_them() {
+        let before = anthropic(9);
+        let mut compacted = anthropic(10);
+        let messages = compacted["messages"].as_array_mut().unwrap();
+        messages.splice(
+            3..11,
+            [json!({"role": "user", "content": "So far so good."})],
+        );
+        let removed = Some((Why::Removed, "message 4".to_owned()));
+        assert_eq!(found(&compacted, &before), removed);
+        let mut cleared = anthropic(10);
+        for at in [4, 6, 8, 10, 12, 14] {
+            cleared["messages"][at]["content"][0]["content"] = json!("cleared");
+        }
+        let edited = Some((Why::Edited, "message 5".to_owned()));
+        assert_eq!(found(&cleared, &before), edited);
+    }
+
+    #[test]
+    fn a_round_that_begins_with_thinking_is_removed_or_only_its_thinking() {
+        let body = |rounds: std::ops::Range<usize>| {
+            let mut input = vec![json!({"role": "user", "content": "task"})];
+            for n in rounds {
+                input.push(json!({"type": "reasoning", "id": format!("r{n}"), "summary": []}));
+                input.push(json!({"type": "function_call", "call_id": format!("c{n}"), "name": "a", "arguments": "{}"}));
+                input.push(json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": long("line ")}));
+            }
+            json!({"model": "m", "input": input})
+        };
+        let mut now = body(0..4);
+        let input = now["input"].as_array_mut().unwrap();
+        let round: Vec<Value> = input.drain(1..4).collect();
+        let removed = Some((Why::Removed, "message 2".to_owned()));
+        assert_eq!(found(&now, &body(0..3)), removed);
+        let input = now["input"].as_array_mut().unwrap();
+        input.splice(1..1, round[1..].to_vec());
+        let thinking = Some((Why::Thinking, "message 2".to_owned()));
+        assert_eq!(found(&now, &body(0..3)), thinking);
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub(crate) struct Prompt {
     pub(super) head: Option<Arc<Head>>,
     pub(super) messages: Arc<[PartHash]>,
     bytes: u64,
-    /// True if nothing of it is cached, for lack of a mark.
-    pub(super) is_unmarked: bool,
+    /// The first part after the last mark, from which on nothing is cached; `None` if no mark is needed there.
+    pub(super) unmarked: Option<PromptPart>,
 }
 
 /// All of a body but its messages.
@@ -83,9 +83,12 @@ pub(super) enum PartKind {
 }
 
 impl Head {
-    /// Reads the fields of a body.
-    fn of(body: &RequestBody) -> Self {
-        let mut head = Self::default();
+    /// Reads the fields of a body, which may leave the `model` to its path.
+    fn of(body: &RequestBody, model: &str) -> Self {
+        let mut head = Self {
+            model: hash(model),
+            ..Self::default()
+        };
         let is_anthropic = body.format() == Some(WireFormat::Anthropic);
         let options: &[&str] = match body.format() {
             Some(WireFormat::Anthropic) => &["tool_choice", "thinking"],
@@ -118,8 +121,8 @@ impl Head {
             head.lifetime = Some(60 * 60);
         }
         let tools = body.tools();
-        let tools = tools.iter().map(|tool| PartHash::of(&tool.to_string()));
-        head.tools = tools.collect();
+        let tools = tools.iter().flat_map(declared);
+        head.tools = tools.map(|tool| PartHash::of(&tool.to_string())).collect();
         head
     }
 
@@ -130,17 +133,38 @@ impl Head {
 }
 
 impl Prompt {
-    /// A body of `bytes` as it came.
-    pub(crate) fn of(body: &RequestBody, bytes: u64) -> Self {
-        let head = Head::of(body);
-        let messages: Arc<[PartHash]> = body.originals().map(PartHash::message).collect();
-        let is_marked = head.marks_end || head.parts().chain(&*messages).any(|part| part.is_marked);
-        Self {
-            is_unmarked: head.goes_by_marks && !is_marked,
-            head: Some(Arc::new(head)),
-            messages,
+    /// A body of `bytes` as it came, for the `model` that its path names, if that does.
+    pub(crate) fn of(body: &RequestBody, bytes: u64, model: &str) -> Self {
+        let mut prompt = Self {
+            head: Some(Arc::new(Head::of(body, model))),
+            messages: body.originals().map(PartHash::message).collect(),
             bytes,
+            unmarked: None,
+        };
+        prompt.unmarked = prompt.first_unmarked();
+        prompt
+    }
+
+    fn first_unmarked(&self) -> Option<PromptPart> {
+        let head = self.head.as_deref();
+        head.filter(|head| head.goes_by_marks && !head.marks_end)?;
+        let parts = self.parts();
+        let last = parts.iter().rposition(|(_, part)| part.is_marked);
+        match last {
+            Some(last) => parts.get(last + 1).map(|(part, _)| *part),
+            None => Some(PromptPart::Request),
         }
+    }
+
+    /// Tools, instructions and messages, with their places.
+    fn parts(&self) -> Vec<(PromptPart, PartHash)> {
+        let head = self.head.as_deref();
+        let tools = head.map_or(&[][..], |head| &head.tools).iter().zip(0..);
+        let tools = tools.map(|(tool, at)| (PromptPart::Tool(at), *tool));
+        let instructions = head.map(|head| (PromptPart::Instructions, head.instructions));
+        let messages = self.messages.iter().zip(0..);
+        let messages = messages.map(|(message, at)| (PromptPart::Message(at), *message));
+        tools.chain(instructions).chain(messages).collect()
     }
 
     /// Number of bytes at the beginning that the provider was asked to keep when `before` was sent.
@@ -174,21 +198,20 @@ impl Prompt {
 
     /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
     pub(super) fn sent_again(&self, part: PromptPart, before: &Self) -> u64 {
-        let parts = |prompt: &Self| -> Vec<(PromptPart, PartHash)> {
-            let head = prompt.head.as_deref();
-            let tools = head.map_or(&[][..], |head| &head.tools).iter().zip(0..);
-            let tools = tools.map(|(tool, at)| (PromptPart::Tool(at), *tool));
-            let instructions = head.map(|head| (PromptPart::Instructions, head.instructions));
-            let messages = prompt.messages.iter().zip(0..);
-            let messages = messages.map(|(message, at)| (PromptPart::Message(at), *message));
-            tools.chain(instructions).chain(messages).collect()
-        };
-        let known: HashSet<u64> = parts(before).iter().map(|(_, one)| one.hash).collect();
-        let again = parts(self);
+        let known: HashSet<u64> = before.parts().iter().map(|(_, one)| one.hash).collect();
+        let again = self.parts();
         let again = again
             .iter()
             .filter(|(at, one)| *at >= part && known.contains(&one.hash));
         again.map(|(_, one)| one.bytes).sum()
+    }
+
+    /// Number of bytes from a part on.
+    pub(super) fn bytes_from(&self, part: PromptPart) -> u64 {
+        let front = self.parts();
+        let front = front.iter().filter(|(at, _)| *at < part);
+        let front: u64 = front.map(|(_, one)| one.bytes).sum();
+        self.bytes.saturating_sub(front)
     }
 
     /// A hash of the first message that is not an instruction, which a conversation keeps.
@@ -346,6 +369,14 @@ impl PartHash {
     }
 }
 
+/// The tools in an item of `tools`: Gemini has lists of them there.
+fn declared(item: &Value) -> &[Value] {
+    let fields = item.as_object().filter(|fields| fields.len() == 1);
+    let mut names = ["functionDeclarations", "function_declarations"].into_iter();
+    let list = fields.and_then(|fields| names.find_map(|name| fields.get(name)?.as_array()));
+    list.map_or(std::slice::from_ref(item), Vec::as_slice)
+}
+
 /// The string at the first key that is spelled so, quotes included, in the JSON of a message.
 fn first<'m>(message: &'m str, key: &str) -> Option<&'m str> {
     let at = memmem::find(message.as_bytes(), key.as_bytes())?;
@@ -386,11 +417,56 @@ fn lasts_an_hour(text: &str) -> bool {
 }
 
 /// A hash of a part without its cache marks, which move from call to call and do not belong to what the
-/// model reads.
+/// model reads. A text is the same in a block of its own, which a mark needs.
 fn hash(part: &str) -> u64 {
     let mut hasher = FxHasher::default();
-    hasher.write(without_marks(part).as_bytes());
+    let text = without_marks(part);
+    match alone(&text) {
+        Some(pieces) => pieces
+            .iter()
+            .for_each(|piece| hasher.write(piece.as_bytes())),
+        None => hasher.write(text.as_bytes()),
+    }
     hasher.finish()
+}
+
+/// The text that is all of a message's content, as JSON spells it, between what comes before and after it.
+fn alone(message: &str) -> Option<[&str; 3]> {
+    let (before, rest) = message.split_at(memmem::find(message.as_bytes(), b"\"content\"")?);
+    let rest = after(after(rest, "\"content\"")?, ":")?;
+    if let Some(text) = string(rest) {
+        return Some([before, text, rest[text.len()..].trim_start()]);
+    }
+    let mut rest = after(after(rest, "[")?, "{")?;
+    let mut text = None;
+    for _ in 0..2 {
+        rest = after(rest, ",").unwrap_or(rest);
+        rest = if let Some(rest) = after(rest, "\"type\"") {
+            after(after(rest, ":")?, "\"text\"")?
+        } else {
+            let rest = after(after(rest, "\"text\"")?, ":")?;
+            text = string(rest);
+            rest[text?.len()..].trim_start()
+        };
+    }
+    Some([before, text?, after(after(rest, "}")?, "]")?])
+}
+
+/// The text after a token and the space that follows it.
+fn after<'t>(text: &'t str, token: &str) -> Option<&'t str> {
+    Some(text.strip_prefix(token)?.trim_start())
+}
+
+/// The string with which some JSON begins, quotes included.
+fn string(json: &str) -> Option<&str> {
+    let mut is_escaped = false;
+    let inside = json.strip_prefix('"')?;
+    let end = inside.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    Some(&json[..end? + 2])
 }
 
 /// The JSON of a message without its fields `cache_control`.
@@ -439,7 +515,7 @@ mod tests {
     fn prompt(tools: &str, messages: &[&str]) -> Prompt {
         let body = json!({"model": "m", "tools": [{"name": tools}], "messages": messages});
         let body = body.to_string();
-        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+        Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64, "")
     }
 
     #[test]
@@ -460,7 +536,7 @@ mod tests {
             let body = format!(
                 r#"{{"tools":[{{"name":"t","x":[{numbers}1]}},{{"name":"{last}"}}],"input":[]}}"#
             );
-            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64, "")
         };
         assert_eq!(fresh(&numbers("a"), &numbers("b")), 0, "1e5 is 100000.0");
     }
@@ -479,7 +555,7 @@ mod tests {
             };
             let messages: Vec<Value> = (0..count).map(message).collect();
             let body = json!({"model": "m", "max_tokens": 1, "messages": messages}).to_string();
-            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64)
+            Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64, "")
         };
         let now = prompt(&[], 6);
         let ends = |count: usize| -> u64 {
@@ -490,6 +566,27 @@ mod tests {
         assert_eq!(now.kept_of(&prompt(&[0, 1, 2, 3], 5)), ends(4));
         assert_eq!(now.kept_of(&prompt(&[1], 5)), ends(2));
         assert_eq!(now.kept_of(&prompt(&[], 5)), 0);
+    }
+
+    #[test]
+    fn a_text_is_the_same_in_a_block_of_its_own() {
+        let of = |content: &str| hash(&format!(r#"{{"role":"user","content":{content}}}"#));
+        let text = r#""say \"a\", \\""#;
+        for same in [
+            format!(r#"[{{"type":"text","text":{text},"cache_control":{{"type":"ephemeral"}}}}]"#),
+            format!(r#" [ {{"text": {text}, "type": "text"}} ] "#),
+        ] {
+            assert_eq!(of(&same), of(text), "{same}");
+        }
+        for other in [
+            format!(r#"[{{"type":"text","text":{text}}},{{"type":"text","text":{text}}}]"#),
+            format!(r#"[{{"type":"thinking","text":{text}}}]"#),
+            r#""say \"a\"""#.to_owned(),
+            "null".to_owned(),
+            r#""#.to_owned(),
+        ] {
+            assert_ne!(of(&other), of(text), "{other}");
+        }
     }
 
     #[test]

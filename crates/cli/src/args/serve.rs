@@ -39,7 +39,7 @@ pub(crate) struct Serve {
     /// Store, instead of OFFCUT_HOME/store or the settings' own.
     #[arg(long, value_name = "URL")]
     pub(crate) backend: Option<StoreUrl>,
-    /// Fail at the start if a store does not answer.
+    /// Fail at the start if a store does not answer, or takes nothing.
     #[arg(long)]
     pub(crate) require_store: bool,
     /// Minimum level of the messages that are logged to stderr.

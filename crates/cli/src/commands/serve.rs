@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use tokio::net::TcpListener;
 use tracing::Level;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     drop(inside);
     runtime.block_on(async {
         if args.require_store && !gateway.is_ready().await {
-            let failure = Failure::new("a store does not answer");
+            let failure = Failure::new("a store does not answer, or takes nothing");
             return Err(failure.hint("`offcut config check FILE` says why"));
         }
         let listen = gateway.settings().listen;
@@ -138,6 +138,11 @@ fn log_to_stderr(level: serve::LogLevel, as_json: bool) -> WorkerGuard {
     let levels = Targets::new()
         .with_default(level)
         .with_target("object_store", of_object_store);
+    // A store that is down fails for each result, and the server says so once for a request.
+    let once = filter_fn(move |event| {
+        let is_failure = *event.level() == Level::WARN;
+        level >= Level::DEBUG || !is_failure || !event.target().starts_with("offcut::report")
+    });
     let log = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(stderr)
@@ -145,8 +150,11 @@ fn log_to_stderr(level: serve::LogLevel, as_json: bool) -> WorkerGuard {
         .with_target(false)
         .log_internal_errors(false);
     match as_json {
-        true => log.json().flatten_event(true).finish().with(levels).init(),
-        false => log.finish().with(levels).init(),
+        true => {
+            let log = log.json().flatten_event(true).finish();
+            log.with(levels).with(once).init();
+        }
+        false => log.finish().with(levels).with(once).init(),
     }
     guard
 }

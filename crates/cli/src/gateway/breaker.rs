@@ -15,8 +15,10 @@ use tokio::time::Instant;
 
 /// A store that failed this many times in a row is left alone.
 const FAILURES: u32 = 3;
-/// The key that is looked at. Nothing is stored there.
+/// The key under which a look stores something, and removes it again.
 const LOOKED_AT: &str = "meta/is-it-there";
+/// A look removes what was stored before a time that is this far ahead, whatever the store's clock says.
+const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time between two looks at a store that is left alone.
 const PAUSE: Duration = Duration::from_secs(5);
 /// A call that takes longer counts as failed, whatever it answers.
@@ -25,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// A store with a circuit breaker. If [`FAILURES`] calls in a row find it unavailable or slow,
-/// further puts and reads fail without asking it. Every [`PAUSE`] it is looked at in the background, and is asked
-/// again as soon as it answers.
+/// further puts and reads fail without asking it. If it refuses so many puts, only further puts do. Every [`PAUSE`]
+/// it is looked at in the background, and is asked again as soon as it answers, or takes something.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     store: Arc<dyn Backend>,
@@ -38,6 +40,10 @@ struct Standing {
     failed_in_a_row: u32,
     /// While the store is left alone, the time of the next look.
     next_look: Option<Instant>,
+    /// Number of puts in a row that it answered and refused: it is full, say, or read-only.
+    refused_in_a_row: u32,
+    /// While it is given nothing, the time of the next look.
+    next_try: Option<Instant>,
 }
 
 impl Breaker {
@@ -46,14 +52,41 @@ impl Breaker {
         Self { store, state }
     }
 
-    /// Returns true if the store answers. One that is left alone is looked at in the background.
+    /// Returns true if the store takes content. One that is left alone is looked at in the background.
     pub(crate) async fn is_ready(&self) -> bool {
-        self.ask(0, |()| 0, look(&self.store)).await.is_ok()
+        let answer = self.ask(0, |_| 0, look(&self.store)).await;
+        self.learn(&answer);
+        answer.is_ok() && self.is_available()
     }
 
-    /// Returns true unless the store is left alone.
+    /// Returns true unless the store is left alone, or has refused content.
     pub(crate) fn is_available(&self) -> bool {
-        self.state().next_look.is_none()
+        let state = self.state();
+        state.next_look.is_none() && state.refused_in_a_row == 0
+    }
+
+    /// Learns from the answer to a put. Content that is there already needs no room.
+    fn learn(&self, answer: &Result<PutOutcome, BackendError>) {
+        let mut state = self.state();
+        match answer {
+            Ok(PutOutcome::Stored) => {
+                if state.refused_in_a_row > 0 {
+                    tracing::warn!("the store takes new content again");
+                }
+                (state.refused_in_a_row, state.next_try) = (0, None);
+            }
+            Err(error) if error.kind() != ErrorKind::Unavailable => {
+                state.refused_in_a_row += 1;
+                if state.refused_in_a_row == 1 {
+                    let error = ErrorChain(error);
+                    tracing::warn!(%error, "the store does not take new content");
+                }
+                if state.refused_in_a_row >= FAILURES && state.next_try.is_none() {
+                    state.next_try = Some(Instant::now() + PAUSE);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The place of the store, without secrets, as far as a label may hold it.
@@ -91,29 +124,50 @@ impl Breaker {
     }
 
     fn may_ask(&self) -> Result<(), BackendError> {
+        self.unless(|state| &mut state.next_look, "failed", "answered")
+    }
+
+    fn may_put(&self) -> Result<(), BackendError> {
+        self.may_ask()?;
+        self.unless(|state| &mut state.next_try, "refused content", "taken any")
+    }
+
+    /// Fails while there is a time of a next look, and looks in the background once it has come.
+    fn unless(
+        &self,
+        next: fn(&mut Standing) -> &mut Option<Instant>,
+        has: &str,
+        since: &str,
+    ) -> Result<(), BackendError> {
         let mut state = self.state();
-        let Some(at) = state.next_look else {
+        let Some(at) = next(&mut state) else {
             return Ok(());
         };
-        if Instant::now() >= at {
-            state.next_look = Some(Instant::now() + PAUSE);
+        if Instant::now() >= *at {
+            *at = Instant::now() + PAUSE;
             tokio::spawn(self.clone().look());
         }
-        Err(BackendError::new(
-            ErrorKind::Unavailable,
-            format!(
-                "not asked: the store failed {FAILURES} times in a row, and has not answered since"
-            ),
-        ))
+        let message = format!(
+            "not asked: the store {has} {FAILURES} times in a row, and has not {since} since"
+        );
+        Err(BackendError::new(ErrorKind::Unavailable, message))
     }
 
     async fn look(self) {
         let begun = Instant::now();
         let answer = look(&self.store).await;
         if !is_down(&answer) && begun.elapsed() <= PATIENCE {
-            *self.state() = Standing::default();
-            tracing::warn!("the store answers again");
+            let mut state = self.state();
+            if state.next_look.is_some() {
+                tracing::warn!("the store answers again");
+            }
+            (state.failed_in_a_row, state.next_look) = (0, None);
         }
+        if matches!(answer, Ok(put) if put != PutOutcome::Stored) {
+            // Only a result can tell.
+            self.state().next_try = None;
+        }
+        self.learn(&answer);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, Standing> {
@@ -121,15 +175,14 @@ impl Breaker {
     }
 }
 
-/// Reads a key that nothing is stored under.
-async fn look(store: &Arc<dyn Backend>) -> Result<(), BackendError> {
+/// Stores a few bytes, and removes them again. A store that removes nothing keeps them, and then only answers.
+async fn look(store: &Arc<dyn Backend>) -> Result<PutOutcome, BackendError> {
     let Ok(key) = Key::new(LOOKED_AT) else {
-        return Ok(());
+        return Ok(PutOutcome::Taken);
     };
-    match store.read(&key, 0..1).await {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    let put = store.put(&key, Bytes::from_static(b"yes")).await?;
+    _ = store.remove(&key, store.now() + AHEAD).await;
+    Ok(put)
 }
 
 fn is_down<T>(answer: &Result<T, BackendError>) -> bool {
@@ -185,12 +238,15 @@ impl Backend for Breaker {
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
+        self.may_put()?;
         let sent = content.len() as u64;
-        self.ask(sent, |_| 0, self.store.put(key, content)).await
+        let put = self.ask(sent, |_| 0, self.store.put(key, content)).await;
+        self.learn(&put);
+        put
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        self.may_ask()?;
+        self.may_put()?;
         self.store.writer().await
     }
 
@@ -250,13 +306,13 @@ mod tests {
         assert_eq!((store.writes(), store.reads()), (asked, 0));
 
         // A look that fails changes nothing, and one call leads to no more than one look.
-        store.fault_on_next_read(DOWN);
+        store.fault_on_next_write(DOWN);
         tokio::time::advance(PAUSE).await;
         for _ in 0..10 {
             assert!(put(&breaker, "x").await.is_err());
             tokio::task::yield_now().await;
         }
-        assert_eq!((store.writes(), store.reads()), (asked, 1));
+        assert_eq!((store.writes(), store.reads()), (asked + 1, 0));
 
         tokio::time::advance(PAUSE).await;
         assert!(put(&breaker, "x").await.is_err(), "nobody waits for a look");
@@ -265,6 +321,44 @@ mod tests {
         // It counts from the beginning again.
         fail(&store, &breaker, FAILURES - 1).await;
         assert_eq!(put(&breaker, "y").await.unwrap(), PutOutcome::Stored);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_takes_nothing_is_asked_and_is_not_available() {
+        let (store, breaker) = breaker();
+        let states = async || (breaker.is_available(), breaker.is_ready().await);
+        assert_eq!(states().await, (true, true));
+        let key = Key::new(LOOKED_AT).unwrap();
+        assert!(store.read(&key, 0..9).await.is_err(), "nothing stays");
+        for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
+            for n in 0..FAILURES {
+                store.fault_on_next_write(Fault::Fail(kind));
+                let error = put(&breaker, &n.to_string()).await.unwrap_err();
+                assert_eq!(error.kind(), kind);
+            }
+            let error = put(&breaker, "x").await.unwrap_err().to_string();
+            assert!(error.starts_with("not asked: "), "{error}");
+            let read = breaker.read(&key, 0..9).await.unwrap_err();
+            assert_eq!(read.kind(), ErrorKind::NotFound, "it is still read");
+            store.fault_on_next_write(Fault::Fail(kind));
+            assert_eq!(states().await, (false, false), "{kind:?}");
+            assert_eq!(states().await, (false, true), "a look finds out");
+            assert_eq!(states().await, (true, true));
+        }
+        assert!(put(&breaker, "x").await.is_ok());
+        // Nobody has to ask whether it is ready.
+        for n in 0..FAILURES {
+            store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
+            assert!(put(&breaker, &format!("full-{n}")).await.is_err());
+        }
+        tokio::time::advance(PAUSE).await;
+        assert!(put(&breaker, "z").await.is_err(), "nobody waits for a look");
+        tokio::task::yield_now().await;
+        assert!(put(&breaker, "z").await.is_ok() && breaker.is_available());
+        store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
+        assert!(put(&breaker, "y").await.is_err() && !breaker.is_available());
+        assert!(put(&breaker, "x").await.is_ok() && !breaker.is_available());
+        assert!(put(&breaker, "y").await.is_ok() && breaker.is_available());
     }
 
     #[tokio::test(start_paused = true)]

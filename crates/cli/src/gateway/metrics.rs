@@ -101,7 +101,7 @@ const FAMILIES: [(Metric, Family); 15] = [
         Metric::StoreAvailable,
         Family {
             name: "offcut_store_available",
-            help: "1 if the store answered when it was last asked, and 0 while it is left alone.",
+            help: "1 if the store took what it was last given, and 0 if not, or while it is left alone.",
             kind: "gauge",
         },
     ),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
-use offcut::report::ErrorSource;
+use offcut::report::{ErrorSource, Outcome as Decided};
 use offcut::{BuildError, ErrorChain, Report, Settings, ToolReduction, Turn};
 use serde_json::Value;
 
@@ -262,7 +262,16 @@ impl ConversationReducer {
             let reduced = run(&session, exchange.format, (pressure, &definitions), body).await;
             match reduced {
                 Ok(report) => {
-                    has_failed |= has_store_failed(&report, decides);
+                    let is_lost = report
+                        .decisions
+                        .iter()
+                        .any(|one| one.outcome == Decided::Lost);
+                    let fails = has_store_failed(&report, decides);
+                    if is_lost || fails && !has_failed {
+                        let error = store_error(&report);
+                        tracing::warn!(error, is_lost, "the store failed for a request");
+                    }
+                    has_failed |= fails;
                     if report.is_change() {
                         look.add(&report);
                         return if has_failed {
@@ -408,6 +417,16 @@ fn are_directories(settings: &Settings) -> bool {
         .chain([&settings.backend_url])
         .filter_map(Option::as_ref);
     urls.all(|url: &StoreUrl| url.directory().is_some())
+}
+
+/// The first of the store's errors: one that is down gives the same for each result.
+fn store_error(report: &Report) -> &str {
+    let decisions = report.decisions.iter();
+    let mut of_store = decisions.filter(|one| one.error_source == Some(ErrorSource::Store));
+    let error = of_store.find_map(|one| one.error.as_deref());
+    error
+        .or(report.records_error.as_deref())
+        .unwrap_or_default()
 }
 
 /// Returns true if something stayed because the store failed. Where nothing is decided, nothing can be stored.

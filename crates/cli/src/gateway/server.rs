@@ -113,7 +113,7 @@ impl Gateway {
         self.service.notes()
     }
 
-    /// Returns true if all stores answer, within the time that a request has.
+    /// Returns true if all stores take content, within the time that a request has.
     pub async fn is_ready(&self) -> bool {
         self.service.is_ready().await
     }
@@ -168,7 +168,9 @@ impl Gateway {
         let service = self.service.clone();
         tokio::spawn(async move {
             if !service.is_ready().await {
-                tracing::warn!("a store does not answer: what needs it passes as it came");
+                tracing::warn!(
+                    "a store does not answer, or takes nothing: what needs it passes as it came"
+                );
             }
         });
         let places = Arc::new(Semaphore::new(self.settings.max_connections));

@@ -100,7 +100,7 @@ impl Service {
         })
     }
 
-    /// Returns true if all stores answer, within the time that a request has.
+    /// Returns true if all stores take content, within the time that a request has.
     pub(crate) async fn is_ready(&self) -> bool {
         let looks = futures_util::future::join_all(self.stores.iter().map(Breaker::is_ready));
         let patience = Duration::from_secs(self.settings.reduce_seconds);
@@ -323,7 +323,7 @@ impl Service {
             }
             "/readyz" if !self.is_ready().await => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "a store does not answer: what needs it passes as it came",
+                "a store does not answer, or takes nothing: what needs it passes as it came",
             ),
             _ => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
         }

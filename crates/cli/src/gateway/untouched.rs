@@ -76,11 +76,13 @@ impl Untouched {
         match tokio::time::timeout(self.patience, ask(row)).await {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(error)) => {
-                tracing::warn!(error = %ErrorChain(&error), "the store was not asked which conversations pass untouched");
+                tracing::debug!(error = %ErrorChain(&error), "the store was not asked which conversations pass untouched");
                 None
             }
             Err(_) => {
-                tracing::warn!("the store took too long to say which conversations pass untouched");
+                tracing::debug!(
+                    "the store took too long to say which conversations pass untouched"
+                );
                 None
             }
         }

@@ -73,22 +73,30 @@ pub fn post(
     Message::read(&mut stream)
 }
 
-/// A provider that keeps all requests, and answers each with its number.
+/// The body of the answer to a request, by its number.
+type Answer = dyn Fn(usize, &Message) -> String + Send + Sync;
+
+/// A provider that keeps all requests.
 pub struct Provider {
     pub url: String,
     seen: Arc<(Mutex<Vec<Message>>, Condvar)>,
 }
 
 impl Provider {
+    /// Answers each request with its number.
     pub fn start() -> Self {
+        Self::answering(|number, _| format!(r#"{{"number":{number}}}"#))
+    }
+
+    pub fn answering(answer: impl Fn(usize, &Message) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::<(Mutex<Vec<Message>>, Condvar)>::default();
-        let log = seen.clone();
+        let (log, answer) = (seen.clone(), Arc::new(answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let log = log.clone();
-                std::thread::spawn(move || serve(stream, &log));
+                let (log, answer) = (log.clone(), answer.clone());
+                std::thread::spawn(move || serve(stream, &log, &*answer));
             }
         });
         Self { url, seen }
@@ -107,15 +115,15 @@ impl Provider {
     }
 }
 
-fn serve(mut stream: TcpStream, seen: &(Mutex<Vec<Message>>, Condvar)) {
+fn serve(mut stream: TcpStream, seen: &(Mutex<Vec<Message>>, Condvar), answer: &Answer) {
     while let Ok(message) = Message::read(&mut stream) {
         let number = {
             let mut seen = seen.0.lock().unwrap();
-            seen.push(message);
+            seen.push(message.clone());
             seen.len() - 1
         };
         seen.1.notify_all();
-        let body = format!(r#"{{"number":{number}}}"#);
+        let body = answer(number, &message);
         let reply = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()

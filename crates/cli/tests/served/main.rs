@@ -1,19 +1,23 @@
-//! `offcut serve` as a process: killed under load, restarted, in replicas, and searched for secrets.
+//! `offcut serve` as a process: killed under load, restarted, in replicas, before a
+//! provider whose cache breaks, and searched for secrets.
 
 #![cfg(all(unix, feature = "serve"))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::print_stderr,
     clippy::print_stdout,
     unreachable_pub,
     reason = "a test that can't be set up has failed, and figures are shown"
 )]
 
+mod breaks;
 #[path = "../../../../tests/trace_formats/convert.rs"]
 mod convert;
 mod http;
 mod killed;
 mod many;
+mod planted;
 #[path = "../support/server.rs"]
 mod server;
 mod traces;

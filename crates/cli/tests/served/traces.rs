@@ -4,7 +4,6 @@
 //! tested in one format each, with it all of them in three.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,7 +15,7 @@ use crate::convert::{Converter, Step, turns};
 use crate::http::{self, Provider};
 use crate::server::Server;
 
-const IS_WHOLE: bool = !cfg!(debug_assertions);
+pub const IS_WHOLE: bool = !cfg!(debug_assertions);
 const FORMATS: [(WireFormat, &str, &str); 3] = [
     (WireFormat::OpenAiChat, "/v1/chat/completions", "messages"),
     (WireFormat::Responses, "/v1/responses", "input"),
@@ -25,7 +24,8 @@ const FORMATS: [(WireFormat, &str, &str); 3] = [
 /// The greatest difference of a format's bill from the replay's, in points of the bill without Offcut.
 const POINTS: f64 = 1.0;
 
-fn files() -> Vec<PathBuf> {
+/// The transcripts, or a sample of them.
+pub fn files() -> Vec<PathBuf> {
     let folder = std::env::var_os("OFFCUT_TRACES");
     let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok());
     let paths = entries.into_iter().flatten();
@@ -37,6 +37,10 @@ fn files() -> Vec<PathBuf> {
     files.sort();
     let every = if IS_WHOLE { 1 } else { 15 };
     files.into_iter().step_by(every).collect()
+}
+
+pub fn skipped() {
+    eprintln!("SKIPPED: OFFCUT_TRACES names no folder with JSON files");
 }
 
 /// The messages of each call of the model.
@@ -158,9 +162,7 @@ fn replayed(files: &[PathBuf]) -> f64 {
 fn transcripts_cost_what_the_replay_says_and_are_the_same_from_any_server() {
     let files = files();
     if files.is_empty() {
-        let skipped = "SKIPPED: OFFCUT_TRACES names no folder with JSON files";
-        writeln!(std::io::stderr(), "{skipped}").unwrap();
-        return;
+        return skipped();
     }
     // Hints name it, and a long random name would cost what no user's folder does.
     let home = tempfile::Builder::new()

@@ -1,5 +1,5 @@
-//! `offcut serve` as a process: killed under load, restarted, in replicas, before a
-//! provider whose cache breaks, and searched for secrets.
+//! `offcut serve` as a process: killed under load, restarted, in replicas, over stores that break, before
+//! a provider whose cache breaks, and searched for secrets.
 
 #![cfg(all(unix, feature = "serve"))]
 #![allow(
@@ -18,6 +18,12 @@ mod http;
 mod killed;
 mod many;
 mod planted;
+#[cfg(feature = "s3")]
+#[allow(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../../../../backends/object-store/tests/server/mod.rs"]
+mod s3;
 #[path = "../support/server.rs"]
 mod server;
+#[cfg(feature = "s3")]
+mod stores;
 mod traces;

@@ -22,6 +22,14 @@ impl Server {
 
     /// Starts a server with its store and its log in `home`; `None` if it can't listen on `address`.
     pub fn listening(home: &Path, settings: &str, address: SocketAddr) -> Option<Self> {
+        let (address, store) = (address.to_string(), home.join("store"));
+        let store = store.to_str().expect("a name");
+        let args = ["--log", "debug", "--listen", &address, "--backend", store];
+        Self::with(home, settings, &args)
+    }
+
+    /// Starts a server with `args`, and its log in `home`; `None` if it does not start.
+    pub fn with(home: &Path, settings: &str, args: &[&str]) -> Option<Self> {
         let file = home.join("settings.toml");
         std::fs::write(&file, settings).expect("a file");
         let log = File::options()
@@ -33,11 +41,10 @@ impl Server {
         command
             .args(["-c", "ulimit -S -n 64; exec \"$0\" \"$@\""])
             .arg(env!("CARGO_BIN_EXE_offcut"))
-            .args(["serve", "--log", "debug", "--listen", &address.to_string()])
+            .arg("serve")
+            .args(args)
             .arg("--config")
             .arg(file)
-            .arg("--backend")
-            .arg(home.join("store"))
             .env("OFFCUT_HOME", home)
             .stdout(Stdio::piped())
             .stderr(log.expect("a file"));

@@ -380,7 +380,7 @@ fn messages_that_are_not_cleared_are_printed_byte_for_byte() {
 }
 
 /// Documents that change if they are parsed and written again.
-const SPELLINGS: &str = r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"dup":1,"dup":2,"over":1e400,"u":"\u00e9\/"}"#;
+const SPELLINGS: &str = r#"{"big":1000000000000000000001, "price" : 1.00,"e":1E5,"zero":-0,"over":1e400,"u":"\u00e9\/"}"#;
 
 #[test]
 fn l5_messages_that_are_not_replaced_keep_their_bytes() {
@@ -404,7 +404,7 @@ fn l5_messages_that_are_not_replaced_keep_their_bytes() {
         let [one, two, three] = results;
         let rounds = [round(1, one), round(2, two), round(3, three)].join(" , ");
         format!(
-            "\n{{ \"seed\":{SPELLINGS},\"messages\" :\r\n[ {{\"role\":\"user\",\"content\":\"go\"}},{rounds} ],\"tools\":[]}}\n"
+            "\n{{ \"seed\":[{SPELLINGS},{{\"dup\":1,\"dup\":2}}],\"messages\" :\r\n[ {{\"role\":\"user\",\"content\":\"go\"}},{rounds} ],\"tools\":[]}}\n"
         )
     };
     let before = body([&long, &long, &long]);

@@ -2,7 +2,7 @@
 "use strict";
 
 const { jsonSchema, tool } = require("ai");
-const chat = require("./chat.js");
+const { reduced } = require("./prompt.js");
 
 /** Middleware for `wrapLanguageModel`: shortens and clears results in what is sent. The caller's messages stay whole. */
 function offcutMiddleware(reduction) {
@@ -18,65 +18,6 @@ function reader(reduction) {
   const { name, description, input_schema } = reduction.tool("anthropic");
   const execute = async (args) => (await reduction.page(args)).text;
   return { [name]: tool({ description, inputSchema: jsonSchema(input_schema), execute }) };
-}
-
-async function reduced(reduction, prompt) {
-  const [plain, places] = [[], []];
-  prompt.forEach((message, nth) => {
-    if (message.role !== "tool") {
-      plain.push(plainMessage(message));
-      places.push([nth]);
-      return;
-    }
-    message.content.forEach((part, at) => {
-      plain.push(part.type === "tool-result" ? chat.result(part.toolCallId, textOf(part.output)) : { role: "user", content: "" });
-      places.push([nth, at]);
-    });
-  });
-  const after = [...prompt];
-  for (const [index, message, before] of await chat.changes(plain, (all) => reduction.reduce(all, { format: "openai-chat" }))) {
-    const [nth, at] = places[index];
-    const content = [...after[nth].content];
-    if (at === undefined) {
-      const args = chat.newArguments(before, message);
-      const input = (part) => (isOwn(part) ? (args.shift() ?? part.input) : part.input);
-      after[nth] = { ...after[nth], content: content.map((part) => (isOwn(part) ? { ...part, input: input(part) } : part)) };
-      continue;
-    }
-    const { output } = content[at];
-    const type = output.type.startsWith("error") ? "error-text" : "text";
-    content[at] = { ...content[at], output: { ...output, type, value: message.content } };
-    after[nth] = { ...after[nth], content };
-  }
-  return after;
-}
-
-const isOwn = (part) => part.type === "tool-call" && !part.providerExecuted;
-
-function plainMessage(message) {
-  if (message.role === "system") return { role: "system", content: message.content };
-  const parts = message.content;
-  const text = parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
-  if (message.role !== "assistant") return { role: "user", content: text };
-  // A provider may have signed what stands beside its thoughts.
-  const hasOthers = parts.some((part) => part.type !== "text" && part.type !== "tool-call");
-  const calls = parts.filter(isOwn).map((part) => {
-    const isFixed = hasOthers || part.providerOptions !== undefined;
-    return chat.call(part.toolCallId, part.toolName, part.input, isFixed);
-  });
-  return chat.assistant(text, calls);
-}
-
-/** The longest error that stays whatever the pass does, in characters. Chat completions can't mark one. */
-const LONGEST_ERROR = 2000;
-
-/** The text of a result; none if it must stay, as one with media and a short error do. */
-function textOf(output) {
-  if (output.type === "content") {
-    return output.value.every((part) => part.type === "text") ? output.value.map((part) => part.text).join("\n") : "";
-  }
-  const text = typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? output.reason ?? "");
-  return output.type.startsWith("error") && text.length <= LONGEST_ERROR ? "" : text;
 }
 
 exports.offcutMiddleware = offcutMiddleware;

@@ -13,21 +13,28 @@ LOCATION = re.compile(r'\[offcut/1 [^"\]]*\\?"([^"\\]+)')
 
 
 class Provider:
-    """Serves chat completions, Responses and Anthropic's messages. `rounds` is how often the tool is called."""
+    """Serves chat completions, Responses and Anthropic's messages. `rounds` is how often the tool is called.
 
-    def __init__(self, rounds: int = 1):
+    With a `script`, each of its steps is one answer: a text, or calls, in which `LOCATION` is where the first result was stored.
+    """
+
+    def __init__(self, rounds: int = 1, script: list[Any] | None = None):
         self.bodies: list[dict[str, Any]] = []
+        self.texts: list[str] = []
+        self.script = script
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                text = self.rfile.read(int(self.headers["content-length"])).decode()
+                body = json.loads(text)
                 if "thread" in body:
                     # Histories that the provider keeps: the SDK then sends everything.
                     details = {"error_code": "thread_unsupported_request", "unsupported": []}
                     error = {"type": "invalid_request_error", "message": "no threads", "details": details}
                     return self.answer(400, json.dumps({"type": "error", "error": error}), "application/json")
                 provider.bodies.append(body)
+                provider.texts.append(text)
                 if self.path.startswith("/v1/messages"):
                     answer, events = provider.anthropic(body)
                 elif self.path.startswith("/v1/responses"):
@@ -53,14 +60,17 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def next(self, results: list[str], text: str) -> tuple[str, str, dict[str, Any]] | str:
-        """The next call: its id, the tool and the arguments; or the answer."""
-        if len(results) < self.rounds:
-            return f"call_{len(results)}x7Qm2Zk", "logs", {"nth": len(results)}
-        if len(results) == self.rounds:
-            found = LOCATION.search(json.dumps(text, ensure_ascii=False))
-            path = found.group(1) if found else "nothing was stored"
-            return "call_readR5t8Wq", "read_file", {"path": path, "pattern": "leak"}
+    def next(self, results: list[str], text: str) -> list[tuple[str, str, dict[str, Any]]] | str:
+        """The next calls: for each, its id, the tool and the arguments; or the answer."""
+        found = LOCATION.search(json.dumps(text, ensure_ascii=False))
+        path = found.group(1) if found else "nothing was stored"
+        if self.script and len(self.bodies) <= len(self.script):
+            step = self.script[len(self.bodies) - 1]
+            return json.loads(json.dumps(step).replace("LOCATION", path))
+        if self.script is None and len(results) < self.rounds:
+            return [(f"call_{len(results)}x7Qm2Zk", "logs", {"nth": len(results)})]
+        if self.script is None and len(results) == self.rounds:
+            return [("call_readR5t8Wq", "read_file", {"path": path, "pattern": "leak"})]
         return "It says: " + results[-1]
 
     def chat(self, body: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -68,16 +78,15 @@ class Provider:
         step = self.next(results, "\n".join(results))
         message: dict[str, Any] = {"role": "assistant", "content": step if isinstance(step, str) else None}
         if not isinstance(step, str):
-            id, name, arguments = step
-            function = {"name": name, "arguments": json.dumps(arguments)}
-            message["tool_calls"] = [{"id": id, "type": "function", "function": function}]
+            functions = [(id, {"name": name, "arguments": json.dumps(arguments)}) for id, name, arguments in step]
+            message["tool_calls"] = [{"id": id, "type": "function", "function": function} for id, function in functions]
         reason = "stop" if isinstance(step, str) else "tool_calls"
         usage = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
         base = {"id": f"chatcmpl-{len(self.bodies)}", "created": 1, "model": "m", "usage": usage}
         answer = {**base, "object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
         delta = dict(message)
         if "tool_calls" in delta:
-            delta["tool_calls"] = [{"index": 0, **delta["tool_calls"][0]}]
+            delta["tool_calls"] = [{"index": nth, **call} for nth, call in enumerate(delta["tool_calls"])]
         chunks = [
             {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
             {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
@@ -90,18 +99,20 @@ class Provider:
         step = self.next(results, "\n".join(results))
         if isinstance(step, str):
             part = {"type": "output_text", "text": step, "annotations": []}
-            item = {"id": f"msg_{len(self.bodies)}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+            items = [{"id": f"msg_{len(self.bodies)}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}]
         else:
-            id, name, arguments = step
-            item = {"id": f"fc_{id}", "type": "function_call", "call_id": id, "name": name, "arguments": json.dumps(arguments), "status": "completed"}
+            base = {"type": "function_call", "status": "completed"}
+            items = [
+                {**base, "id": f"fc_{id}", "call_id": id, "name": name, "arguments": json.dumps(arguments)} for id, name, arguments in step
+            ]
         usage = {"input_tokens": 10, "output_tokens": 10, "total_tokens": 20, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-        answer = {"id": f"resp_{len(self.bodies)}", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": [item], "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "usage": usage}
-        events = [
-            {"type": "response.created", "sequence_number": 0, "response": {**answer, "status": "in_progress", "output": []}},
-            {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": item},
-            {"type": "response.output_item.done", "sequence_number": 2, "output_index": 0, "item": item},
-            {"type": "response.completed", "sequence_number": 3, "response": answer},
-        ]
+        answer = {"id": f"resp_{len(self.bodies)}", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": items, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "usage": usage}
+        events: list[dict[str, Any]] = [{"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}}]
+        for nth, item in enumerate(items):
+            events.append({"type": "response.output_item.added", "output_index": nth, "item": item})
+            events.append({"type": "response.output_item.done", "output_index": nth, "item": item})
+        events.append({"type": "response.completed", "response": answer})
+        events = [{**one, "sequence_number": nth} for nth, one in enumerate(events)]
         return answer, [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events]
 
     def anthropic(self, body: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -109,25 +120,23 @@ class Provider:
         results = [_text(one["content"]) for one in blocks if one["type"] == "tool_result"]
         step = self.next(results, "\n".join(results))
         if isinstance(step, str):
-            block: dict[str, Any] = {"type": "text", "text": step}
+            content: list[dict[str, Any]] = [{"type": "text", "text": step}]
         else:
-            id, name, arguments = step
-            block = {"type": "tool_use", "id": id, "name": name, "input": arguments}
+            content = [{"type": "tool_use", "id": id, "name": name, "input": arguments} for id, name, arguments in step]
         usage = {"input_tokens": 10, "output_tokens": 10}
         reason = "end_turn" if isinstance(step, str) else "tool_use"
-        answer = {"id": f"msg_{len(self.bodies)}", "type": "message", "role": "assistant", "model": "m", "content": [block], "stop_reason": reason, "stop_sequence": None, "usage": usage}
-        if block["type"] == "text":
-            start, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-        else:
-            start, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        events = [
-            {"type": "message_start", "message": {**answer, "content": [], "stop_reason": None}},
-            {"type": "content_block_start", "index": 0, "content_block": start},
-            {"type": "content_block_delta", "index": 0, "delta": delta},
-            {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage},
-            {"type": "message_stop"},
-        ]
+        answer = {"id": f"msg_{len(self.bodies)}", "type": "message", "role": "assistant", "model": "m", "content": content, "stop_reason": reason, "stop_sequence": None, "usage": usage}
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": {**answer, "content": [], "stop_reason": None}}]
+        for nth, block in enumerate(content):
+            if block["type"] == "text":
+                start, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+            else:
+                start, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            events.append({"type": "content_block_start", "index": nth, "content_block": start})
+            events.append({"type": "content_block_delta", "index": nth, "delta": delta})
+            events.append({"type": "content_block_stop", "index": nth})
+        events.append({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage})
+        events.append({"type": "message_stop"})
         return answer, [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events]
 
     def check(self, answer: str) -> None:
@@ -145,10 +154,11 @@ def _text(content: Any) -> str:
 
 
 if __name__ == "__main__":
-    # For tests in other languages: serves until its input ends, and then writes how long each body was.
+    # For tests in other languages: serves until its input ends, and then writes the bodies.
     import sys
 
-    provider = Provider(int(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    provider = Provider(given) if isinstance(given, int) else Provider(script=given)
     print(provider.url, flush=True)
     sys.stdin.read()
-    print(json.dumps([len(json.dumps(body)) for body in provider.bodies]), flush=True)
+    print(json.dumps(provider.texts), flush=True)

@@ -100,11 +100,116 @@ test("LangChain, a tool that throws", { skip: !has("langchain") }, async () => {
   });
 });
 
+for (const way of ["generate", "stream"]) {
+  for (const rounds of [1, 6]) {
+    test(`Anthropic's SDK, ${way}, ${rounds} rounds`, { skip: !has("@anthropic-ai/sdk") }, async () => {
+      const { default: Anthropic } = await import("@anthropic-ai/sdk");
+      const { betaTool } = await import("@anthropic-ai/sdk/helpers/beta/json-schema");
+      const { offcutMiddleware, reader } = await import("offcut/anthropic");
+      const reduction = Reduction.inDir(folder(), rounds > 1 ? early : {}).session("chat-42");
+      const bodies = await provider(rounds, async (baseURL) => {
+        const client = new Anthropic({ baseURL, apiKey: "k", middleware: [offcutMiddleware(reduction)] });
+        const run = ({ nth }) => (rounds > 1 ? part(nth) : LOG);
+        const logs = betaTool({ name: "logs", description: "Returns the log.", inputSchema: schema, run });
+        const messages = [{ role: "user", content: "Where is the leak?" }];
+        const options = { model: "m", max_tokens: 99, messages, tools: [logs, reader(reduction)], stream: way === "stream" };
+        const { content } = await client.beta.messages.toolRunner(options).runUntilDone();
+        assert.match(content[0].text, rounds > 1 ? /It says/ : /the leak is in pool.rs/);
+      });
+      check(bodies, rounds);
+    });
+  }
+}
+
+// Two prompts and a third that reads: parallel calls, an error, images, and a result that is long.
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const SCRIPT = [
+  [["call_a", "logs", { nth: 1 }], ["call_b", "fails", {}], ["call_c", "shows", {}], ["call_d", "logs", { nth: 2 }]],
+  "The first answer.",
+  [["call_e", "logs", { nth: 3 }]],
+  "The second answer.",
+];
+const READS = [[["call_f", "read_file", { path: "LOCATION", pattern: "leak" }]]];
+const calls = { logs: ({ nth }) => (nth === 2 ? "short" : `log ${nth}\n${LOG}`), fails: () => { throw new Error("no log"); } };
+const results = (body) => JSON.parse(body).messages.flatMap((one) => {
+  if (one.role === "tool") return [[one.tool_call_id, one.content]];
+  return Array.isArray(one.content) ? one.content.filter((part) => part.tool_use_id).map((part) => [part.tool_use_id, part.content]) : [];
+});
+
+/** Runs `ask` without Offcut and with it: the same answers and requests, but for long results, and one more that reads. */
+async function compare(ask) {
+  const prompts = ["Where is the leak?", "And now?", "Read it."];
+  const [plain, told] = [[], []];
+  const whole = await provider(SCRIPT, (url) => ask(url, prompts.slice(0, 2), plain));
+  const reduction = Reduction.inDir(folder()).session("chat-42");
+  const bodies = await provider([...SCRIPT, ...READS], (url) => ask(url, prompts, told, reduction));
+  assert.deepEqual(told.slice(0, 2), plain);
+  assert.match(told[2], /It says: .*the leak is in pool.rs/s);
+  assert.equal(bodies.length, whole.length + 2);
+  for (const [nth, body] of whole.entries()) {
+    const [before, after] = [results(body), new Map(results(bodies[nth]))];
+    assert.equal(after.size, before.length);
+    let expected = body;
+    for (const [id, content] of before) {
+      const shown = after.get(id);
+      const isLong = JSON.stringify(content).length > 20_000;
+      assert.equal(JSON.stringify(shown).startsWith('"[offcut/1 '), isLong, id);
+      if (isLong) expected = expected.replace(JSON.stringify(content), () => JSON.stringify(shown));
+    }
+    assert.equal(withoutReader(bodies[nth]), expected);
+  }
+  assert.equal(new Set(bodies.slice(1).map((body) => JSON.stringify(results(body)[0]))).size, 1);
+  assert.ok(bodies.every((body) => body.length < 30_000));
+}
+
+/** A body without the definition of the reader, which stands after the others. */
+const withoutReader = (body) => {
+  const reader = JSON.parse(body).tools.find((tool) => (tool.function ?? tool).name === "read_file");
+  return body.replace(`,${JSON.stringify(reader)}`, "");
+};
+
+for (const way of ["generate", "stream"]) {
+  test(`Anthropic's SDK, ${way}, prompts in a loop`, { skip: !has("@anthropic-ai/sdk") }, async () => {
+    const { default: Anthropic } = await import("@anthropic-ai/sdk");
+    const { offcutMiddleware, reader } = await import("offcut/anthropic");
+    await compare(async (baseURL, prompts, told, reduction) => {
+      const ours = reduction && reader(reduction);
+      const client = new Anthropic({ baseURL, apiKey: "k", middleware: reduction ? [offcutMiddleware(reduction)] : [] });
+      const source = { type: "base64", media_type: "image/png", data: PNG };
+      const all = { ...calls, shows: () => [{ type: "text", text: "It shows:" }, { type: "image", source }], read_file: ours?.run };
+      const tools = ["logs", "fails", "shows"].map((name) => ({ name, description: "A tool.", input_schema: schema }));
+      if (ours) tools.push({ name: ours.name, description: ours.description, input_schema: ours.input_schema });
+      const messages = [];
+      const answer = async ({ id, name, input }) => {
+        const result = { type: "tool_result", tool_use_id: id };
+        try {
+          return { ...result, content: await all[name](input) };
+        } catch (error) {
+          return { ...result, content: error.message, is_error: true };
+        }
+      };
+      for (const text of prompts) {
+        messages.push({ role: "user", content: [{ type: "text", text }, { type: "image", source }] });
+        for (;;) {
+          const options = { model: "m", max_tokens: 99, messages, tools };
+          const asked = way === "stream" ? client.messages.stream(options).finalMessage() : client.messages.create(options);
+          const { content } = await asked;
+          messages.push({ role: "assistant", content });
+          if (content[0].type === "text") break;
+          messages.push({ role: "user", content: await Promise.all(content.map(answer)) });
+        }
+        told.push(messages.at(-1).content[0].text);
+      }
+      assert.ok(JSON.stringify(messages).includes(JSON.stringify(calls.logs({ nth: 1 }))), "the messages stay whole");
+    });
+  });
+}
+
 // The examples of the page for TypeScript, as they stand there.
 const page = readFileSync(join(process.env.OFFCUT_PAGES, "typescript.md"), "utf8");
 const blocks = [...page.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, block]) => block);
 
-test("the page has its examples", () => assert.equal(blocks.length, 3));
+test("the page has its examples", () => assert.equal(blocks.length, 4));
 
 for (const [nth, block] of blocks.entries()) {
   const wanted = [...block.matchAll(/from "([^"]+)"/g)].map(([, name]) => name).filter((name) => !has(name));
@@ -113,7 +218,8 @@ for (const [nth, block] of blocks.entries()) {
     const name = `example-${nth + 1}`;
     writeFileSync(join(import.meta.dirname, `${name}.mts`), block);
     const bodies = await provider(1, async (url) => {
-      const env = { ...process.env, OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: "a key" };
+      const keys = { OPENAI_API_KEY: "a key", ANTHROPIC_API_KEY: "a key" };
+      const env = { ...process.env, ...keys, OPENAI_BASE_URL: `${url}/v1`, ANTHROPIC_BASE_URL: url };
       const cwd = mkdtempSync(join(tmpdir(), "offcut-"));
       const tsc = join(import.meta.dirname, "../node_modules/.bin/tsc");
       const options = ["--strict", "--skipLibCheck", "--module", "node20", "--types", "node"];

@@ -1,8 +1,10 @@
 // What the declarations allow; compiled, and not run.
+import Anthropic from "@anthropic-ai/sdk";
 import { wrapLanguageModel, type LanguageModel } from "ai";
 import { createAgent } from "langchain";
 import { Reduction, SettingsError, type Report } from "offcut";
 import * as aiSdk from "offcut/ai-sdk";
+import * as anthropic from "offcut/anthropic";
 import * as langchain from "offcut/langchain";
 
 const reduction = Reduction.inDir(".offcut", { max_length_for_trunc: 8000, onReport: (report: Report) => report.decisions.length });
@@ -15,4 +17,6 @@ await reduction.beforeModel(messages, { format: "openai" });
 declare const model: Extract<LanguageModel, { specificationVersion: "v3" }>;
 wrapLanguageModel({ model, middleware: aiSdk.offcutMiddleware(reduction) });
 createAgent({ model: "m", tools: [langchain.reader(reduction)], middleware: [langchain.offcutMiddleware(reduction)] });
+const client = new Anthropic({ middleware: [anthropic.offcutMiddleware(reduction)] });
+client.beta.messages.toolRunner({ model: "m", max_tokens: 99, messages: [], tools: [anthropic.reader(reduction)] });
 console.log(report, text, body, SettingsError, aiSdk.reader(reduction));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -102,6 +102,24 @@ test("LangChain, a tool that throws", { skip: !has("langchain") }, async () => {
 
 for (const way of ["generate", "stream"]) {
   for (const rounds of [1, 6]) {
+    test(`Mastra, ${way}, ${rounds} rounds`, { skip: !has("@mastra/core/agent") }, async () => {
+      const { Agent } = await import("@mastra/core/agent");
+      const { createTool } = await import("@mastra/core/tools");
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      const { offcutProcessor, reader } = await import("offcut/mastra");
+      const reduction = Reduction.inDir(folder(), rounds > 1 ? early : {});
+      const bodies = await provider(rounds, async (url) => {
+        const model = createOpenAICompatible({ name: "p", baseURL: `${url}/v1`, apiKey: "k" })("m");
+        const execute = async ({ nth }) => (rounds > 1 ? part(nth) : LOG);
+        const logs = createTool({ id: "logs", description: "Returns the log.", inputSchema: schema, execute });
+        const tools = { logs, ...reader(reduction) };
+        const agent = new Agent({ id: "a", name: "a", instructions: "Look.", model, tools, inputProcessors: [offcutProcessor(reduction)] });
+        const text = await (await agent[way]("Where is the leak?", { maxSteps: 20 })).text;
+        assert.match(text, rounds > 1 ? /It says/ : /the leak is in pool.rs/);
+      });
+      check(bodies, rounds);
+    });
+
     test(`Anthropic's SDK, ${way}, ${rounds} rounds`, { skip: !has("@anthropic-ai/sdk") }, async () => {
       const { default: Anthropic } = await import("@anthropic-ai/sdk");
       const { betaTool } = await import("@anthropic-ai/sdk/helpers/beta/json-schema");
@@ -136,12 +154,13 @@ const results = (body) => JSON.parse(body).messages.flatMap((one) => {
   return Array.isArray(one.content) ? one.content.filter((part) => part.tool_use_id).map((part) => [part.tool_use_id, part.content]) : [];
 });
 
-/** Runs `ask` without Offcut and with it: the same answers and requests, but for long results, and one more that reads. */
+/** Runs `ask` without Offcut and with it: the same answers and requests, but for long results, and one more that reads. Returns the store's path. */
 async function compare(ask) {
   const prompts = ["Where is the leak?", "And now?", "Read it."];
   const [plain, told] = [[], []];
   const whole = await provider(SCRIPT, (url) => ask(url, prompts.slice(0, 2), plain));
-  const reduction = Reduction.inDir(folder()).session("chat-42");
+  const path = folder();
+  const reduction = Reduction.inDir(path).session("chat-42");
   const bodies = await provider([...SCRIPT, ...READS], (url) => ask(url, prompts, told, reduction));
   assert.deepEqual(told.slice(0, 2), plain);
   assert.match(told[2], /It says: .*the leak is in pool.rs/s);
@@ -160,6 +179,7 @@ async function compare(ask) {
   }
   assert.equal(new Set(bodies.slice(1).map((body) => JSON.stringify(results(body)[0]))).size, 1);
   assert.ok(bodies.every((body) => body.length < 30_000));
+  return path;
 }
 
 /** A body without the definition of the reader, which stands after the others. */
@@ -169,6 +189,32 @@ const withoutReader = (body) => {
 };
 
 for (const way of ["generate", "stream"]) {
+  test(`Mastra, ${way}, prompts in a thread`, { skip: !has("@mastra/core/agent") }, async () => {
+    const { Agent } = await import("@mastra/core/agent");
+    const { MockMemory } = await import("@mastra/core/memory");
+    const { createTool } = await import("@mastra/core/tools");
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const { offcutProcessor, reader } = await import("offcut/mastra");
+    const named = (id, execute, more) => createTool({ id, description: "A tool.", inputSchema: schema, execute, ...more });
+    const path = await compare(async (url, prompts, told, reduction) => {
+      const image = { type: "content", value: [{ type: "text", text: "It shows:" }, { type: "media", data: PNG, mediaType: "image/png" }] };
+      const shows = named("shows", async () => "an image", { toModelOutput: () => image });
+      const tools = { logs: named("logs", async (args) => calls.logs(args)), fails: named("fails", async () => calls.fails()), shows };
+      const ours = reduction && { tools: { ...tools, ...reader(reduction) }, inputProcessors: [offcutProcessor(reduction)] };
+      const model = createOpenAICompatible({ name: "p", baseURL: `${url}/v1`, apiKey: "k" })("m");
+      const memory = new MockMemory();
+      const agent = new Agent({ id: "a", name: "a", instructions: "Look.", model, memory, tools, ...ours });
+      for (const text of prompts) {
+        const content = [{ type: "text", text }, { type: "image", image: PNG, mimeType: "image/png" }];
+        const run = await agent[way]([{ role: "user", content }], { maxSteps: 9, memory: { thread: "thread-1", resource: "someone" } });
+        told.push(await run.text);
+      }
+      const { messages } = await memory.recall({ threadId: "thread-1", resourceId: "someone" });
+      assert.ok(JSON.stringify(messages).includes(JSON.stringify(calls.logs({ nth: 1 }))), "the memory stays whole");
+    });
+    assert.deepEqual(readdirSync(join(path, "chat-42")), ["thread-1"], "a session for each thread");
+  });
+
   test(`Anthropic's SDK, ${way}, prompts in a loop`, { skip: !has("@anthropic-ai/sdk") }, async () => {
     const { default: Anthropic } = await import("@anthropic-ai/sdk");
     const { offcutMiddleware, reader } = await import("offcut/anthropic");
@@ -209,7 +255,7 @@ for (const way of ["generate", "stream"]) {
 const page = readFileSync(join(process.env.OFFCUT_PAGES, "typescript.md"), "utf8");
 const blocks = [...page.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, block]) => block);
 
-test("the page has its examples", () => assert.equal(blocks.length, 4));
+test("the page has its examples", () => assert.equal(blocks.length, 5));
 
 for (const [nth, block] of blocks.entries()) {
   const wanted = [...block.matchAll(/from "([^"]+)"/g)].map(([, name]) => name).filter((name) => !has(name));

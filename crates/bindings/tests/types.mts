@@ -1,11 +1,13 @@
 // What the declarations allow; compiled, and not run.
 import Anthropic from "@anthropic-ai/sdk";
+import { Agent } from "@mastra/core/agent";
 import { wrapLanguageModel, type LanguageModel } from "ai";
 import { createAgent } from "langchain";
 import { Reduction, SettingsError, type Report } from "offcut";
 import * as aiSdk from "offcut/ai-sdk";
 import * as anthropic from "offcut/anthropic";
 import * as langchain from "offcut/langchain";
+import * as mastra from "offcut/mastra";
 
 const reduction = Reduction.inDir(".offcut", { max_length_for_trunc: 8000, onReport: (report: Report) => report.decisions.length });
 const messages = [{ role: "user", content: "hi" }];
@@ -19,4 +21,6 @@ wrapLanguageModel({ model, middleware: aiSdk.offcutMiddleware(reduction) });
 createAgent({ model: "m", tools: [langchain.reader(reduction)], middleware: [langchain.offcutMiddleware(reduction)] });
 const client = new Anthropic({ middleware: [anthropic.offcutMiddleware(reduction)] });
 client.beta.messages.toolRunner({ model: "m", max_tokens: 99, messages: [], tools: [anthropic.reader(reduction)] });
+const processors = { tools: mastra.reader(reduction), inputProcessors: [mastra.offcutProcessor(reduction)] };
+new Agent({ id: "a", name: "a", instructions: "", model: "openai/m", ...processors });
 console.log(report, text, body, SettingsError, aiSdk.reader(reduction));

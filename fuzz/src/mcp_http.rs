@@ -61,11 +61,7 @@ fn gateway() -> Arc<McpGateway> {
     static REDUCTION: OnceLock<ToolReduction> = OnceLock::new();
     let new = || ToolReduction::recommended(Memory::new()).build().unwrap();
     let reduction = REDUCTION.get_or_init(new).clone();
-    Arc::new(
-        McpGateway::new(reduction)
-            .resource_links()
-            .max_message(10_000),
-    )
+    Arc::new(McpGateway::new(reduction).max_message(10_000))
 }
 
 /// Sends a request, and returns what comes back.

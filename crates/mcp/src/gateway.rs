@@ -6,7 +6,6 @@ mod known;
 pub(crate) mod lines;
 pub(crate) mod message;
 mod pipes;
-mod resources;
 mod settings;
 mod tools;
 mod waiting;

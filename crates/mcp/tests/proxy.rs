@@ -679,32 +679,6 @@ async fn a_slash_at_the_end_of_the_path_is_none() {
     assert!(asked.body().await.contains("/mcpx"));
 }
 
-#[tokio::test]
-async fn m6_a_client_with_other_credentials_does_not_read_the_resource() {
-    let server = Server::start(usual).await;
-    let gateway = McpGateway::new(reduction()).resource_links();
-    let mut client = listen(McpEndpoint::before(Arc::new(gateway), server.remote()).unwrap()).await;
-    client.set("authorization", "Bearer one");
-    let mut answer = client.post(&request(0, "initialize", &json!({}))).await;
-    client.set(SESSION, answer.header(SESSION).unwrap());
-    answer.message().await.unwrap();
-    let shown = client.post(&call(1, "log")).await.message().await.unwrap();
-    let uri = &shown["result"]["content"][1]["uri"];
-    let read = request(2, "resources/read", &json!({"uri": uri}));
-    let page = client.post(&read).await.message().await.unwrap();
-    let text = page["result"]["contents"][0]["text"].as_str().unwrap();
-    assert!(text.contains("00000 naïve"), "{text}");
-
-    let mut other = client.like();
-    other.set("authorization", "Bearer another");
-    let mut answer = other.post(&request(0, "initialize", &json!({}))).await;
-    other.set(SESSION, answer.header(SESSION).unwrap());
-    answer.message().await.unwrap();
-    let refused = other.post(&read).await.message().await.unwrap();
-    assert_eq!(refused["error"]["code"], -32002, "{refused}");
-    assert!(!server.names().contains(&"resources/read".to_owned()));
-}
-
 /// Far longer than anything takes.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 

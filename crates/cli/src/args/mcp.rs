@@ -38,10 +38,6 @@ pub(crate) struct Mcp {
     /// if it can't be shortened within the schema. May be repeated.
     #[arg(long, value_name = "TOOL")]
     pub(crate) drop_schema: Vec<String>,
-    /// Add a link to each shortened result, for clients whose model or user reads resources. It leads to
-    /// pages of what is stored, which Offcut answers itself.
-    #[arg(long)]
-    pub(crate) resource_links: bool,
     /// Maximum length of a message that is read; a longer one passes as it is.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
     pub(crate) max_message: u64,

@@ -99,11 +99,6 @@ fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
         Some(renamed.session(&session))
     };
     let gateway = McpGateway::new(reduction);
-    let gateway = if args.resource_links {
-        gateway.resource_links()
-    } else {
-        gateway
-    };
     #[cfg(feature = "serve")]
     let gateway = gateway.secret(secret);
     Ok(gateway

@@ -100,38 +100,6 @@ fn a_long_result_is_shortened_and_read_back_and_after_a_restart_too() {
 }
 
 #[test]
-fn a_stored_result_is_a_resource_with_links() {
-    let home = tempdir().unwrap();
-    let opened = json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", "capabilities": {}}});
-    let script = saying(home.path(), &[opened, listed("log"), result()]) + "; cat";
-    let server = ["--resource-links", "--", "sh", "-c", &script];
-    let (mut child, mut lines) = start(gateway(home.path(), &server));
-    let mut stdin = child.stdin.take().unwrap();
-    writeln!(stdin, r#"{{"jsonrpc":"2.0","id":0,"method":"initialize"}}"#).unwrap();
-    let told = next(&mut lines);
-    assert_eq!(told["result"]["capabilities"], json!({"resources": {}}));
-    writeln!(stdin, "{LIST}\n{CALL}").unwrap();
-    next(&mut lines);
-    let shown = next(&mut lines);
-    let uri = shown["result"]["content"][1]["uri"].as_str().unwrap();
-    let read = |uri: &str| json!({"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": uri}});
-    writeln!(stdin, "{}", read(&format!("{uri}?offset=19999"))).unwrap();
-    let page = next(&mut lines);
-    let read_back = page["result"]["contents"][0]["text"].as_str().unwrap();
-    assert!(read_back.ends_with("\n19999\n20000\n"), "{page}");
-    let secret = home.path().join("said");
-    writeln!(
-        stdin,
-        "{}",
-        read(&format!("offcut://result/{}", text(&secret)))
-    )
-    .unwrap();
-    assert_eq!(next(&mut lines)["error"]["code"], -32002);
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
 fn a_client_that_closes_its_end_early_gets_its_answers() {
     let home = tempdir().unwrap();
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;

@@ -162,37 +162,6 @@ fn a_result_is_stored_and_a_url_is_served_too() {
     }
 }
 
-#[test]
-fn a_stored_result_is_a_resource_over_http_too() {
-    let home = tempdir().unwrap();
-    let script = server(home.path());
-    let hosted = Gateway::start(
-        home.path(),
-        &["--resource-links", "--", "sh", "-c", &script],
-    );
-    let second = tempdir().unwrap();
-    // The gateway before the server lets through what this one is to store.
-    fs::write(
-        home.path().join("offcut.toml"),
-        "max_length_for_trunc = 1000000",
-    )
-    .unwrap();
-    let bare = Gateway::start(home.path(), &["--", "sh", "-c", &script]);
-    let url = format!("http://{}/mcp", bare.address);
-    let proxy = Gateway::start(second.path(), &["--resource-links", "--url", &url]);
-    for gateway in [&hosted, &proxy] {
-        let session = gateway.open();
-        let session = Some(session.as_str());
-        let (_, shown) = gateway.ask(session, &request(2, "tools/call"));
-        let uri = shown["result"]["content"][1]["uri"].as_str().unwrap();
-        let mut read = request(3, "resources/read");
-        read["params"] = json!({"uri": format!("{uri}?offset=19999")});
-        let (_, page) = gateway.ask(session, &read);
-        let text = page["result"]["contents"][0]["text"].as_str().unwrap();
-        assert!(text.ends_with("\n19999\n20000\n"), "{text}");
-    }
-}
-
 /// The server hears neither the end of its stdin nor anything else that is not a signal.
 #[cfg(target_os = "linux")]
 #[test]

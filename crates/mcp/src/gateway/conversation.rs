@@ -7,10 +7,9 @@ use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, Report, ToolCall};
 use serde_json::json;
 
-use super::asked::{Asked, ReaderCall};
+use super::asked::ReaderCall;
 use super::known::{KnownServer, reader};
-use super::message::{MAX_ID, Message, REVISION, is_dense, kept, key, own_id, parse, task};
-use super::resources;
+use super::message::{MAX_ID, Message, is_dense, kept, key, own_id, parse, task};
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{KeptCall, OwnList, Waiting, WaitingRequests};
@@ -136,12 +135,6 @@ impl Conversation {
                     let call = task.and_then(|task| self.server().task(task));
                     self.passed(id, call.map_or(Waiting::Passed, Waiting::Call))
                 }
-                "initialize" | "server/discover" if self.gateway.has_links => {
-                    self.passed(id, Waiting::Opening)
-                }
-                _ if self.gateway.has_links && method.starts_with("resources/") => self
-                    .about_resources(id, method, params)
-                    .unwrap_or_else(|| self.passed(id, Waiting::Passed)),
                 // It is open for as long as both like.
                 "subscriptions/listen" => pass,
                 _ => self.passed(id, Waiting::Passed),
@@ -205,10 +198,8 @@ impl Conversation {
             return pass();
         };
         if reader(&reduction) == Some(name) {
-            return self.answered_here(ReaderCall::new(id, meta, Asked::Tool(call), reduction));
-        }
-        if meta.is_some_and(|meta| resources::knows_links(meta.text(REVISION))) {
-            self.server().knows_links = true;
+            self.requests().push(key(id), Waiting::Answered);
+            return FromClient::Answer(Box::new(ReaderCall::new(id, meta, call, reduction)));
         }
         if !reduction.truncates(name) {
             return pass();
@@ -232,29 +223,6 @@ impl Conversation {
                 ask_for_tools(&mut requests, list, None)
             }),
         }
-    }
-
-    /// A request about resources that is for the gateway.
-    fn about_resources(
-        &self,
-        id: Node<'_>,
-        method: &str,
-        params: Option<Node<'_>>,
-    ) -> Option<FromClient> {
-        let (reduction, lacks_resources) = {
-            let server = self.server();
-            (server.reduction.clone()?, server.lacks_resources)
-        };
-        let name = reader(&reduction).unwrap_or_default();
-        let asked = Asked::about_resources(method, params, name, lacks_resources)?;
-        let meta = params.and_then(|params| params.get("_meta"));
-        Some(self.answered_here(ReaderCall::new(id, meta, asked, reduction)))
-    }
-
-    fn answered_here(&self, asked: ReaderCall) -> FromClient {
-        let key = asked.key().to_owned();
-        self.requests().push(key, Waiting::Answered);
-        FromClient::Answer(Box::new(asked))
     }
 
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
@@ -293,7 +261,6 @@ impl Conversation {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List => self.listed(result),
             Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
-            Waiting::Opening => self.opened(&result),
             Waiting::Answered | Waiting::Passed => None,
         };
         new.map_or(FromServer::Pass, |new| {
@@ -318,7 +285,7 @@ impl Conversation {
                     for problem in report.iter().flat_map(problems) {
                         self.note(&call, problem);
                     }
-                    return new.map(|new| self.with_links(new, &call, report.as_ref()));
+                    return new;
                 }
                 Err(ReduceError::Offload(error)) => {
                     self.note(&call, &ErrorChain(&error).to_string());
@@ -330,28 +297,6 @@ impl Conversation {
             };
         self.note(&call, &problem);
         None
-    }
-
-    /// The result with links to what is stored of it, for clients that know links.
-    fn with_links(&self, result: String, call: &ToolCall, report: Option<&Report>) -> String {
-        if !self.gateway.has_links || !self.server().knows_links {
-            return result;
-        }
-        let decisions = report.into_iter().flat_map(|report| &report.decisions);
-        let locations = decisions.flat_map(|decision| &decision.locations);
-        resources::with_links(&result, &call.name, locations).unwrap_or(result)
-    }
-
-    /// Learns what a server can do. Returns its answer with what the gateway adds.
-    fn opened(&self, result: &JsonText) -> Option<String> {
-        let new = resources::declared(result);
-        let mut server = self.server();
-        // Without a reader, nothing is stored.
-        server.reduction.as_ref()?;
-        let revision = Node::root(result).text("protocolVersion");
-        server.knows_links |= resources::knows_links(revision);
-        server.lacks_resources = new.is_some();
-        new
     }
 
     /// Expects no answer to the request with this key any more.

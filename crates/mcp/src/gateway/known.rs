@@ -27,10 +27,6 @@ pub(super) struct KnownServer {
     is_list_asked_for: bool,
     /// Ids of tasks and the calls that have become them, the newest last.
     tasks: VecDeque<(String, KeptCall)>,
-    /// True if the client's revision knows links in results.
-    pub(super) knows_links: bool,
-    /// True if the server has no resources, and the client was told that there are some.
-    pub(super) lacks_resources: bool,
 }
 
 impl KnownServer {
@@ -42,8 +38,6 @@ impl KnownServer {
             tools: ListedTools::new(gateway.room_for_tools.clone()),
             is_list_asked_for: false,
             tasks: VecDeque::new(),
-            knows_links: false,
-            lacks_resources: false,
         }
     }
 

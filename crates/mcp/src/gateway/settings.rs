@@ -29,8 +29,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///   goes for the results of tasks that calls have become.
 /// - **`tools/list`**, which has the reader after its last page. If the server has a tool of that
 ///   name, the reader takes another.
-/// - **Calls of the reader**, which the gateway answers itself; and, with
-///   [`resource_links`](Self::resource_links), requests for resources that are stored results.
+/// - **Calls of the reader**, which the gateway answers itself.
 ///
 /// If the client calls a tool before it has asked for the list of tools, the gateway asks for it
 /// first, for the tools' schemas.
@@ -39,7 +38,6 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///
 /// - messages over 64 MiB pass unread
 /// - no schemas are dropped
-/// - no results have links
 /// - nothing is logged
 /// - no secret
 pub struct McpGateway {
@@ -47,8 +45,6 @@ pub struct McpGateway {
     pub(super) reduction: Option<ToolReduction>,
     pub(super) renamed: Option<Box<Renamed>>,
     pub(super) dropped: HashSet<String>,
-    /// True if stored results are resources, to which results have links.
-    pub(super) has_links: bool,
     pub(crate) max_message: usize,
     pub(super) room_for_tools: Arc<Semaphore>,
     pub(super) room_for_arguments: Arc<Semaphore>,
@@ -75,7 +71,6 @@ impl McpGateway {
             reduction: None,
             renamed: None,
             dropped: HashSet::new(),
-            has_links: false,
             max_message: MAX_MESSAGE,
             room_for_tools: Arc::new(Semaphore::new(MAX_TOOLS)),
             room_for_arguments: Arc::new(Semaphore::new(MAX_ALL_ARGUMENTS)),
@@ -102,16 +97,6 @@ impl McpGateway {
     #[must_use]
     pub fn drop_schemas(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.dropped.extend(tools.into_iter().map(Into::into));
-        self
-    }
-
-    /// Adds a link to each shortened result, for clients that let the model or the user read resources.
-    /// The gateway answers `resources/read` for these itself, in pages like those of the reader. A
-    /// client whose revision does not know links, or is unknown, gets none. To a client of a server
-    /// without resources, the gateway says that there are some.
-    #[must_use]
-    pub fn resource_links(mut self) -> Self {
-        self.has_links = true;
         self
     }
 

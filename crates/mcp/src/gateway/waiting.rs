@@ -15,8 +15,6 @@ pub(super) enum Waiting {
     List,
     /// A page of the tool list for the gateway itself.
     OwnList(OwnList),
-    /// A request of which the client learns what the server can do.
-    Opening,
     /// A request that the gateway answers, and that the server does not see.
     Answered,
     /// Any other request of the client.

@@ -1,6 +1,5 @@
 //! Schemas of tools' structured results.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::PatternOptions;
@@ -77,7 +76,7 @@ fn is_recursive<'s>(
 }
 
 /// A tool's promise about its `structuredContent`.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum OutputSchema {
     /// The tool promises nothing, or the client was not told of its promise.
@@ -129,16 +128,6 @@ impl OutputSchema {
                 )
             }
         }
-    }
-}
-
-impl fmt::Debug for OutputSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Unknown => "Unknown",
-            Self::Known(_) => "Known(..)",
-        })
     }
 }
 

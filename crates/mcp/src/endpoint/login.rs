@@ -5,7 +5,7 @@
 //! its own URL in place of the server's, and puts the server's back into what clients ask of the
 //! authorization server.
 
-mod form;
+mod challenge;
 mod metadata;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use form::named_metadata;
+use challenge::named_metadata;
 pub(super) use metadata::PATH;
 
 /// The path to which a client leads its user's browser.
@@ -27,6 +27,7 @@ pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
 use super::reply::{self, Body, BodySender, MessageRoom, Read};
+use crate::remote::address;
 use crate::remote::connection::Connection;
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
@@ -253,10 +254,7 @@ impl Login {
 
     /// The server's scheme, host and port.
     fn origin(&self) -> String {
-        let url = self.connection.url();
-        let scheme = url.scheme_str().unwrap_or_default();
-        let authority = url.authority().map_or("", |authority| authority.as_str());
-        format!("{scheme}://{authority}")
+        address::shown(self.connection.url())
     }
 }
 

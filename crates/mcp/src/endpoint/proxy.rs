@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, ORIGIN};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Frame;
@@ -22,7 +22,7 @@ use crate::gateway::message::{kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
-use crate::remote::connection::{Connection, is_compressed};
+use crate::remote::connection::Connection;
 use crate::remote::failure::{INTERNAL_ERROR, RequestFailure};
 use crate::remote::meaning::{METHOD, Meaning, NAME};
 use crate::remote::parameters::Parameters;
@@ -384,6 +384,12 @@ fn forget(current: &Current, meaning: &Meaning) {
     if let Some(key) = meaning.request_key() {
         current.conversation.forget(key);
     }
+}
+
+/// Returns true for an answer that can't be read without decompression.
+fn is_compressed(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The headers of a client's request that go to the server.

@@ -138,7 +138,7 @@ impl MessageRoom {
                 BodySender::Server => body.frame().await,
             };
             let Some(frame) = next else {
-                let whole = joined(frames, length);
+                let whole = Bytes::from(frames.concat());
                 return Ok(if sender == BodySender::Client && is_dense(&whole) {
                     Read::Long(full(whole))
                 } else {
@@ -197,19 +197,6 @@ pub(super) enum BodySender {
 /// Time for a body, and the least number of bytes a second above which it may take longer.
 const BODY: Duration = Duration::from_secs(60);
 const LEAST_RATE: f64 = 4096.0;
-
-fn joined(mut frames: Vec<Bytes>, length: usize) -> Bytes {
-    if frames.len() == 1
-        && let Some(only) = frames.pop()
-    {
-        return only;
-    }
-    let mut all = Vec::with_capacity(length);
-    for frame in frames {
-        all.extend_from_slice(&frame);
-    }
-    all.into()
-}
 
 /// Removes the headers that belong to one connection, and those that the endpoint makes anew.
 pub(super) fn strip(headers: &mut HeaderMap) {

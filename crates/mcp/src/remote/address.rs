@@ -1,49 +1,27 @@
 //! The address of a server, and the headers that its user gives.
 
-use std::fmt;
-
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 /// A server's URL or a header can't be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
     /// The URL is not one of `http` or `https`.
+    #[error("the URL must begin with http:// or https:// and name a host")]
     Url,
     /// The URL holds a user name or a password.
+    #[error("the URL must not hold a user name or a password; give them in a header")]
     UserInUrl,
     /// The header's name is not one, or belongs to the connection.
+    #[error("this header's name is invalid, or belongs to the connection")]
     HeaderName,
     /// The value holds a character that headers can't.
+    #[error("this header's value holds a line break or another character that headers can't hold")]
     HeaderValue,
     /// The certificates of the system can't be used.
-    Certificates(rustls::Error),
-}
-
-impl fmt::Display for RemoteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Url => "the URL must begin with http:// or https:// and name a host",
-            Self::UserInUrl => {
-                "the URL must not hold a user name or a password; give them in a header"
-            }
-            Self::HeaderName => "this header's name is invalid, or belongs to the connection",
-            Self::HeaderValue => {
-                "this header's value holds a line break or another character that headers can't hold"
-            }
-            Self::Certificates(_) => "the certificates of the system can't be used",
-        })
-    }
-}
-
-impl std::error::Error for RemoteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Certificates(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error("the certificates of the system can't be used")]
+    Certificates(#[source] rustls::Error),
 }
 
 /// Reads a server's URL.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -88,7 +88,7 @@ impl Connection {
         body: &Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(method, headers);
-        readable(self.follow(&self.url, method, headers, body).await?)
+        self.follow(&self.url, method, headers, body).await
     }
 
     /// Sends a request whose body comes in parts. Redirects are not followed.
@@ -98,8 +98,7 @@ impl Connection {
         body: Body,
     ) -> Result<Response<Incoming>, RequestFailure> {
         let headers = self.own(&Method::POST, headers);
-        let sent = self.send_to(&self.url, &Method::POST, headers, body);
-        readable(sent.await?)
+        self.send_to(&self.url, &Method::POST, headers, body).await
     }
 
     /// Sends a client's request on. The answer may be compressed.
@@ -230,20 +229,6 @@ impl Connection {
         }
         headers
     }
-}
-
-/// Refuses a compressed answer, which nobody asked for.
-fn readable(response: Response<Incoming>) -> Result<Response<Incoming>, RequestFailure> {
-    if is_compressed(response.headers()) {
-        return Err(RequestFailure::Compressed);
-    }
-    Ok(response)
-}
-
-/// Returns true for an answer that can't be read without decompression.
-pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
-    let encoding = headers.get(CONTENT_ENCODING);
-    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The URL that a redirect names: a whole one, or a path on the same server.

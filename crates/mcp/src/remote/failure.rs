@@ -1,6 +1,5 @@
 //! The reasons why a request got no answer from the server.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::header::WWW_AUTHENTICATE;
@@ -24,11 +23,13 @@ const ERROR: Duration = Duration::from_secs(30);
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
 /// A request that failed, in words that hold no secret.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum RequestFailure {
     /// No connection, or it ended before the answer's head.
+    #[error("the server can't be reached: {0}")]
     Unreachable(String),
     /// A status that is not a success.
+    #[error("the server answered {status}{}", advice(*status))]
     Status {
         status: StatusCode,
         /// The answer's `WWW-Authenticate`.
@@ -38,15 +39,14 @@ pub(crate) enum RequestFailure {
         /// True if the body speaks of a session.
         names_session: bool,
     },
-    /// The server sends its clients elsewhere.
+    #[error("the server sends its clients elsewhere; give the new URL to offcut")]
     Redirected,
-    /// The answer is compressed though nobody asked for that.
-    Compressed,
-    /// The answer is neither JSON nor a stream of events.
+    #[error("the server answered with neither plain JSON nor a stream of events")]
     NoMessage,
-    /// The answer broke off and could not be resumed.
+    /// The answer could not be resumed.
+    #[error("the server's answer broke off")]
     BrokeOff,
-    /// The session has ended, and no new one could be started.
+    #[error("the session has ended, and a new one could not be started: {0}")]
     NoSession(String),
 }
 
@@ -155,33 +155,12 @@ fn error_in(body: &[u8]) -> Option<String> {
     is_one.then(|| error.json().to_string())
 }
 
-impl fmt::Display for RequestFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(error) => write!(f, "the server can't be reached: {error}"),
-            Self::Status { status, .. } => {
-                write!(f, "the server answered {status}")?;
-                match status.as_u16() {
-                    401 | 403 => f.write_str(
-                        "; it wants credentials: start offcut with --header 'Authorization: Bearer …' or --bearer-token-env-var NAME",
-                    ),
-                    _ => Ok(()),
-                }
-            }
-            Self::Redirected => {
-                f.write_str("the server sends its clients elsewhere; give the new URL to offcut")
-            }
-            Self::Compressed => {
-                f.write_str("the server answered with compressed bytes, which nobody asked for")
-            }
-            Self::NoMessage => {
-                f.write_str("the server answered with neither JSON nor a stream of events")
-            }
-            Self::BrokeOff => f.write_str("the server's answer broke off"),
-            Self::NoSession(error) => write!(
-                f,
-                "the session has ended, and a new one could not be started: {error}"
-            ),
+/// The advice that goes with a status.
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "; it wants credentials: start offcut with --header 'Authorization: Bearer …' or --bearer-token-env-var NAME"
         }
+        _ => "",
     }
 }

@@ -1,10 +1,10 @@
 //! Metadata of a server and of its authorization server, as the endpoint shows it.
 
+use form_urlencoded::{byte_serialize, parse};
 use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
-use super::form::{decoded, encoded};
 use crate::endpoint::reply::{self, Body};
 use crate::remote::address::is_same_origin;
 
@@ -87,16 +87,19 @@ impl Metadata {
     /// A form in which the endpoint's own URL as the resource is the server's.
     pub(super) fn with_resource(&self, own: &str, form: &str) -> String {
         let of_own = [own.to_owned(), format!("{own}{PATH}")];
-        let is_own = |value: &str| {
-            of_own
-                .iter()
-                .any(|own| decoded(value).trim_end_matches('/') == own)
+        let is_own = |pair: &str| {
+            let field = parse(pair.as_bytes()).next();
+            field.is_some_and(|(name, value)| {
+                name == "resource" && of_own.iter().any(|own| value.trim_end_matches('/') == own)
+            })
         };
-        let pairs = form.split('&').map(|pair| match pair.split_once('=') {
-            Some(("resource", value)) if is_own(value) => {
-                format!("resource={}", encoded(&self.resource))
+        let servers: String = byte_serialize(self.resource.as_bytes()).collect();
+        let pairs = form.split('&').map(|pair| {
+            if is_own(pair) {
+                format!("resource={servers}")
+            } else {
+                pair.to_owned()
             }
-            _ => pair.to_owned(),
         });
         pairs.collect::<Vec<_>>().join("&")
     }

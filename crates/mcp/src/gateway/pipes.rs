@@ -1,5 +1,6 @@
 //! A conversation over pipes, a message a line.
 
+use std::borrow::Cow;
 use std::future::{pending, ready};
 use std::io;
 use std::pin::pin;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join;
 use futures_util::stream::{self, TryStreamExt};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
@@ -49,21 +50,19 @@ pub(crate) async fn run_for(
     client: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
     server: Ends<impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
 ) -> io::Result<()> {
-    let (to_client, end) = (Mutex::new(client.1), BothEnds::default());
+    let to_client = Mutex::new(BufWriter::with_capacity(BATCH, client.1));
+    let end = BothEnds::default();
     let (own, requests) = mpsc::unbounded_channel();
     let (asked, to_answer) = mpsc::unbounded_channel();
+    let passed_up = async {
+        let ends = (&end, last_answers);
+        // The last messages of a server that no longer reads still pass.
+        _ = pass_up(conversation, client.0, server.1, asked, requests, ends).await;
+        end.is_client_over.store(true, Ordering::Relaxed);
+        Ok(())
+    };
     // A server that does not read until the client has read must not keep the client's answers waiting.
-    let up = try_join(
-        pass_up(
-            conversation,
-            client.0,
-            server.1,
-            asked,
-            requests,
-            (&end, last_answers),
-        ),
-        answer(conversation, &to_client, to_answer),
-    );
+    let up = try_join(passed_up, answer(conversation, &to_client, to_answer));
     let down = pass_down(conversation, server.0, &to_client, own, &end);
     tokio::pin!(up, down);
     tokio::select! {
@@ -93,6 +92,10 @@ struct BothEnds {
 }
 
 /// Passes the client's messages to the server, and those for the reader to `to_answer`.
+///
+/// # Errors
+///
+/// The server no longer reads.
 async fn pass_up(
     conversation: &Conversation,
     client: impl AsyncRead + Unpin,
@@ -101,13 +104,8 @@ async fn pass_up(
     mut requests: mpsc::UnboundedReceiver<String>,
     (end, last_answers): (&BothEnds, Duration),
 ) -> io::Result<()> {
-    let (mut lines, server) = (
-        Lines::new(client, conversation.max_message()),
-        Mutex::new(server),
-    );
-    let mut batch = Batch::default();
-    // True until the server no longer reads.
-    let mut is_read = true;
+    let mut lines = Lines::new(client, conversation.max_message());
+    let mut server = BufWriter::with_capacity(BATCH, server);
     // True between the parts of a long line, where no request of the gateway's own may come.
     let mut is_in_line = false;
     // The time until which the server's end stays open, once the client has sent its last message.
@@ -116,12 +114,12 @@ async fn pass_up(
         if until.is_some()
             && (end.is_server_over.load(Ordering::Relaxed) || !conversation.is_waiting())
         {
-            break;
+            return Ok(());
         }
         let piece = tokio::select! {
             Some(own) = requests.recv(), if !is_in_line => {
-                batch.add(&[own.as_bytes(), b"\n"]);
-                is_read = is_read && batch.send(&server).await.is_ok();
+                write_line(&mut server, &own).await?;
+                server.flush().await?;
                 continue;
             }
             () = end.changed.notified(), if until.is_some() => continue,
@@ -130,7 +128,7 @@ async fn pass_up(
                     Some(until) => sleep_until(until).await,
                     None => pending().await,
                 }
-            } => break,
+            } => return Ok(()),
             piece = lines.next(), if until.is_none() => piece,
         };
         // A client whose end can't be read has gone.
@@ -144,9 +142,9 @@ async fn pass_up(
             Piece::Line(line) => match conversation.from_client(line) {
                 FromClient::Pass { first } => {
                     if let Some(first) = first {
-                        batch.add(&[first.as_bytes(), b"\n"]);
+                        write_line(&mut server, &first).await?;
                     }
-                    is_read = is_read && batch.pass(line, &server).await.is_ok();
+                    server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
                 FromClient::Answer(asked) => _ = to_answer.send(asked),
@@ -161,18 +159,13 @@ async fn pass_up(
                 if is_first {
                     conversation.gateway().note_long("the client");
                 }
-                is_read = is_read && batch.pass(bytes, &server).await.is_ok();
+                server.write_all(bytes).await?;
             }
         }
-        if is_read && !lines.has_next() {
-            is_read = batch.send(&server).await.is_ok();
-        }
-        if !is_read {
-            break;
+        if !lines.has_next() {
+            server.flush().await?;
         }
     }
-    end.is_client_over.store(true, Ordering::Relaxed);
-    Ok(())
 }
 
 /// Answers messages for the reader, several at once.
@@ -182,11 +175,14 @@ async fn answer(
     mut asked: mpsc::UnboundedReceiver<Box<ReaderCall>>,
 ) -> io::Result<()> {
     let asked = stream::poll_fn(|context| asked.poll_recv(context).map(|asked| asked.map(Ok)));
-    let answered =
-        asked.try_for_each_concurrent(None, async |asked| match conversation.answer(asked).await {
-            Some(answer) => write(&mut *to_client.lock().await, &[answer.as_bytes(), b"\n"]).await,
-            None => Ok(()),
-        });
+    let answered = asked.try_for_each_concurrent(None, async |asked| {
+        if let Some(answer) = conversation.answer(asked).await {
+            let mut client = to_client.lock().await;
+            write_line(&mut *client, &answer).await?;
+            client.flush().await?;
+        }
+        Ok(())
+    });
     answered.await
 }
 
@@ -199,11 +195,10 @@ async fn pass_down(
     end: &BothEnds,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.max_message());
-    let mut batch = Batch::default();
     // Held from the first part of a long line to its last, since nothing may come between.
     let mut held = None;
     while let Some(piece) = lines.next().await? {
-        match piece {
+        let (shown, is_in_line) = match piece {
             Piece::Line(line) => {
                 let mut decided = pin!(conversation.from_server(line));
                 let at_once = tokio::select! {
@@ -215,18 +210,20 @@ async fn pass_down(
                     Some(decided) => decided,
                     None => {
                         // The messages before it do not wait for it.
-                        batch.send(to_client).await?;
+                        to_client.lock().await.flush().await?;
                         decided.await
                     }
                 };
-                match decided {
-                    FromServer::Pass => batch.pass(line, to_client).await?,
-                    FromServer::Replace(new) => batch.pass(new.as_bytes(), to_client).await?,
+                let shown = match decided {
+                    FromServer::Pass => Cow::Borrowed(line),
+                    FromServer::Replace(new) => Cow::Owned(new.into_bytes()),
                     FromServer::Own(next) => {
                         // Without a client nobody needs the list.
                         next.map(|next| own.send(next));
+                        Cow::default()
                     }
-                }
+                };
+                (shown, false)
             }
             Piece::Part {
                 bytes,
@@ -236,64 +233,29 @@ async fn pass_down(
                 if is_first {
                     conversation.gateway().note_long("the server");
                 }
-                batch.send(to_client).await?;
-                let client = match &mut held {
-                    Some(client) => client,
-                    None => held.insert(to_client.lock().await),
-                };
-                write(&mut **client, &[bytes]).await?;
-                if is_last {
-                    held = None;
-                }
+                (Cow::Borrowed(bytes), !is_last)
             }
-        }
+        };
+        let mut client = match held.take() {
+            Some(client) => client,
+            None => to_client.lock().await,
+        };
+        client.write_all(&shown).await?;
+        drop(shown);
         if !lines.has_next() {
-            batch.send(to_client).await?;
+            client.flush().await?;
         }
+        held = is_in_line.then_some(client);
         end.changed.notify_one();
     }
     Ok(())
 }
 
-/// Number of bytes that are written at once.
+/// Number of bytes that are written at once. Messages that are at hand together are written together, and none waits
+/// for one that has not come.
 const BATCH: usize = 64 * 1024;
 
-/// Messages that were at hand together, and are written together. None waits for one that has not come.
-#[derive(Debug, Default)]
-struct Batch(Vec<u8>);
-
-impl Batch {
-    fn add(&mut self, pieces: &[&[u8]]) {
-        for piece in pieces {
-            self.0.extend_from_slice(piece);
-        }
-    }
-
-    /// Adds a piece. If that is too much to be held, all goes at once.
-    async fn pass(&mut self, piece: &[u8], to: &Mutex<impl AsyncWrite + Unpin>) -> io::Result<()> {
-        if self.0.len() + piece.len() < BATCH {
-            self.0.extend_from_slice(piece);
-            return Ok(());
-        }
-        let written = write(&mut *to.lock().await, &[&self.0, piece]).await;
-        self.0.clear();
-        written
-    }
-
-    /// Writes what is held.
-    async fn send(&mut self, to: &Mutex<impl AsyncWrite + Unpin>) -> io::Result<()> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        let written = write(&mut *to.lock().await, &[&self.0]).await;
-        self.0.clear();
-        written
-    }
-}
-
-async fn write(to: &mut (impl AsyncWrite + Unpin), pieces: &[&[u8]]) -> io::Result<()> {
-    for piece in pieces {
-        to.write_all(piece).await?;
-    }
-    to.flush().await
+async fn write_line(to: &mut (impl AsyncWrite + Unpin), message: &str) -> io::Result<()> {
+    to.write_all(message.as_bytes()).await?;
+    to.write_all(b"\n").await
 }

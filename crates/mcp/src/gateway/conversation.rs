@@ -12,7 +12,7 @@ use super::known::{KnownServer, reader};
 use super::message::{MAX_ID, Message, is_dense, kept, key, own_id, parse, task};
 use super::settings::McpGateway;
 use super::tools::Page;
-use super::waiting::{KeptCall, OwnList, Waiting, WaitingRequests};
+use super::waiting::{OwnList, Waiting, WaitingRequests};
 use crate::answer;
 use crate::error::ReduceError;
 use crate::result::reduce_and_report;
@@ -179,31 +179,25 @@ impl Conversation {
             id.as_str()
                 .map_or_else(|| id.json().to_string(), str::to_owned)
         };
-        // A call may wait for long, and its client may have gone.
-        let held = arguments.and_then(|all| {
-            if all.range().len() > MAX_ARGUMENTS {
-                return None;
-            }
-            let length = u32::try_from(all.range().len()).ok()?;
-            let room = self.gateway.room_for_arguments.clone();
-            Some((room.try_acquire_many_owned(length).ok()?, all))
-        });
-        let (room, arguments) = match held {
-            Some((room, all)) => (Some(Arc::new(room)), all.json().to_string()),
-            None => (None, "{}".to_owned()),
+        let id_of_call = given.map_or_else(own, str::to_owned);
+        let call = |arguments: Option<Node<'_>>| {
+            let arguments = arguments.map_or_else(|| "{}".to_owned(), |all| all.json().to_string());
+            ToolCall::new(id_of_call, name, arguments)
         };
-        let mut call = ToolCall::new(given.map_or_else(own, str::to_owned), name, arguments);
 
         let Some(reduction) = self.server().reduction.clone() else {
             return pass();
         };
         if reader(&reduction) == Some(name) {
             self.requests().push(key(id), Waiting::Answered);
+            let call = call(arguments);
             return FromClient::Answer(Box::new(ReaderCall::new(id, meta, call, reduction)));
         }
         if !reduction.truncates(name) {
             return pass();
         }
+        // A call may wait for long, and its client may have gone.
+        let mut call = call(arguments.filter(|all| all.range().len() <= MAX_ARGUMENTS));
         if let Some(random_name) = self.random_name {
             let Some(random) = random_name() else {
                 return pass();
@@ -212,7 +206,7 @@ impl Conversation {
         }
         let is_first = self.server().ask_for_list();
         let mut requests = self.requests();
-        requests.push(key(id), Waiting::Call(KeptCall { call, _room: room }));
+        requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
             first: is_first.then(|| {
                 let meta = kept(meta);
@@ -270,11 +264,10 @@ impl Conversation {
         })
     }
 
-    async fn reduced(&self, kept: KeptCall, result: JsonText) -> Option<String> {
+    async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
         if let Some(task) = task(&result) {
-            self.server().keep_task(task, kept.clone());
+            self.server().keep_task(task, call.clone());
         }
-        let call = kept.call;
         let (reduction, schema) = {
             let server = self.server();
             (server.reduction.clone()?, server.schema(&call.name))
@@ -365,7 +358,7 @@ fn ask_for_tools(requests: &mut WaitingRequests, list: OwnList, cursor: Option<&
 const MAX_PAGES: usize = 100;
 const MAX_LIST: usize = 8 << 20;
 /// Maximum number of bytes of a call's arguments that are kept while it waits.
-const MAX_ARGUMENTS: usize = 64 * 1024;
+const MAX_ARGUMENTS: usize = 4 * 1024;
 /// Maximum length in characters of a tool's name in the log.
 const MAX_NAME: usize = 100;
 
@@ -381,38 +374,5 @@ impl fmt::Debug for Conversation {
         f.debug_struct("Conversation")
             .field("gateway", &self.gateway)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use offcut::ToolReduction;
-    use offcut::backend::Memory;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn arguments_of_calls_that_wait_are_bounded_for_all_clients_together() {
-        let reduction = ToolReduction::recommended(Memory::new()).build().unwrap();
-        let gateway = Arc::new(McpGateway::new(reduction));
-        let free = || gateway.room_for_arguments.available_permits();
-        let all = free();
-        let clients = [(); 2].map(|()| gateway.conversation());
-        let count = all / (60 << 10) + 10;
-        for nth in 0..count {
-            let call = json!({"jsonrpc": "2.0", "id": nth, "method": "tools/call", "params": {"name": "log", "arguments": {"a": "x".repeat(60 << 10)}}});
-            clients[nth % 2].from_client(call.to_string().as_bytes());
-        }
-        assert!(free() < 60 << 10);
-        // Those without room are known as well.
-        for nth in 0..count {
-            let text = format!("{nth}: a line\n").repeat(2000);
-            let answer = json!({"jsonrpc": "2.0", "id": nth, "result": {"content": [{"type": "text", "text": text}]}});
-            let shown = clients[nth % 2]
-                .from_server(answer.to_string().as_bytes())
-                .await;
-            assert!(matches!(shown, FromServer::Replace(_)), "{nth}");
-        }
-        assert_eq!(free(), all);
     }
 }

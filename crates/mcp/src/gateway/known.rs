@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use offcut::ToolReduction;
+use offcut::{ToolCall, ToolReduction};
 
 use super::message::MAX_ID;
 use super::settings::McpGateway;
 use super::tools::{ListedTools, Page};
-use super::waiting::KeptCall;
 use crate::schema::OutputSchema;
 
 /// The reader's name where the server has a tool of the name that was set.
@@ -26,7 +25,7 @@ pub(super) struct KnownServer {
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
     /// Ids of tasks and the calls that have become them, the newest last.
-    tasks: VecDeque<(String, KeptCall)>,
+    tasks: VecDeque<(String, ToolCall)>,
 }
 
 impl KnownServer {
@@ -52,12 +51,12 @@ impl KnownServer {
     }
 
     /// The call that has become a task.
-    pub(super) fn task(&self, id: &str) -> Option<KeptCall> {
+    pub(super) fn task(&self, id: &str) -> Option<ToolCall> {
         let mut tasks = self.tasks.iter().rev();
         tasks.find_map(|(known, call)| (known == id).then(|| call.clone()))
     }
 
-    pub(super) fn keep_task(&mut self, id: String, call: KeptCall) {
+    pub(super) fn keep_task(&mut self, id: String, call: ToolCall) {
         if id.len() > MAX_ID {
             return;
         }

@@ -13,9 +13,6 @@ const MAX_MESSAGE: usize = 64 << 20;
 /// Maximum number of bytes of tools' names and output schemas that are kept for all clients together.
 const MAX_TOOLS: usize = 16 << 20;
 
-/// Maximum number of bytes of arguments that are kept for all calls together while they wait.
-const MAX_ALL_ARGUMENTS: usize = 16 << 20;
-
 /// Makes a reduction like another, whose reader has this name. `None` if it can't be made.
 pub(super) type Renamed = dyn Fn(&str) -> Option<ToolReduction> + Send + Sync;
 /// Takes a line for the log.
@@ -47,7 +44,6 @@ pub struct McpGateway {
     pub(super) dropped: HashSet<String>,
     pub(crate) max_message: usize,
     pub(super) room_for_tools: Arc<Semaphore>,
-    pub(super) room_for_arguments: Arc<Semaphore>,
     /// Makes names that nobody else can compute.
     #[cfg(feature = "http")]
     pub(crate) secret: Vec<u8>,
@@ -73,7 +69,6 @@ impl McpGateway {
             dropped: HashSet::new(),
             max_message: MAX_MESSAGE,
             room_for_tools: Arc::new(Semaphore::new(MAX_TOOLS)),
-            room_for_arguments: Arc::new(Semaphore::new(MAX_ALL_ARGUMENTS)),
             #[cfg(feature = "http")]
             secret: Vec::new(),
             log: Box::new(|_| {}),

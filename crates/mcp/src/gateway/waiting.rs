@@ -1,16 +1,14 @@
 //! Requests that wait for their answers.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
 use offcut::ToolCall;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// A request whose answer matters.
 #[derive(Clone, Debug)]
 pub(super) enum Waiting {
     /// A call of a tool, or the request for the result of a task.
-    Call(KeptCall),
+    Call(ToolCall),
     /// A page of the tool list for the client.
     List,
     /// A page of the tool list for the gateway itself.
@@ -26,14 +24,6 @@ impl Waiting {
     fn is_clients(&self) -> bool {
         !matches!(self, Self::Answered | Self::OwnList(_))
     }
-}
-
-/// A call of a tool, with the room for its arguments.
-#[derive(Clone, Debug)]
-pub(super) struct KeptCall {
-    pub(super) call: ToolCall,
-    /// `None` if there are no arguments.
-    pub(super) _room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// A list that the gateway reads page by page.

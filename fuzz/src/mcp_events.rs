@@ -1,7 +1,13 @@
-//! Server-sent events of MCP servers: both readers find the messages that the specification says, wherever
+//! Server-sent events of MCP servers: the reader finds the messages that the specification says, wherever
 //! the stream is cut, and a stream passes byte for byte.
 
-use offcut_mcp::fuzzing::{events, message, messages, with_message};
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use offcut_mcp::http::events::{Events, LongMessage, StreamChunk, message, with_message};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// A maximum that no input reaches.
 const MAX: usize = 1 << 30;
@@ -25,24 +31,16 @@ async fn read(data: &[u8]) {
     chunks.push(left);
     let expected = specified(stream);
 
-    let found = messages(&chunks, MAX).await.unwrap();
-    // A line break between two lines of a message has become a space.
-    let lines = |message: &Vec<u8>| -> Vec<u8> {
-        let bytes = message.iter();
-        bytes
-            .map(|byte| if *byte == b'\n' { b' ' } else { *byte })
-            .collect()
-    };
-    let all: Vec<Vec<u8>> = found.iter().map(|(message, _)| message.clone()).collect();
-    assert_eq!(all, expected.iter().map(lines).collect::<Vec<_>>());
     let max = usize::from(*max);
-    for (message, is_whole) in messages(&chunks, max).await.unwrap() {
+    for (message, is_whole) in messages(&chunks, max).await {
         assert!(!is_whole || message.len() <= max, "it is over the maximum");
     }
 
     let mut found = Vec::new();
     let mut passed = Vec::new();
-    for (bytes, is_event) in events(&chunks, MAX).await.unwrap() {
+    for chunk in events(&chunks, MAX).await {
+        let is_event = matches!(chunk, StreamChunk::Event(_));
+        let bytes = bytes(chunk);
         passed.extend_from_slice(&bytes);
         let Some(said) = message(&bytes).filter(|_| is_event) else {
             continue;
@@ -54,9 +52,79 @@ async fn read(data: &[u8]) {
     }
     assert_eq!(found, expected);
     assert_eq!(passed, stream);
-    let pieces = events(&chunks, max).await.unwrap();
-    let passed: Vec<u8> = pieces.into_iter().flat_map(|(bytes, _)| bytes).collect();
+    let pieces = events(&chunks, max).await;
+    let passed: Vec<u8> = pieces.into_iter().flat_map(bytes).collect();
     assert_eq!(passed, stream);
+}
+
+fn bytes(chunk: StreamChunk) -> Vec<u8> {
+    match chunk {
+        StreamChunk::Event(bytes) | StreamChunk::Part { bytes, .. } => bytes,
+    }
+}
+
+async fn events(chunks: &[&[u8]], max: usize) -> Vec<StreamChunk> {
+    let mut events = Events::new(Chunks::new(chunks), max);
+    let mut all = Vec::new();
+    while let Some(chunk) = events.next().await.unwrap() {
+        all.push(chunk);
+    }
+    all
+}
+
+/// The messages as a client over pipes gets them. True marks one that did not come in parts.
+async fn messages(chunks: &[&[u8]], max: usize) -> Vec<(Vec<u8>, bool)> {
+    let (mut all, mut open) = (Vec::new(), None);
+    for chunk in events(chunks, max).await {
+        match chunk {
+            StreamChunk::Event(event) => all.extend(message(&event).map(|said| (said, true))),
+            StreamChunk::Part {
+                bytes,
+                is_first,
+                is_last,
+            } => {
+                if is_first {
+                    open = Some((LongMessage::default(), Vec::new()));
+                }
+                let Some((reader, said)) = &mut open else {
+                    continue;
+                };
+                said.extend(reader.in_part(&bytes));
+                if is_last && let Some((_, said)) = open.take() {
+                    all.push((said, false));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Gives each chunk by itself.
+struct Chunks<'c>(VecDeque<&'c [u8]>);
+
+impl<'c> Chunks<'c> {
+    fn new(chunks: &[&'c [u8]]) -> Self {
+        let chunks = chunks.iter().filter(|chunk| !chunk.is_empty());
+        Self(chunks.copied().collect())
+    }
+}
+
+impl AsyncRead for Chunks<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(chunk) = self.0.front_mut() {
+            let (now, rest) = chunk.split_at(chunk.len().min(to.remaining()));
+            to.put_slice(now);
+            *chunk = rest;
+            if rest.is_empty() {
+                self.0.pop_front();
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// The lines of a stream, without the last one if it has no end.

@@ -3,7 +3,6 @@
 mod access;
 mod clients;
 mod credentials;
-pub(crate) mod events;
 mod headers;
 mod hosted;
 mod login;

@@ -1,8 +1,10 @@
 //! Parts that Offcut's servers over HTTP share.
 
+pub mod events;
 mod flushed;
 mod headers;
 mod host;
+pub(crate) mod room;
 
 pub use flushed::Flushed;
 pub use headers::strip;

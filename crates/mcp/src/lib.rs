@@ -28,9 +28,6 @@ mod blocks;
 #[cfg(feature = "http")]
 mod endpoint;
 mod error;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
 #[cfg(feature = "gateway")]
 mod gateway;
 #[cfg(feature = "http")]

@@ -5,7 +5,6 @@ pub(crate) mod body;
 mod cancel;
 mod carry;
 pub(crate) mod connection;
-pub(crate) mod events;
 mod exchange;
 pub(crate) mod failure;
 mod link;

@@ -15,11 +15,12 @@ use offcut::json::{Node, View as _};
 use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
-use super::events::{RawEvents, StreamChunk, message, with_message};
 use super::login::Login;
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read, TakenRoom};
+use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read};
 use crate::gateway::message::{kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
+use crate::http::events::{Events, StreamChunk, message, with_message};
+use crate::http::room::TakenRoom;
 use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
 use crate::remote::connection::Connection;
@@ -255,7 +256,7 @@ impl Proxy {
                 }
             }
             Kind::Events => {
-                let mut events = RawEvents::new(BodyReader::new(response.into_body()), max);
+                let mut events = Events::new(BodyReader::new(response.into_body()), max);
                 while let Ok(Some(chunk)) = events.next().await {
                     let StreamChunk::Event(event) = chunk else {
                         continue;
@@ -353,7 +354,7 @@ fn ping_like(call: &[u8]) -> String {
 
 /// The first message of a body of events.
 async fn first_message(body: &Bytes) -> Option<Vec<u8>> {
-    let mut events = RawEvents::new(&body[..], MAX_REFUSAL);
+    let mut events = Events::new(&body[..], MAX_REFUSAL);
     while let Ok(Some(chunk)) = events.next().await {
         if let StreamChunk::Event(event) = chunk
             && let Some(message) = message(&event)
@@ -442,7 +443,7 @@ fn rewritten(
     room: TakenRoom,
     see: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> Body {
-    let events = RawEvents::new(BodyReader::new(body), gateway.max_message).within(room);
+    let events = Events::new(BodyReader::new(body), gateway.max_message).within(room);
     let state = Some((events, conversation, gateway, see));
     let frames = stream::unfold(state, |state| async {
         let (mut events, conversation, gateway, see) = state?;
@@ -453,7 +454,9 @@ fn rewritten(
                 }
                 replaced(event, &conversation).await
             }
-            Ok(Some(StreamChunk::Part { bytes, is_first })) => {
+            Ok(Some(StreamChunk::Part {
+                bytes, is_first, ..
+            })) => {
                 if is_first {
                     gateway.note_long("the server");
                 }

@@ -10,10 +10,11 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::message::is_dense;
+use crate::http::room::{PIECE, TakenRoom};
 pub(super) use crate::remote::connection::{Body, BoxError};
 
 /// A body of these bytes.
@@ -24,7 +25,7 @@ pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
 
 /// A message, and the room that it takes until it is on its way.
 pub(super) fn held(bytes: Bytes, room: TakenRoom) -> Body {
-    if room.pieces.is_empty() {
+    if room.is_empty() {
         return full(bytes);
     }
     let both = futures_util::stream::unfold((Some(bytes), room), async |(bytes, room)| {
@@ -93,16 +94,6 @@ pub(super) struct MessageRoom {
     all: Arc<Semaphore>,
 }
 
-/// The room that one message takes.
-#[derive(Debug)]
-pub(super) struct TakenRoom {
-    of: Arc<Semaphore>,
-    pieces: Vec<OwnedSemaphorePermit>,
-}
-
-/// Number of bytes of a message that take no room, and of a piece of those that do.
-const PIECE: usize = 64 * 1024;
-
 impl MessageRoom {
     /// Room for two messages of `max` bytes, and for many short ones.
     pub(super) fn new(max: usize) -> Self {
@@ -113,10 +104,7 @@ impl MessageRoom {
 
     /// The room for a message without a byte.
     pub(super) fn begin(&self) -> TakenRoom {
-        TakenRoom {
-            of: self.all.clone(),
-            pieces: Vec::new(),
-        }
+        TakenRoom::new(self.all.clone())
     }
 
     /// Reads a body up to the maximum, as far as there is room.
@@ -165,24 +153,6 @@ impl MessageRoom {
         });
         let all = futures_util::StreamExt::chain(read, rest);
         Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
-    }
-}
-
-impl TakenRoom {
-    /// Takes room for a message that has grown to `length` bytes. Returns false if there is none.
-    pub(super) fn grow(&mut self, length: usize) -> bool {
-        while length / PIECE > self.pieces.len() {
-            let Ok(piece) = self.of.clone().try_acquire_owned() else {
-                return false;
-            };
-            self.pieces.push(piece);
-        }
-        true
-    }
-
-    /// Gives the room back.
-    pub(super) fn clear(&mut self) {
-        self.pieces.clear();
     }
 }
 

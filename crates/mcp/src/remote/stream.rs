@@ -12,15 +12,18 @@ use tokio::time::sleep;
 
 use super::body::{BodyReader, Kind, kind};
 use super::cancel::Cancel;
-use super::events::{Data, Events, Place};
 use super::failure::RequestFailure;
 use super::link::{Link, Relation};
 use super::meaning::Meaning;
 use super::to_client::OpenLine;
+use crate::http::events::{Events, LongMessage, StreamChunk, field, lines, message, text};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Number of times that a lost connection is tried again.
 const TRIES: u32 = 5;
+/// The time before a try, unless the server names one, and the longest that it can name.
+const RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY: Duration = Duration::from_secs(300);
 /// The shortest and the longest time between two tries.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -34,22 +37,22 @@ pub(super) async fn follow(
     cancel: &Cancel,
     done: &mut Option<oneshot::Sender<()>>,
 ) -> Result<(), RequestFailure> {
-    let mut place = Place::default();
+    let mut passing = Passing::new(link);
     let mut is_answered = meaning.request_id().is_none();
     let mut body = response.into_body();
     loop {
-        let (mut events, mut passing) = (events(link, body), Passing::new(link));
+        let mut events = events(link, body);
         loop {
             let read = tokio::select! {
                 biased;
                 () = cancel.now.notified() => break,
                 // Nobody waits for the rest of the stream.
                 () = link.last_said(), if is_answered => break,
-                read = events.next(&mut place) => read,
+                read = events.next() => read,
             };
             // A stream that breaks has ended.
-            let Ok(Some(data)) = read else { break };
-            if passing.pass(data, meaning).await {
+            let Ok(Some(chunk)) = read else { break };
+            if passing.pass(chunk, meaning).await {
                 is_answered = true;
                 *done = None;
             }
@@ -59,8 +62,12 @@ pub(super) async fn follow(
             return Ok(());
         }
         let again = async {
-            let id = place.last_id.clone().ok_or(RequestFailure::BrokeOff)?;
-            let mut pause = place.retry;
+            let id = passing
+                .place
+                .last_id
+                .clone()
+                .ok_or(RequestFailure::BrokeOff)?;
+            let mut pause = passing.place.retry;
             for _ in 0..TRIES {
                 sleep(pause.max(MIN_PAUSE)).await;
                 match reopen(link, Some(&id)).await {
@@ -80,17 +87,17 @@ pub(super) async fn follow(
 
 /// Passes the messages that a server sends outside of answers, for as long as it has a stream for them.
 pub(super) async fn listen(link: &Link) {
-    let mut place = Place::default();
-    let mut pause = place.retry;
+    let mut passing = Passing::new(link);
+    let mut pause = passing.place.retry;
     loop {
-        match reopen(link, place.last_id.as_ref()).await {
+        match reopen(link, passing.place.last_id.as_ref()).await {
             Ok(body) => {
-                let (mut events, mut passing) = (events(link, body), Passing::new(link));
-                while let Ok(Some(data)) = events.next(&mut place).await {
-                    passing.pass(data, &Meaning::default()).await;
+                let mut events = events(link, body);
+                while let Ok(Some(chunk)) = events.next().await {
+                    passing.pass(chunk, &Meaning::default()).await;
                 }
                 passing.end().await;
-                pause = place.retry;
+                pause = passing.place.retry;
             }
             Err(failure) if failure.may_pass() => pause = (pause * 2).min(MAX_PAUSE),
             // The server has no such stream, or the session has ended.
@@ -104,41 +111,108 @@ fn events(link: &Link, body: Incoming) -> Events<BodyReader> {
     Events::new(BodyReader::new(body), link.max)
 }
 
+/// The place that a client has reached in a server's stream.
+#[derive(Debug)]
+struct Place {
+    /// The id of the last whole event that had one.
+    last_id: Option<HeaderValue>,
+    /// The time after which a client connects again.
+    retry: Duration,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            last_id: None,
+            retry: RETRY,
+        }
+    }
+}
+
+impl Place {
+    /// Goes on after an event.
+    fn follow(&mut self, event: &[u8]) {
+        for line in lines(event) {
+            match field(text(line).unwrap_or(line)) {
+                (b"id", value) => {
+                    if let Ok(id) = HeaderValue::from_bytes(value) {
+                        self.last_id = Some(id);
+                    }
+                }
+                (b"retry", value) => {
+                    let millis = str::from_utf8(value).ok();
+                    if let Some(millis) = millis.and_then(|text| text.parse().ok()) {
+                        self.retry = Duration::from_millis(millis).min(MAX_RETRY);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Messages of one stream on their way to the client.
 struct Passing<'l> {
     link: &'l Link,
-    /// The line of a message that comes in parts.
-    line: Option<OpenLine<'l>>,
+    place: Place,
+    /// The message that comes in parts, and the client's line for it.
+    long: Option<(LongMessage, Option<OpenLine<'l>>)>,
 }
 
 impl<'l> Passing<'l> {
     fn new(link: &'l Link) -> Self {
-        Self { link, line: None }
+        Self {
+            link,
+            place: Place::default(),
+            long: None,
+        }
     }
 
     /// Passes a piece. Returns true if it ends the answer to the request that `meaning` is of.
-    async fn pass(&mut self, data: Data<'_>, meaning: &Meaning) -> bool {
-        match data {
-            Data::Whole(message) => self.link.deliver(message, meaning).await,
-            Data::Part { bytes, is_last, .. } => {
-                let line = match &mut self.line {
-                    Some(line) => line,
-                    None => self.line.insert(self.link.to_client.open().await),
+    async fn pass(&mut self, chunk: StreamChunk, meaning: &Meaning) -> bool {
+        match chunk {
+            StreamChunk::Event(event) => {
+                self.place.follow(&event);
+                let message = message(&event);
+                drop(event);
+                match message {
+                    Some(message) => self.link.deliver(&message, meaning).await,
+                    None => false,
+                }
+            }
+            StreamChunk::Part {
+                bytes,
+                is_first,
+                is_last,
+            } => {
+                if is_first {
+                    self.long = Some((LongMessage::default(), None));
+                }
+                let Some((message, line)) = &mut self.long else {
+                    return false;
                 };
-                line.write(bytes).await;
-                if is_last {
-                    self.end().await;
+                let bytes = message.in_part(&bytes);
+                if !bytes.is_empty() {
+                    let line = match line {
+                        Some(line) => line,
+                        None => line.insert(self.link.to_client.open().await),
+                    };
+                    line.write(&bytes).await;
                 }
                 // Nothing else that a server sends is that long.
-                is_last
+                is_last && self.end().await
             }
         }
     }
 
-    /// Ends a message that has broken off.
-    async fn end(&mut self) {
-        if let Some(line) = self.line.take() {
-            line.end().await;
+    /// Ends a long message, if one is open, which may have broken off. Returns true if there was one.
+    async fn end(&mut self) -> bool {
+        match self.long.take() {
+            Some((_, Some(line))) => {
+                line.end().await;
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -174,22 +248,41 @@ pub(super) async fn is_welcome(
             body.is_ok_and(|body| link.learn(&body.to_bytes(), meaning) == Relation::Result)
         }
         Kind::Events => {
-            let mut place = Place::default();
-            let (mut events, mut passing) =
-                (events(link, response.into_body()), Passing::new(link));
-            while let Ok(Some(data)) = events.next(&mut place).await {
-                if let Data::Whole(message) = &data {
-                    match link.learn(message, meaning) {
+            let mut events = events(link, response.into_body());
+            let mut passing = Passing::new(link);
+            while let Ok(Some(chunk)) = events.next().await {
+                if let StreamChunk::Event(event) = &chunk
+                    && let Some(message) = message(event)
+                {
+                    match link.learn(&message, meaning) {
                         Relation::Result => return true,
                         Relation::Error => return false,
                         Relation::Other | Relation::Stray => {}
                     }
                 }
-                passing.pass(data, &Meaning::default()).await;
+                passing.pass(chunk, &Meaning::default()).await;
             }
             passing.end().await;
             false
         }
         Kind::Other => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_that_of_the_last_id_and_nonsense_is_ignored() {
+        let mut place = Place::default();
+        place.follow(b"id: 1\nretry: 20\ndata: x\r\n\r\n");
+        assert_eq!(place.last_id.as_ref().unwrap(), "1");
+        assert_eq!(place.retry, Duration::from_millis(20));
+        place.follow(b"retry: soon\rid: a\0b\r\r");
+        assert_eq!(place.last_id.as_ref().unwrap(), "1");
+        assert_eq!(place.retry, Duration::from_millis(20));
+        place.follow(b"retry: 99999999999\n\n");
+        assert_eq!(place.retry, MAX_RETRY);
     }
 }

@@ -1,22 +1,19 @@
-//! Server-sent events as they came, whose messages can be replaced.
+//! Server-sent events as they came, and their messages, which can be replaced.
 
 use std::io;
 
 use tokio::io::AsyncRead;
 
-use super::reply::TakenRoom;
+use super::room::TakenRoom;
 use crate::gateway::lines::{Lines, Piece};
-use crate::gateway::message::on_one_line;
-use crate::remote::events::{field, text};
+use crate::gateway::message::{BYTE_ORDER_MARK, on_one_line};
 
-/// Room for the lines of an event besides its message.
-const OTHER_LINES: usize = 64 * 1024;
 /// Number of bytes of a line that are not put together from its parts.
 const LINE: usize = 64 * 1024;
 
 /// Reads a stream of events, byte for byte.
 #[derive(Debug)]
-pub(crate) struct RawEvents<R> {
+pub struct Events<R> {
     lines: Lines<R>,
     max: usize,
     /// The room that the event takes; `None` if it is not bounded.
@@ -31,24 +28,26 @@ pub(crate) struct RawEvents<R> {
 
 /// A piece of the stream. All pieces together are the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum StreamChunk {
+pub enum StreamChunk {
     /// A whole event, with the empty line that ends it.
     Event(Vec<u8>),
     /// A part of an event that is too long to be read, or that the stream's end has cut off; or the last
     /// line feed of an event that was whole without it.
     Part {
+        /// The part as it came.
         bytes: Vec<u8>,
         /// True at the beginning of a long event.
         is_first: bool,
+        /// True at the end of a long event.
+        is_last: bool,
     },
 }
 
-impl<R: AsyncRead + Unpin> RawEvents<R> {
-    /// The events of `reader`. One whose message has more than `max` bytes comes in parts.
-    pub(crate) fn new(reader: R, max: usize) -> Self {
-        let max = max.saturating_add(OTHER_LINES);
+impl<R: AsyncRead + Unpin> Events<R> {
+    /// The events of `reader`. One with more than `max` bytes comes in parts.
+    pub fn new(reader: R, max: usize) -> Self {
         Self {
-            lines: Lines::of_events(reader, max.min(LINE)),
+            lines: Lines::of_events(reader, LINE),
             max,
             room: None,
             event: Vec::new(),
@@ -58,13 +57,17 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
     }
 
     /// Reads only events for which there is `room`; others come in parts.
-    pub(super) fn within(mut self, room: TakenRoom) -> Self {
+    pub(crate) fn within(mut self, room: TakenRoom) -> Self {
         self.room = Some(room);
         self
     }
 
-    /// The next piece; `None` at the end. The room of the one before is given back.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<StreamChunk>> {
+    /// The next piece; `None` at the end. The room of the one before is given back. Safe to drop before it is ready.
+    ///
+    /// # Errors
+    ///
+    /// The stream can't be read.
+    pub async fn next(&mut self) -> io::Result<Option<StreamChunk>> {
         if let Some(room) = &mut self.room {
             room.clear();
         }
@@ -83,33 +86,41 @@ impl<R: AsyncRead + Unpin> RawEvents<R> {
                 return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
             }
             if !self.is_long && is_alone {
-                let bytes = std::mem::take(&mut self.event);
-                let is_first = false;
-                return Ok(Some(StreamChunk::Part { bytes, is_first }));
+                return Ok(Some(self.rest()));
             }
             let length = self.event.len();
             let has_room = |room: &mut TakenRoom| room.grow(length);
             if self.is_long || length > self.max || !self.room.as_mut().is_none_or(has_room) {
                 let is_first = !std::mem::replace(&mut self.is_long, !is_end);
                 let bytes = std::mem::take(&mut self.event);
-                return Ok(Some(StreamChunk::Part { bytes, is_first }));
+                return Ok(Some(StreamChunk::Part {
+                    bytes,
+                    is_first,
+                    is_last: is_end,
+                }));
             }
         }
-        let bytes = std::mem::take(&mut self.event);
-        Ok((!bytes.is_empty()).then_some(StreamChunk::Part {
-            bytes,
+        Ok((!self.event.is_empty()).then(|| self.rest()))
+    }
+
+    /// The bytes that belong to no event.
+    fn rest(&mut self) -> StreamChunk {
+        StreamChunk::Part {
+            bytes: std::mem::take(&mut self.event),
             is_first: false,
-        }))
+            is_last: false,
+        }
     }
 }
 
 /// The message of an event, if it has one.
-pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
+#[must_use]
+pub fn message(event: &[u8]) -> Option<Vec<u8>> {
     let mut message: Option<Vec<u8>> = None;
     let mut is_other = false;
     for line in lines(event) {
         match field(text(line).unwrap_or(line)) {
-            (b"event", value) => is_other = !matches!(value, b"" | b"message"),
+            (b"event", value) => is_other = !is_message_type(value),
             (b"data", value) => match &mut message {
                 Some(message) => {
                     message.push(b'\n');
@@ -123,11 +134,53 @@ pub(crate) fn message(event: &[u8]) -> Option<Vec<u8>> {
     message.filter(|message| !message.is_empty() && !is_other)
 }
 
+/// The message of an event that comes in parts.
+#[derive(Debug, Default)]
+pub struct LongMessage {
+    has_begun: bool,
+    /// True if the part before has ended within a line.
+    is_in_line: bool,
+    /// True in a line that is part of the message.
+    is_message: bool,
+    /// True for events of other types.
+    is_other: bool,
+}
+
+impl LongMessage {
+    /// The bytes of the message that are in the next `part`, a line break between its lines.
+    pub fn in_part(&mut self, part: &[u8]) -> Vec<u8> {
+        let mut found = Vec::new();
+        for line in lines(part) {
+            let ended = text(line);
+            let mut value = ended.unwrap_or(line);
+            if !self.is_in_line {
+                let name;
+                (name, value) = field(value);
+                self.is_other |= name == b"event" && !is_message_type(value);
+                self.is_message = name == b"data" && !self.is_other;
+                if self.is_message && std::mem::replace(&mut self.has_begun, true) {
+                    found.push(b'\n');
+                }
+            }
+            if self.is_message {
+                found.extend_from_slice(value);
+            }
+            self.is_in_line = ended.is_none();
+        }
+        found
+    }
+}
+
+fn is_message_type(value: &[u8]) -> bool {
+    matches!(value, b"" | b"message")
+}
+
 /// The event with another message; its other lines stay as they are.
 ///
 /// The message takes the place of the last line that was part of the old one. What follows that line
 /// may be a line feed alone, which would end another line if it came right after its carriage return.
-pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
+#[must_use]
+pub fn with_message(event: &[u8], message: &str) -> Vec<u8> {
     let is_said = |line: &[u8]| field(text(line).unwrap_or(line)).0 == b"data";
     let mut left = lines(event).filter(|line| is_said(line)).count();
     let mut all = Vec::with_capacity(message.len() + 64);
@@ -147,8 +200,25 @@ pub(crate) fn with_message(event: &[u8], message: &str) -> Vec<u8> {
     all
 }
 
+/// The name and the value of a line, which may begin with the byte order mark of its stream.
+pub(crate) fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let colon = memchr::memchr(b':', line).unwrap_or(line.len());
+    let (name, value) = line.split_at(colon);
+    let value = value.strip_prefix(b":").unwrap_or(value);
+    (name, value.strip_prefix(b" ").unwrap_or(value))
+}
+
+/// A line without its end; `None` if it has none.
+pub(crate) fn text(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_suffix(b"\n") {
+        Some(line) => Some(line.strip_suffix(b"\r").unwrap_or(line)),
+        None => line.strip_suffix(b"\r"),
+    }
+}
+
 /// The lines of an event, each with its end.
-fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = event;
     std::iter::from_fn(move || {
         let end = match memchr::memchr2(b'\n', b'\r', rest) {
@@ -169,13 +239,12 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
-    use crate::remote::events::{Data, Events, Place};
 
     fn chunks(stream: &[u8], max: usize) -> Vec<StreamChunk> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let mut events = RawEvents::new(stream, max);
+        let mut events = Events::new(stream, max);
         let mut all = Vec::new();
         while let Some(chunk) = runtime.block_on(events.next()).unwrap() {
             all.push(chunk);
@@ -219,7 +288,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime.unwrap();
         let (mut to, from) = tokio::io::duplex(100);
-        let mut events = RawEvents::new(from, 1_000);
+        let mut events = Events::new(from, 1_000);
         let mut next = |text: &str| {
             runtime.block_on(async {
                 to.write_all(text.as_bytes()).await.unwrap();
@@ -233,6 +302,7 @@ mod tests {
         let rest = StreamChunk::Part {
             bytes: b"\n".to_vec(),
             is_first: false,
+            is_last: false,
         };
         assert_eq!(next("\n"), rest);
         assert_eq!(next("data: c\n\n"), event("data: c\n\n"));
@@ -283,16 +353,10 @@ mod tests {
             prop_assert_eq!(all, bytes);
         }
 
-        /// The reader of a client over pipes finds the same messages.
+        /// Wherever events end, messages are those that the HTML standard names, and can be replaced.
         #[test]
-        fn messages_are_those_of_the_other_reader_and_can_be_replaced(stream in stream()) {
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let mut events = Events::new(stream.as_bytes(), 1 << 20);
-            let (mut expected, mut place) = (Vec::new(), Place::default());
-            while let Some(data) = runtime.block_on(events.next(&mut place)).unwrap() {
-                let Data::Whole(message) = data else { unreachable!("it is short") };
-                expected.push(message.to_vec());
-            }
+        fn messages_are_the_specified_ones_and_can_be_replaced(stream in stream(), max in 0..60_usize) {
+            let expected = specified(&stream);
             let mut found = Vec::new();
             for chunk in chunks(stream.as_bytes(), 1 << 20) {
                 let StreamChunk::Event(event) = chunk else { continue };
@@ -305,10 +369,56 @@ mod tests {
                     lines.filter(|line| !line.starts_with(b"data")).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(others(&new), others(&event));
-                found.push(said.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect::<Vec<_>>());
+                found.push(String::from_utf8(said).unwrap());
             }
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
+
+            // Those of events that come in parts, too.
+            let (mut found, mut long) = (Vec::new(), None);
+            for chunk in chunks(stream.as_bytes(), max) {
+                match chunk {
+                    StreamChunk::Event(event) => found.extend(message(&event)),
+                    StreamChunk::Part { bytes, is_first, is_last } => {
+                        if is_first {
+                            long = Some((LongMessage::default(), Vec::new()));
+                        }
+                        let Some((reader, said)) = &mut long else { continue };
+                        said.extend(reader.in_part(&bytes));
+                        if is_last && let Some((_, said)) = long.take() && !said.is_empty() {
+                            found.push(said);
+                        }
+                    }
+                }
+            }
+            let expected: Vec<Vec<u8>> = expected.into_iter().map(String::into_bytes).collect();
+            prop_assert!(found == expected || stream.contains("event:"));
         }
+    }
+
+    /// The messages of a stream as the HTML standard reads it. MCP has no empty ones.
+    fn specified(stream: &str) -> Vec<String> {
+        let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
+        let (mut all, mut data, mut kind) = (Vec::new(), Vec::new(), "");
+        let lines = stream
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'));
+        for line in lines {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                _ if line.is_empty() => {
+                    let said = std::mem::take(&mut data).join("\n");
+                    if !said.is_empty() && matches!(kind, "" | "message") {
+                        all.push(said);
+                    }
+                    kind = "";
+                }
+                "data" => data.push(value),
+                "event" => kind = value,
+                _ => {}
+            }
+        }
+        all
     }
 
     /// Streams of lines that are mostly fields.

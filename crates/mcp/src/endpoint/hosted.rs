@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
 use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read};
-use super::session::{NotAsked, Session};
+use super::session::{ENDED, NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
 use crate::gateway::message::{Message, parse};
@@ -67,8 +66,6 @@ pub(super) struct Hosted {
     running: tokio::sync::Mutex<JoinSet<()>>,
     /// Room for bodies of requests.
     room: MessageRoom,
-    /// Number of bytes that sessions hold for clients that have not read them.
-    held: Arc<AtomicUsize>,
 }
 
 /// An answer that the endpoint gives in place of a server's.
@@ -82,7 +79,6 @@ impl Hosted {
             start,
             sessions: Mutex::default(),
             running: tokio::sync::Mutex::default(),
-            held: Arc::default(),
         }
     }
 
@@ -115,7 +111,11 @@ impl Hosted {
         }
         let (text, room) = match self.room.read(body, BodySender::Client).await {
             Ok(Read::Whole(text, room)) => (text, room),
-            Ok(Read::Long(body)) => return self.unread(headers, body).await,
+            Ok(Read::Long(_)) => {
+                let text =
+                    "the message is longer than --max-message, or would take too much memory now";
+                return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, text));
+            }
             Err(_) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
         };
         let json = parse(&text).ok_or_else(|| {
@@ -159,28 +159,21 @@ impl Hosted {
         let may_resume = revision.is_some_and(|one| one >= WITH_EMPTY_EVENTS.as_bytes());
         let asked = session.ask(&text, may_resume).await;
         let asked = asked.map_err(|problem| {
-            let (status, code) = match problem {
-                NotAsked::Invalid => (StatusCode::BAD_REQUEST, INVALID_REQUEST),
-                NotAsked::Ended => (StatusCode::BAD_GATEWAY, INTERNAL_ERROR),
+            let (status, code, text) = match problem {
+                NotAsked::Invalid => (
+                    StatusCode::BAD_REQUEST,
+                    INVALID_REQUEST,
+                    "a request with the same id still waits for its answer, or the id has over 4 KiB",
+                ),
+                NotAsked::Ended => (StatusCode::BAD_GATEWAY, INTERNAL_ERROR, ENDED),
             };
-            let id = meaning.request_id();
-            Box::new(reply::error(status, code, problem.text(), id))
+            Box::new(reply::error(status, code, text, meaning.request_id()))
         })?;
-        let mut answer = stream_of(Source::Reader(asked));
+        let mut answer = stream_of(asked);
         if let Some(id) = opened.and_then(|id| HeaderValue::from_str(&id).ok()) {
             answer.headers_mut().insert(SESSION, id);
         }
         Ok(answer)
-    }
-
-    /// Passes a message that is too long to be read.
-    async fn unread(&self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
-        self.gateway.note_long("a client");
-        let session = self.session(headers)?;
-        let asked = session.ask_long().ok_or_else(|| self.lost(headers))?;
-        // The server may answer before it has all, and then waits until its answer is read.
-        let telling = Box::pin(async move { session.tell_long(body).await });
-        Ok(stream_of(Source::Telling(asked, Some(telling))))
     }
 
     async fn listen(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
@@ -196,7 +189,7 @@ impl Hosted {
             let text = "the stream of this Last-Event-ID is not kept any more";
             refusal(StatusCode::BAD_REQUEST, REFUSED, text)
         })?;
-        Ok(stream_of(Source::Reader(reader)))
+        Ok(stream_of(reader))
     }
 
     async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
@@ -252,7 +245,7 @@ impl Hosted {
     }
 
     async fn begin(&self) -> Arc<Session> {
-        let (session, client, from_server) = Session::new(self.gateway.clone(), self.held.clone());
+        let (session, client, from_server) = Session::new(self.gateway.clone());
         let server = (self.start)(
             self.gateway.conversation().with_random_names(random_name),
             client,
@@ -324,42 +317,11 @@ fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
     Box::new(reply::error(status, code, text, None))
 }
 
-type Telling = Pin<Box<dyn Future<Output = bool> + Send>>;
-
-/// The source of an answer's events.
-enum Source {
-    /// The answer to a message that is still on its way.
-    Telling(Reader, Option<Telling>),
-    Reader(Reader),
-}
-
-impl Source {
-    async fn next(&mut self) -> Option<Bytes> {
-        match self {
-            Self::Telling(asked, telling) => loop {
-                let Some(told) = telling else {
-                    return asked.next().await;
-                };
-                tokio::select! {
-                    event = asked.next() => return event,
-                    is_told = told => {
-                        if !is_told {
-                            return None;
-                        }
-                        *telling = None;
-                    }
-                }
-            },
-            Self::Reader(reader) => reader.next().await,
-        }
-    }
-}
-
 /// An answer of events as they come. While there are none, a comment now and then shows whether the
 /// client is still there.
-fn stream_of(source: Source) -> Response<Body> {
-    let frames = stream::unfold((source, true), |(mut source, is_between)| async move {
-        let bytes = match timeout(SIGN_OF_LIFE, source.next()).await {
+fn stream_of(reader: Reader) -> Response<Body> {
+    let frames = stream::unfold((reader, true), |(mut reader, is_between)| async move {
+        let bytes = match timeout(SIGN_OF_LIFE, reader.next()).await {
             Ok(event) => event?,
             Err(_) if is_between => Bytes::from_static(b": \n\n"),
             // A long event comes in parts, and nothing may come between them.
@@ -370,7 +332,7 @@ fn stream_of(source: Source) -> Response<Body> {
         } else {
             bytes.ends_with(b"\n\n")
         };
-        Some((Ok::<_, BoxError>(Frame::data(bytes)), (source, is_between)))
+        Some((Ok::<_, BoxError>(Frame::data(bytes)), (reader, is_between)))
     });
     let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
     let headers = answer.headers_mut();

@@ -8,9 +8,6 @@ use offcut::json::{JsonText, Node, View};
 use super::streams::OWN;
 use crate::gateway::message::{Message, is_message, key, parse};
 
-/// The beginning of the keys of requests that were not read. No id has such a key.
-pub(super) const UNREAD: &str = "unread ";
-
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
 const MAX_WAITING: usize = 1024;
 
@@ -30,7 +27,7 @@ pub(super) struct WaitingRequest {
 }
 
 /// The way of a message.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     /// `None` if nobody wants the message.
     pub(super) stream: Option<u64>,
@@ -88,39 +85,29 @@ impl Routes {
         Route { stream, is_answer }
     }
 
-    /// The way of a message that is too long to be read, of which this is the beginning. Returns true if
-    /// it is the answer of its stream.
-    pub(super) fn of_long(
-        &self,
-        beginning: &[u8],
-        is_read: impl Fn(u64) -> bool,
-    ) -> (Option<u64>, bool) {
-        let waiting = id_in(beginning).and_then(|id| {
-            let json = JsonText::parse(id).ok()?;
-            self.all().remove(&key(Node::root(&json)))
-        });
-        if let Some(waiting) = waiting {
-            return (Some(waiting.stream), true);
+    /// The way of a line that is too long to be read, of which this is the beginning; `None` if it is not a message.
+    pub(super) fn of_long(&self, beginning: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
+        if !may_be_message(beginning) {
+            return None;
         }
-        let mut all = self.all();
-        // Only answers are that long.
-        if let (1, Some(only)) = (all.len(), all.keys().next().cloned()) {
-            return (all.remove(&only).map(|only| only.stream), true);
+        let json = id_in(beginning).and_then(|id| JsonText::parse(id).ok());
+        let mut stream = json.and_then(|json| self.answered(&key(Node::root(&json))));
+        if stream.is_none() {
+            let mut all = self.all();
+            // Only answers are that long.
+            if let (1, Some(only)) = (all.len(), all.keys().next().cloned()) {
+                stream = all.remove(&only).map(|only| only.stream);
+            }
         }
-        drop(all);
-        (Some(self.any(is_read)), false)
+        Some(Route {
+            is_answer: stream.is_some(),
+            stream: stream.or_else(|| Some(self.any(is_read))),
+        })
     }
 
-    /// Takes the request with this key. An answer to an id that nobody knows is that of a request that
-    /// was not read.
+    /// Takes the request with this key.
     fn answered(&self, key: &str) -> Option<u64> {
-        let mut all = self.all();
-        let waiting = all.remove(key).or_else(|| {
-            let unread = all.iter().filter(|(key, _)| key.starts_with(UNREAD));
-            let oldest = unread.min_by_key(|(_, waiting)| waiting.stream)?.0.clone();
-            all.remove(&oldest)
-        });
-        waiting.map(|waiting| waiting.stream)
+        self.all().remove(key).map(|waiting| waiting.stream)
     }
 
     fn find(&self, token: &str) -> Option<u64> {
@@ -141,6 +128,12 @@ impl Routes {
             _ => open.into_iter().max().unwrap_or(OWN),
         }
     }
+}
+
+/// Returns true if this may be the beginning of a message that is too long to be read.
+fn may_be_message(beginning: &[u8]) -> bool {
+    let has = |name: &str| memchr::memmem::find(beginning, name.as_bytes()).is_some();
+    beginning.trim_ascii_start().starts_with(b"{") && (has(r#""jsonrpc""#) || has(r#""result""#))
 }
 
 /// The id at the beginning of a message, where most servers write it.
@@ -222,7 +215,11 @@ mod tests {
         for (key, stream) in [("1", 1), ("2", 2), ("3", 3)] {
             routes.add(key.to_owned(), waiting(stream)).unwrap();
         }
-        let long = |beginning: &str| routes.of_long(beginning.as_bytes(), |_| true);
+        let long = |beginning: &str| {
+            let route = routes.of_long(beginning.as_bytes(), |_| true);
+            let route = route.expect("a message");
+            (route.stream, route.is_answer)
+        };
         assert_eq!(long(r#"{"id":2,"result":"#), (Some(2), true));
         assert_eq!(long(r#"{"result":"#), (Some(OWN), false));
         routes.all().remove("1");

@@ -1,18 +1,19 @@
 //! The streams of events of one session: messages of the server, kept until a client has read them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::gateway::lines::Piece;
 use crate::gateway::message::on_one_line;
 
 /// The stream of messages that belong to no request.
 pub(super) const OWN: u64 = 0;
-/// Number of bytes that are kept of what a client has been sent, in case that it was lost on the way.
-const MAX_SENT: usize = 4 << 20;
+/// Number of bytes of events that are kept: of those that a client has been sent, in case that they were lost on the
+/// way, and of those for which no client comes.
+const MAX_HELD: usize = 4 << 20;
 /// Number of streams that are kept after their end.
 const MAX_ENDED: usize = 64;
 
@@ -22,50 +23,32 @@ pub(super) struct Streams {
     state: Mutex<State>,
     /// Wakes readers, and whoever waits for room.
     changed: Notify,
-    max: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// The server's own, and those of answers.
     streams: HashMap<u64, Stream>,
     last: u64,
     /// Streams that have ended, the oldest first.
     ended: VecDeque<u64>,
-    held: HeldBytes,
+    /// Number of bytes of all events.
+    held: usize,
     is_over: bool,
 }
 
-/// Number of bytes of the events of one session, and of all sessions together.
-#[derive(Debug, Default)]
-struct HeldBytes {
-    own: usize,
-    all: Arc<AtomicUsize>,
-}
-
-impl HeldBytes {
-    fn add(&mut self, bytes: usize) {
-        self.own += bytes;
-        self.all.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn remove(&mut self, bytes: usize) {
-        self.own -= bytes;
-        self.all.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Number of bytes that this session may hold: `max`, and much less once all of them together hold that.
-    fn bound(&self, max: usize) -> usize {
-        if self.all.load(Ordering::Relaxed) > max {
-            max.min(MAX_SENT)
-        } else {
-            max
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                streams: HashMap::from([(OWN, Stream::default())]),
+                last: OWN,
+                ended: VecDeque::new(),
+                held: 0,
+                is_over: false,
+            }),
+            changed: Notify::new(),
         }
-    }
-}
-
-impl Drop for HeldBytes {
-    fn drop(&mut self) {
-        self.remove(self.own);
     }
 }
 
@@ -90,28 +73,7 @@ struct Event {
     bytes: Bytes,
 }
 
-/// A part of a message for a stream.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'m> {
-    pub(super) bytes: &'m [u8],
-    pub(super) is_first: bool,
-    pub(super) is_last: bool,
-}
-
 impl Streams {
-    /// No streams but the server's own. At most `max` bytes wait for clients that do not listen: of this session,
-    /// and of all that count in `all`, but for [`MAX_SENT`] of each.
-    pub(super) fn new(max: usize, all: Arc<AtomicUsize>) -> Self {
-        let mut state = State::default();
-        state.held.all = all;
-        state.streams.insert(OWN, Stream::default());
-        Self {
-            state: Mutex::new(state),
-            changed: Notify::new(),
-            max,
-        }
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is made in one step, so the state is whole even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -136,15 +98,16 @@ impl Streams {
     }
 
     /// Adds a message to a stream, or a part of one.
-    pub(super) fn put(&self, nth: u64, part: Part<'_>) {
+    pub(super) fn put(&self, nth: u64, piece: &Piece<'_>) {
+        let (bytes, is_first, is_last) = piece.parts();
         let mut state = self.state();
         state.put(nth, |number| {
-            let mut text = Vec::with_capacity(part.bytes.len() + 32);
-            if part.is_first {
+            let mut text = Vec::with_capacity(bytes.len() + 32);
+            if is_first {
                 text.extend_from_slice(format!("id: {nth}-{number}\ndata: ").as_bytes());
             }
-            text.extend(on_one_line(part.bytes.trim_ascii_end()));
-            if part.is_last {
+            text.extend(on_one_line(bytes.trim_ascii_end()));
+            if is_last {
                 text.extend_from_slice(b"\n\n");
             }
             text.into()
@@ -160,7 +123,7 @@ impl Streams {
             stream.is_over = true;
             state.ended.push_back(nth);
         }
-        state.forget(self.max);
+        state.forget();
         drop(state);
         self.changed.notify_waiters();
     }
@@ -195,8 +158,8 @@ impl Streams {
             let changed = self.changed.notified();
             {
                 let mut state = self.state();
-                state.forget(self.max);
-                if state.held.own <= state.held.bound(self.max) || state.is_over {
+                state.forget();
+                if state.held <= MAX_HELD || state.is_over {
                     return;
                 }
             }
@@ -246,42 +209,36 @@ impl State {
         let number = stream.next;
         let bytes = event(number);
         stream.next += 1;
-        self.held.add(bytes.len());
+        self.held += bytes.len();
         stream.events.push_back(Event { number, bytes });
     }
 
-    /// Drops events that clients have been sent, and, above `max` bytes, those for which no client
-    /// comes.
-    fn forget(&mut self, max: usize) {
-        let max = self.held.bound(max);
-        let max_sent = max.min(MAX_SENT);
-        while self.ended.len() > MAX_ENDED || self.held.own > max_sent {
-            let is_done = |nth: &u64| {
-                let stream = self.streams.get(nth);
-                stream
-                    .is_none_or(|one| one.unread == one.next || !one.is_read && self.held.own > max)
-            };
-            let Some(at) = self.ended.iter().position(is_done) else {
-                break;
-            };
-            let gone = self
-                .ended
-                .remove(at)
-                .and_then(|nth| self.streams.remove(&nth));
-            let events = gone.iter().flat_map(|gone| &gone.events);
-            self.held
-                .remove(events.map(|event| event.bytes.len()).sum());
-        }
-        if self.held.own <= max_sent {
-            return;
-        }
-        for stream in self.streams.values_mut() {
-            while let Some(event) = stream.events.front()
-                && (event.number < stream.unread || !stream.is_read && self.held.own > max)
-            {
-                self.held.remove(event.bytes.len());
-                stream.unread = stream.unread.max(event.number + 1);
-                stream.events.pop_front();
+    /// Drops what is too much: first what clients have been sent, then what no client comes for.
+    fn forget(&mut self) {
+        for is_unread_too in [false, true] {
+            while self.ended.len() > MAX_ENDED || self.held > MAX_HELD {
+                let is_unread_too = is_unread_too && self.held > MAX_HELD;
+                let is_done = |nth: &u64| {
+                    let stream = self.streams.get(nth);
+                    stream.is_none_or(|one| one.unread == one.next || is_unread_too && !one.is_read)
+                };
+                let Some(at) = self.ended.iter().position(is_done) else {
+                    break;
+                };
+                let gone = self.ended.remove(at);
+                let gone = gone.and_then(|nth| self.streams.remove(&nth));
+                let events = gone.iter().flat_map(|gone| &gone.events);
+                self.held -= events.map(|event| event.bytes.len()).sum::<usize>();
+            }
+            for stream in self.streams.values_mut() {
+                while self.held > MAX_HELD
+                    && let Some(event) = stream.events.front()
+                    && (event.number < stream.unread || is_unread_too && !stream.is_read)
+                {
+                    self.held -= event.bytes.len();
+                    stream.unread = stream.unread.max(event.number + 1);
+                    stream.events.pop_front();
+                }
             }
         }
     }
@@ -348,53 +305,27 @@ mod tests {
 
     use super::*;
 
-    fn part(bytes: &[u8]) -> Part<'_> {
-        Part {
-            bytes,
-            is_first: true,
-            is_last: true,
-        }
-    }
-
     #[test]
-    fn sessions_hold_no_more_together_than_one_may_hold() {
-        let max = 16 << 20;
-        let all = Arc::new(AtomicUsize::new(0));
-        let held = || all.load(Ordering::Relaxed);
-        let message = vec![b' '; 3 << 20];
-        let message = [b"{", &*message, b"}"].concat();
-        let sessions: Vec<_> = (0..8)
-            .map(|_| Arc::new(Streams::new(max, all.clone())))
-            .collect();
-        let mut readers: Vec<_> = sessions
-            .iter()
-            .map(|streams| {
-                let mut reader = streams.read(OWN).unwrap();
-                assert!(reader.next().now_or_never().is_none(), "nothing is there");
-                reader
-            })
-            .collect();
-        for streams in &sessions {
-            // As the owner does: it takes the server's next message once there is room.
-            while streams.room().now_or_never().is_some() {
-                streams.put(OWN, part(&message));
-            }
+    fn a_session_holds_little_that_its_client_has_not_read() {
+        let message = [b"{", &*vec![b' '; 3 << 20], b"}"].concat();
+        let streams = Arc::new(Streams::default());
+        let held = || streams.state().held;
+        let mut reader = streams.read(OWN).unwrap();
+        assert!(reader.next().now_or_never().is_none(), "nothing is there");
+        // As the owner does: it takes the server's next message once there is room.
+        while streams.room().now_or_never().is_some() {
+            streams.put(OWN, &Piece::Line(&message));
         }
-        assert!(
-            held() < max + 8 * (MAX_SENT + message.len() + 100),
-            "{}",
-            held()
-        );
-        // A session whose client reads goes on.
-        while readers[7].next().now_or_never().is_some() {}
-        assert!(sessions[7].room().now_or_never().is_some());
+        assert!(held() > MAX_HELD && held() < MAX_HELD + message.len() + 100);
+        // It goes on once its client reads.
+        while reader.next().now_or_never().is_some() {}
+        assert!(streams.room().now_or_never().is_some());
+        while streams.room().now_or_never().is_some() {
+            streams.put(OWN, &Piece::Line(&message));
+        }
         // Events that nobody reads are dropped.
-        drop(readers);
-        for streams in &sessions {
-            assert!(streams.room().now_or_never().is_some());
-        }
-        assert!(held() < max + 8 * MAX_SENT, "{}", held());
-        drop(sessions);
-        assert_eq!(held(), 0);
+        drop(reader);
+        assert!(streams.room().now_or_never().is_some());
+        assert!(held() <= MAX_HELD);
     }
 }

@@ -44,6 +44,21 @@ pub(crate) enum Piece<'b> {
     },
 }
 
+#[cfg(feature = "http")]
+impl<'b> Piece<'b> {
+    /// The bytes, and whether they are the first and the last of their line.
+    pub(crate) fn parts(&self) -> (&'b [u8], bool, bool) {
+        match *self {
+            Self::Line(bytes) => (bytes, true, true),
+            Self::Part {
+                bytes,
+                is_first,
+                is_last,
+            } => (bytes, is_first, is_last),
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// The lines of `reader`. A line with more than `max` bytes comes in parts.
     pub(crate) fn new(reader: R, max: usize) -> Self {

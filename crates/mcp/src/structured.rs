@@ -13,20 +13,11 @@ mod drawing;
 use drawing::{Carrier, Drawing, FIELD, Limits, draw, pointed};
 
 /// Limits of strings in bytes and of lists in items, from mild to strict.
-const LEVELS: [Limits; 14] = [
-    Limits::new(65_536, 1_024),
-    Limits::new(32_768, 512),
+const LEVELS: [Limits; 5] = [
     Limits::new(16_384, 256),
-    Limits::new(8_192, 128),
     Limits::new(4_096, 64),
-    Limits::new(2_048, 48),
-    Limits::new(1_024, 32),
-    Limits::new(512, 24),
-    Limits::new(256, 16),
-    Limits::new(160, 10),
-    Limits::new(100, 6),
-    Limits::new(64, 4),
-    Limits::new(48, 2),
+    Limits::new(1_024, 24),
+    Limits::new(256, 8),
     Limits::new(32, 1),
 ];
 /// Maximum number of bytes of a document besides the only string that is worth storing.

@@ -17,18 +17,10 @@ pub(crate) struct Lines<R> {
     /// Number of bytes from `start` on that hold no line feed.
     searched: usize,
     max: usize,
-    ends: LineEnds,
+    /// The byte that ends a line besides a line feed, if there is another.
+    end: u8,
     is_in_long_line: bool,
     is_over: bool,
-}
-
-/// The ends of lines.
-#[derive(Clone, Copy, Debug)]
-enum LineEnds {
-    LineFeed,
-    /// Those of server-sent events: a line feed, a carriage return, or both.
-    #[cfg(any(feature = "http", test))]
-    Any,
 }
 
 /// A piece of the stream. All pieces together are the stream.
@@ -62,24 +54,24 @@ impl<'b> Piece<'b> {
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// The lines of `reader`. A line with more than `max` bytes comes in parts.
     pub(crate) fn new(reader: R, max: usize) -> Self {
-        Self::ended_by(LineEnds::LineFeed, reader, max)
+        Self::ended_by(b'\n', reader, max)
     }
 
     /// The lines of a stream of events. They end in a line feed, a carriage return, or both; a line feed
     /// that comes later than its carriage return is a piece of its own, so that no line waits for it.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn of_events(reader: R, max: usize) -> Self {
-        Self::ended_by(LineEnds::Any, reader, max)
+        Self::ended_by(b'\r', reader, max)
     }
 
-    fn ended_by(ends: LineEnds, reader: R, max: usize) -> Self {
+    fn ended_by(end: u8, reader: R, max: usize) -> Self {
         Self {
             reader,
             buffer: Vec::new(),
             start: 0,
             searched: 0,
             max,
-            ends,
+            end,
             is_in_long_line: false,
             is_over: false,
         }
@@ -132,12 +124,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// The length of the first line with its end.
     fn first_line(&self, rest: &[u8]) -> Option<usize> {
         let unsearched = &rest[self.searched..];
-        let end = match self.ends {
-            LineEnds::LineFeed => memchr::memchr(b'\n', unsearched),
-            #[cfg(any(feature = "http", test))]
-            LineEnds::Any => memchr::memchr2(b'\n', b'\r', unsearched),
-        };
-        let end = self.searched + end?;
+        let end = self.searched + memchr::memchr2(b'\n', self.end, unsearched)?;
         let is_pair = rest[end..].starts_with(b"\r\n");
         Some(end + 1 + usize::from(is_pair))
     }

@@ -244,9 +244,8 @@ impl McpEndpoint {
                 EndpointServers::Hosted(hosted) => hosted.answer(request).await,
             };
         }
-        let mut request = Some(request);
         let logged_in = match &self.servers {
-            EndpointServers::Remote(proxy) => proxy.log_in(&mut request, host).await,
+            EndpointServers::Remote(proxy) => proxy.login.answer(request, host).await,
             EndpointServers::Hosted(_) => None,
         };
         logged_in.unwrap_or_else(|| {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Collected, Limited};
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -26,7 +26,7 @@ pub(super) use metadata::PATH;
 pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
-use super::reply::{self, Body, BodySender, MessageRoom, Read};
+use super::reply::{self, Body};
 use crate::remote::address;
 use crate::remote::connection::Connection;
 
@@ -36,7 +36,7 @@ const MAX: usize = 256 * 1024;
 /// Time for metadata at one place, and for all.
 const PLACE: Duration = Duration::from_secs(5);
 const METADATA: Duration = Duration::from_secs(15);
-/// Time for the authorization server to answer a form.
+/// Time for a form to come, and for the authorization server to answer it.
 const FORM: Duration = Duration::from_secs(30);
 
 /// The way to log in at an endpoint's server.
@@ -44,8 +44,6 @@ pub(super) struct Login {
     connection: Arc<Connection>,
     /// The URL of the server's metadata, if it has named one.
     named: Mutex<Option<Uri>>,
-    /// Room for forms.
-    room: MessageRoom,
 }
 
 impl Login {
@@ -53,7 +51,6 @@ impl Login {
         Self {
             connection,
             named: Mutex::default(),
-            room: MessageRoom::new(MAX),
         }
     }
 
@@ -80,31 +77,30 @@ impl Login {
         }
     }
 
-    /// Answers a request to one of the paths of a login; `None`, and leaves the request, for any other.
+    /// Answers a request to one of the paths of a login; `None` for any other.
     pub(super) async fn answer(
         &self,
-        request: &mut Option<Request<Incoming>>,
+        request: Request<Incoming>,
         host: &str,
     ) -> Option<Response<Body>> {
-        let path = request.as_ref()?.uri().path().to_owned();
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
         let is_below = |known: &str| {
             let rest = path.strip_prefix(known);
             rest.is_some_and(|rest| ["", PATH].contains(&rest.trim_end_matches('/')))
         };
         let is_metadata = is_below(SERVER) || is_below(OPENID);
-        let is_known = is_below(RESOURCE)
-            || is_metadata
-            || [AUTHORIZE, "/token", "/register"].contains(&&*path);
+        let is_known =
+            is_below(RESOURCE) || is_metadata || [AUTHORIZE, "/token", "/register"].contains(&path);
         if !is_known {
             return None;
         }
-        let (parts, body) = request.take()?.into_parts();
         let Ok(found) = timeout(METADATA, self.metadata()).await else {
             let problem = "the metadata of the server takes too long";
             return Some(refused(StatusCode::GATEWAY_TIMEOUT, problem));
         };
         let own = format!("http://{host}");
-        Some(match (&*path, parts.method) {
+        Some(match (path, parts.method) {
             // A token for another server's resource would be given to this one.
             (AUTHORIZE, Method::GET) | ("/token", Method::POST) if !found.is_of_server => {
                 let problem = "the server names a resource that is not its own";
@@ -139,13 +135,10 @@ impl Login {
         change: impl Fn(&str) -> String,
     ) -> Response<Body> {
         let place = place.unwrap_or_else(|| format!("{}{usual}", self.origin()));
-        let (Some(url), Ok(Read::Whole(form, _room))) = (
-            self.trusted(&place),
-            self.room.read(body, BodySender::Client).await,
-        ) else {
-            return reply::empty(StatusCode::BAD_REQUEST);
-        };
-        let Ok(form) = str::from_utf8(&form) else {
+        let read = timeout(FORM, Limited::new(body, MAX).collect()).await;
+        let form = read.ok().and_then(Result::ok).map(Collected::to_bytes);
+        let form = form.as_deref().and_then(|form| str::from_utf8(form).ok());
+        let (Some(url), Some(form)) = (self.trusted(&place), form) else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
         let mut sent = HeaderMap::new();

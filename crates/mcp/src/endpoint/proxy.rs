@@ -40,7 +40,7 @@ pub(super) struct Proxy {
     gateway: Arc<McpGateway>,
     connection: Arc<Connection>,
     clients: Arc<Clients>,
-    login: Login,
+    pub(super) login: Login,
     /// Room for messages that are held.
     room: MessageRoom,
 }
@@ -55,15 +55,6 @@ impl Proxy {
             connection,
             gateway,
         }
-    }
-
-    /// Answers a request to one of the paths by which clients log in; `None` for any other.
-    pub(super) async fn log_in(
-        &self,
-        request: &mut Option<Request<Incoming>>,
-        host: &str,
-    ) -> Option<Response<Body>> {
-        self.login.answer(request, host).await
     }
 
     /// Answers a request to the endpoint's own path. `host` is the one that the client names.
@@ -257,13 +248,7 @@ impl Proxy {
             }
             Kind::Events => {
                 let mut events = Events::new(BodyReader::new(response.into_body()), max);
-                while let Ok(Some(chunk)) = events.next().await {
-                    let StreamChunk::Event(event) = chunk else {
-                        continue;
-                    };
-                    let Some(message) = message(&event) else {
-                        continue;
-                    };
+                while let Some(message) = events.next_message().await {
                     if let FromServer::Own(next) = conversation.from_server(&message).await {
                         return next;
                     }
@@ -305,7 +290,7 @@ impl Proxy {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
         );
         let message = match kind(&parts.headers) {
-            Kind::Events => first_message(&body).await,
+            Kind::Events => Events::new(&body[..], MAX_REFUSAL).next_message().await,
             _ => Some(body.to_vec()),
         };
         let message = message.unwrap_or_default();
@@ -350,19 +335,6 @@ fn ping_like(call: &[u8]) -> String {
     });
     let id = own_id();
     format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"{params}}}"#)
-}
-
-/// The first message of a body of events.
-async fn first_message(body: &Bytes) -> Option<Vec<u8>> {
-    let mut events = Events::new(&body[..], MAX_REFUSAL);
-    while let Ok(Some(chunk)) = events.next().await {
-        if let StreamChunk::Event(event) = chunk
-            && let Some(message) = message(&event)
-        {
-            return Some(message);
-        }
-    }
-    None
 }
 
 /// Returns true for an answer with a result.

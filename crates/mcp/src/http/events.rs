@@ -103,6 +103,18 @@ impl<R: AsyncRead + Unpin> Events<R> {
         Ok((!self.event.is_empty()).then(|| self.rest()))
     }
 
+    /// The next message of a whole event; `None` at the end.
+    pub(crate) async fn next_message(&mut self) -> Option<Vec<u8>> {
+        while let Ok(Some(chunk)) = self.next().await {
+            if let StreamChunk::Event(event) = chunk
+                && let Some(message) = message(&event)
+            {
+                return Some(message);
+            }
+        }
+        None
+    }
+
     /// The bytes that belong to no event.
     fn rest(&mut self) -> StreamChunk {
         StreamChunk::Part {

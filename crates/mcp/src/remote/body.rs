@@ -5,16 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, StreamBody};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::mpsc;
-
-use super::connection::{Body, BoxError};
 
 /// Reads an answer's body.
 #[derive(Debug)]
@@ -52,16 +47,6 @@ impl AsyncRead for BodyReader {
         self.rest.advance(length);
         Poll::Ready(Ok(()))
     }
-}
-
-/// A request's body that is sent as its parts come. It ends once the sender is dropped.
-pub(super) fn in_parts() -> (mpsc::Sender<Bytes>, Body) {
-    let (sender, parts) = mpsc::channel(1);
-    let frames = stream::unfold(parts, |mut parts: mpsc::Receiver<Bytes>| async move {
-        let part = parts.recv().await?;
-        Some((Ok::<_, BoxError>(Frame::data(part)), parts))
-    });
-    (sender, StreamBody::new(frames).boxed_unsync())
 }
 
 /// The form of an answer.

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use http_body_util::channel::{Channel, Sender};
 use tokio::io::DuplexStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::body::in_parts;
 use super::cancel::Cancel;
-use super::connection::Body;
+use super::connection::{Body, BoxError};
 use super::exchange::MessageExchange;
 use super::link::Link;
 use super::meaning::Meaning;
@@ -31,7 +32,7 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
     // Streams that a server keeps open for as long as it likes.
     let mut streams = JoinSet::new();
     streams.spawn(listen(link.clone()));
-    let mut long: Option<mpsc::Sender<Bytes>> = None;
+    let mut long: Option<Sender<Bytes, BoxError>> = None;
     loop {
         let piece = tokio::select! {
             biased;
@@ -73,13 +74,13 @@ pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
                 is_last,
             } => {
                 if is_first {
-                    let (parts, body) = in_parts();
-                    running.spawn(send_long(link.clone(), body));
+                    let (parts, body) = Channel::new(1);
+                    running.spawn(send_long(link.clone(), body.boxed_unsync()));
                     long = Some(parts);
                 }
-                if let Some(parts) = &long {
+                if let Some(parts) = &mut long {
                     // A server that has stopped reading has answered.
-                    _ = parts.send(Bytes::copy_from_slice(bytes)).await;
+                    _ = parts.send_data(Bytes::copy_from_slice(bytes)).await;
                 }
                 if is_last {
                     long = None;

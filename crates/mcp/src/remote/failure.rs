@@ -125,23 +125,25 @@ impl RequestFailure {
     /// An answer to the request that `meaning` is of. `None` if it is not a request.
     pub(super) fn answer(&self, meaning: &Meaning, server: &str) -> Option<String> {
         let id = meaning.request_id()?;
-        if let Self::Status {
-            error: Some(error), ..
-        } = self
-        {
-            return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
-        }
-        let message = format!("offcut: {server}: {self}");
-        let mut error = json!({"code": INTERNAL_ERROR, "message": message});
-        if let Self::Status {
-            status, challenge, ..
-        } = self
-        {
-            error["data"] = json!({"status": status.as_u16()});
-            if let Some(challenge) = challenge {
-                error["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
+        let error = match self {
+            Self::Status {
+                error: Some(error), ..
+            } => error.clone(),
+            _ => {
+                let message = format!("offcut: {server}: {self}");
+                let mut error = json!({"code": INTERNAL_ERROR, "message": message});
+                if let Self::Status {
+                    status, challenge, ..
+                } = self
+                {
+                    error["data"] = json!({"status": status.as_u16()});
+                    if let Some(challenge) = challenge {
+                        error["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
+                    }
+                }
+                error.to_string()
             }
-        }
+        };
         Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
     }
 }

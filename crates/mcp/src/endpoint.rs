@@ -25,9 +25,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::gateway::{Conversation, McpGateway};
@@ -171,22 +172,21 @@ impl McpEndpoint {
     ) -> io::Result<()> {
         self.access.is_loopback = listener.local_addr()?.ip().is_loopback();
         let endpoint = Arc::new(self);
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let stopping = Arc::new(Semaphore::new(0));
+        let (mut connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
         loop {
-            let accepted = async {
-                let place = places.clone().acquire_owned().await.ok();
-                (listener.accept().await, place)
-            };
             tokio::select! {
-                (accepted, place) = accepted => match accepted {
-                    Ok((stream, _)) => spawn(endpoint.clone(), stream, place, stopping.clone()),
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => {
+                        let served = serve_connection(endpoint.clone(), stream, graceful.watcher());
+                        connections.spawn(served);
+                    }
                     // The process has too many open files, or the client has gone: neither lasts.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 },
+                Some(_) = connections.join_next() => {}
                 _ = look.tick() => if let EndpointServers::Hosted(hosted) = &endpoint.servers {
                     hosted.tidy().await;
                 },
@@ -197,9 +197,8 @@ impl McpEndpoint {
         if let EndpointServers::Hosted(hosted) = &endpoint.servers {
             hosted.close().await;
         }
-        stopping.close();
-        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
-        _ = timeout(FAREWELL, places.acquire_many(all)).await;
+        // Those that are left are dropped.
+        _ = timeout(FAREWELL, graceful.shutdown()).await;
         Ok(())
     }
 
@@ -262,12 +261,7 @@ impl McpEndpoint {
 /// The code of a request that the endpoint does not answer.
 const REFUSED: i32 = -32000;
 
-fn spawn(
-    endpoint: Arc<McpEndpoint>,
-    stream: TcpStream,
-    place: Option<OwnedSemaphorePermit>,
-    stopping: Arc<Semaphore>,
-) {
+async fn serve_connection(endpoint: Arc<McpEndpoint>, stream: TcpStream, watcher: Watcher) {
     _ = stream.set_nodelay(true);
     let answer = service_fn(move |request| {
         let endpoint = endpoint.clone();
@@ -279,18 +273,7 @@ fn spawn(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), answer);
-    tokio::spawn(async move {
-        let mut connection = pin!(connection);
-        tokio::select! {
-            _ = connection.as_mut() => {}
-            // It is closed, and never gives a permit.
-            _ = stopping.acquire() => {
-                connection.as_mut().graceful_shutdown();
-                _ = timeout(FAREWELL, connection).await;
-            }
-        }
-        drop(place);
-    });
+    _ = watcher.watch(connection).await;
 }
 
 impl fmt::Debug for McpEndpoint {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offcut::json::{JsonText, Node, View};
-use offcut::{ErrorChain, Report, ToolCall};
+use offcut::{ErrorChain, ToolCall};
 use serde_json::json;
 
 use super::asked::ReaderCall;
@@ -234,23 +234,17 @@ impl Conversation {
         let Some(json) = parse(message) else {
             return FromServer::Pass;
         };
-        let (waiting, range, result) = match Message::read(&json) {
-            Message::Response { id, result } => {
-                let waiting = self.requests().answered(&key(id));
-                let Some(waiting) = waiting else {
-                    return FromServer::Pass;
-                };
-                match result {
-                    _ if matches!(waiting, Waiting::Passed) => return FromServer::Pass,
-                    Some(result) => (waiting, result.range(), result.to_text()),
-                    None if matches!(waiting, Waiting::OwnList(_)) => {
-                        return FromServer::Own(None);
-                    }
-                    None => return FromServer::Pass,
-                }
-            }
-            _ => return FromServer::Pass,
+        let Message::Response { id, result } = Message::read(&json) else {
+            return FromServer::Pass;
         };
+        let waiting = self.requests().answered(&key(id));
+        let (waiting, result) = match (waiting, result) {
+            (None | Some(Waiting::Passed), _) => return FromServer::Pass,
+            (Some(waiting), Some(result)) => (waiting, result),
+            (Some(Waiting::OwnList(_)), None) => return FromServer::Own(None),
+            (Some(_), None) => return FromServer::Pass,
+        };
+        let (range, result) = (result.range(), result.to_text());
         let new = match waiting {
             Waiting::Call(call) => self.reduced(call, result).await,
             Waiting::List => self.listed(result),
@@ -272,24 +266,24 @@ impl Conversation {
             let server = self.server();
             (server.reduction.clone()?, server.schema(&call.name))
         };
-        let problem =
-            match reduce_and_report(&reduction, &call, result.into_string(), &schema).await {
-                Ok((new, report)) => {
-                    for problem in report.iter().flat_map(problems) {
-                        self.note(&call, problem);
-                    }
-                    return new;
+        match reduce_and_report(&reduction, &call, result.into_string(), &schema).await {
+            Ok((new, report)) => {
+                let decisions = report.iter().flat_map(|report| &report.decisions);
+                for problem in decisions.filter_map(|decision| decision.error.as_deref()) {
+                    self.note(&call, problem);
                 }
-                Err(ReduceError::Offload(error)) => {
-                    self.note(&call, &ErrorChain(&error).to_string());
-                    let text = format!("offcut: {error}");
-                    let text = crate::blocks::text_block(&text);
-                    return Some(format!(r#"{{"content":[{text}],"isError":true}}"#));
-                }
-                Err(error) => error.to_string(),
-            };
-        self.note(&call, &problem);
-        None
+                new
+            }
+            Err(ReduceError::Offload(error)) => {
+                self.note(&call, &ErrorChain(&error).to_string());
+                let text = crate::blocks::text_block(&format!("offcut: {error}"));
+                Some(format!(r#"{{"content":[{text}],"isError":true}}"#))
+            }
+            Err(error) => {
+                self.note(&call, &error.to_string());
+                None
+            }
+        }
     }
 
     /// Expects no answer to the request with this key any more.
@@ -361,13 +355,6 @@ const MAX_LIST: usize = 8 << 20;
 const MAX_ARGUMENTS: usize = 4 * 1024;
 /// Maximum length in characters of a tool's name in the log.
 const MAX_NAME: usize = 100;
-
-fn problems(report: &Report) -> impl Iterator<Item = &str> {
-    report
-        .decisions
-        .iter()
-        .filter_map(|decision| decision.error.as_deref())
-}
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

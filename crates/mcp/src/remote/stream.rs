@@ -120,16 +120,13 @@ struct Place {
     retry: Duration,
 }
 
-impl Default for Place {
-    fn default() -> Self {
-        Self {
-            last_id: None,
-            retry: RETRY,
-        }
-    }
-}
-
 impl Place {
+    /// The beginning of a stream.
+    const START: Self = Self {
+        last_id: None,
+        retry: RETRY,
+    };
+
     /// Goes on after an event.
     fn follow(&mut self, event: &[u8]) {
         for line in lines(event) {
@@ -163,7 +160,7 @@ impl<'l> Passing<'l> {
     fn new(link: &'l Link) -> Self {
         Self {
             link,
-            place: Place::default(),
+            place: Place::START,
             long: None,
         }
     }
@@ -275,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_place_is_that_of_the_last_id_and_nonsense_is_ignored() {
-        let mut place = Place::default();
+        let mut place = Place::START;
         place.follow(b"id: 1\nretry: 20\ndata: x\r\n\r\n");
         assert_eq!(place.last_id.as_ref().unwrap(), "1");
         assert_eq!(place.retry, Duration::from_millis(20));

@@ -89,7 +89,7 @@ async fn messages(chunks: &[&[u8]], max: usize) -> Vec<(Vec<u8>, bool)> {
                 let Some((reader, said)) = &mut open else {
                     continue;
                 };
-                said.extend(reader.in_part(&bytes));
+                said.extend(reader.in_part(&bytes).flatten());
                 if is_last && let Some((_, said)) = open.take() {
                     all.push((said, false));
                 }

@@ -159,27 +159,24 @@ pub struct LongMessage {
 }
 
 impl LongMessage {
-    /// The bytes of the message that are in the next `part`, a line break between its lines.
-    pub fn in_part(&mut self, part: &[u8]) -> Vec<u8> {
-        let mut found = Vec::new();
-        for line in lines(part) {
+    /// The pieces of the message that are in the next `part`, a line break between its lines.
+    pub fn in_part<'p>(&mut self, part: &'p [u8]) -> impl Iterator<Item = &'p [u8]> {
+        let pieces = lines(part).flat_map(|line| {
             let ended = text(line);
-            let mut value = ended.unwrap_or(line);
+            let (mut value, mut between) = (ended.unwrap_or(line), &b""[..]);
             if !self.is_in_line {
                 let name;
                 (name, value) = field(value);
                 self.is_other |= name == b"event" && !is_message_type(value);
                 self.is_message = name == b"data" && !self.is_other;
                 if self.is_message && std::mem::replace(&mut self.has_begun, true) {
-                    found.push(b'\n');
+                    between = b"\n";
                 }
             }
-            if self.is_message {
-                found.extend_from_slice(value);
-            }
             self.is_in_line = ended.is_none();
-        }
-        found
+            [between, if self.is_message { value } else { b"" }]
+        });
+        pieces.filter(|piece| !piece.is_empty())
     }
 }
 
@@ -395,7 +392,7 @@ mod tests {
                             long = Some((LongMessage::default(), Vec::new()));
                         }
                         let Some((reader, said)) = &mut long else { continue };
-                        said.extend(reader.in_part(&bytes));
+                        said.extend(reader.in_part(&bytes).flatten());
                         if is_last && let Some((_, said)) = long.take() && !said.is_empty() {
                             found.push(said);
                         }

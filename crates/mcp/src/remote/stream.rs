@@ -188,13 +188,12 @@ impl<'l> Passing<'l> {
                 let Some((message, line)) = &mut self.long else {
                     return false;
                 };
-                let bytes = message.in_part(&bytes);
-                if !bytes.is_empty() {
+                for piece in message.in_part(&bytes) {
                     let line = match line {
                         Some(line) => line,
                         None => line.insert(self.link.to_client.open().await),
                     };
-                    line.write(&bytes).await;
+                    line.write(piece).await;
                 }
                 // Nothing else that a server sends is that long.
                 is_last && self.end().await

@@ -11,7 +11,8 @@ use offcut::ErrorChain;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
 
 /// A store that failed this many times in a row is left alone.
 const FAILURES: u32 = 3;
@@ -21,6 +22,8 @@ const LOOKED_AT: &str = "meta/is-it-there";
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time between two looks at a store that is left alone.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Maximum number of bytes that a look stores.
+const MOST_LOOKED: usize = 1 << 20;
 /// A call that takes longer counts as failed, whatever it answers.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The speed in bytes a second from which on calls with much content are not slow.
@@ -28,7 +31,7 @@ const BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// A store with a circuit breaker. If [`FAILURES`] calls in a row find it unavailable or slow,
 /// further puts and reads fail without asking it. If it refuses so many puts, only further puts do. Every [`PAUSE`]
-/// it is looked at in the background, and is asked again as soon as it answers, or takes something.
+/// it is then looked at in the background, and is asked again as soon as it answers, or takes as much as it refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     store: Arc<dyn Backend>,
@@ -38,12 +41,16 @@ pub(crate) struct Breaker {
 #[derive(Debug, Default)]
 struct Standing {
     failed_in_a_row: u32,
-    /// While the store is left alone, the time of the next look.
-    next_look: Option<Instant>,
+    /// True while the store is left alone.
+    is_left_alone: bool,
     /// Number of puts in a row that it answered and refused: it is full, say, or read-only.
     refused_in_a_row: u32,
-    /// While it is given nothing, the time of the next look.
-    next_try: Option<Instant>,
+    /// Number of bytes that it refused last.
+    refused_bytes: usize,
+    /// True while it is given nothing.
+    is_given_nothing: bool,
+    /// True while it is looked at in the background.
+    is_watched: bool,
 }
 
 impl Breaker {
@@ -54,26 +61,28 @@ impl Breaker {
 
     /// Returns true if the store takes content. One that is left alone is looked at in the background.
     pub(crate) async fn is_ready(&self) -> bool {
-        let answer = self.ask(0, |_| 0, look(&self.store)).await;
-        self.learn(&answer);
+        let bytes = self.state().refused_bytes;
+        let answer = self.ask(0, |_| 0, look(&self.store, bytes)).await;
+        self.learn(&answer, bytes);
         answer.is_ok() && self.is_available()
     }
 
     /// Returns true unless the store is left alone, or has refused content.
     pub(crate) fn is_available(&self) -> bool {
         let state = self.state();
-        state.next_look.is_none() && state.refused_in_a_row == 0
+        !state.is_left_alone && state.refused_in_a_row == 0
     }
 
-    /// Learns from the answer to a put. Content that is there already needs no room.
-    fn learn(&self, answer: &Result<PutOutcome, BackendError>) {
+    /// Learns from the answer to a put of `bytes` bytes. Content that is there already needs no room.
+    fn learn(&self, answer: &Result<PutOutcome, BackendError>, bytes: usize) {
         let mut state = self.state();
         match answer {
             Ok(PutOutcome::Stored) => {
                 if state.refused_in_a_row > 0 {
                     tracing::warn!("the store takes new content again");
                 }
-                (state.refused_in_a_row, state.next_try) = (0, None);
+                (state.refused_in_a_row, state.refused_bytes) = (0, 0);
+                state.is_given_nothing = false;
             }
             Err(error) if error.kind() != ErrorKind::Unavailable => {
                 state.refused_in_a_row += 1;
@@ -81,8 +90,10 @@ impl Breaker {
                     let error = ErrorChain(error);
                     tracing::warn!(%error, "the store does not take new content");
                 }
-                if state.refused_in_a_row >= FAILURES && state.next_try.is_none() {
-                    state.next_try = Some(Instant::now() + PAUSE);
+                state.refused_bytes = bytes.min(MOST_LOOKED);
+                if state.refused_in_a_row >= FAILURES {
+                    state.is_given_nothing = true;
+                    self.watch(&mut state);
                 }
             }
             _ => {}
@@ -124,50 +135,53 @@ impl Breaker {
     }
 
     fn may_ask(&self) -> Result<(), BackendError> {
-        self.unless(|state| &mut state.next_look, "failed", "answered")
+        let is_left_alone = self.state().is_left_alone;
+        unless(is_left_alone, "failed", "answered")
     }
 
     fn may_put(&self) -> Result<(), BackendError> {
         self.may_ask()?;
-        self.unless(|state| &mut state.next_try, "refused content", "taken any")
+        let is_given_nothing = self.state().is_given_nothing;
+        unless(is_given_nothing, "refused content", "taken any")
     }
 
-    /// Fails while there is a time of a next look, and looks in the background once it has come.
-    fn unless(
-        &self,
-        next: fn(&mut Standing) -> &mut Option<Instant>,
-        has: &str,
-        since: &str,
-    ) -> Result<(), BackendError> {
-        let mut state = self.state();
-        let Some(at) = next(&mut state) else {
-            return Ok(());
+    /// Looks at the store in the background until it is asked again.
+    fn watch(&self, state: &mut Standing) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
         };
-        if Instant::now() >= *at {
-            *at = Instant::now() + PAUSE;
-            tokio::spawn(self.clone().look());
+        if !std::mem::replace(&mut state.is_watched, true) {
+            let breaker = self.clone();
+            runtime.spawn(async move {
+                while breaker.is_to_be_watched() {
+                    sleep(PAUSE).await;
+                    breaker.look().await;
+                }
+            });
         }
-        let message = format!(
-            "not asked: the store {has} {FAILURES} times in a row, and has not {since} since"
-        );
-        Err(BackendError::new(ErrorKind::Unavailable, message))
     }
 
-    async fn look(self) {
-        let begun = Instant::now();
-        let answer = look(&self.store).await;
+    fn is_to_be_watched(&self) -> bool {
+        let mut state = self.state();
+        state.is_watched = state.is_left_alone || state.is_given_nothing;
+        state.is_watched
+    }
+
+    async fn look(&self) {
+        let (begun, bytes) = (Instant::now(), self.state().refused_bytes);
+        let answer = look(&self.store, bytes).await;
         if !is_down(&answer) && begun.elapsed() <= PATIENCE {
             let mut state = self.state();
-            if state.next_look.is_some() {
+            if state.is_left_alone {
                 tracing::warn!("the store answers again");
             }
-            (state.failed_in_a_row, state.next_look) = (0, None);
+            (state.failed_in_a_row, state.is_left_alone) = (0, false);
         }
         if matches!(answer, Ok(put) if put != PutOutcome::Stored) {
             // Only a result can tell.
-            self.state().next_try = None;
+            self.state().is_given_nothing = false;
         }
-        self.learn(&answer);
+        self.learn(&answer, bytes);
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, Standing> {
@@ -175,12 +189,24 @@ impl Breaker {
     }
 }
 
-/// Stores a few bytes, and removes them again. A store that removes nothing keeps them, and then only answers.
-async fn look(store: &Arc<dyn Backend>) -> Result<PutOutcome, BackendError> {
+/// Fails with what the store `has` done, and has not done `since`, if it is so.
+fn unless(is_so: bool, has: &str, since: &str) -> Result<(), BackendError> {
+    if !is_so {
+        return Ok(());
+    }
+    let message =
+        format!("not asked: the store {has} {FAILURES} times in a row, and has not {since} since");
+    Err(BackendError::new(ErrorKind::Unavailable, message))
+}
+
+/// Stores `bytes` bytes, three at least, and removes them again. A store that removes nothing keeps them, and
+/// then only answers.
+async fn look(store: &Arc<dyn Backend>, bytes: usize) -> Result<PutOutcome, BackendError> {
     let Ok(key) = Key::new(LOOKED_AT) else {
         return Ok(PutOutcome::Taken);
     };
-    let put = store.put(&key, Bytes::from_static(b"yes")).await?;
+    let content = Bytes::from(vec![b'.'; bytes.max(3)]);
+    let put = store.put(&key, content).await?;
     _ = store.remove(&key, store.now() + AHEAD).await;
     Ok(put)
 }
@@ -207,8 +233,9 @@ impl Drop for RunningCall<'_> {
             return;
         }
         state.failed_in_a_row += 1;
-        if state.failed_in_a_row >= FAILURES && state.next_look.is_none() {
-            state.next_look = Some(Instant::now() + PAUSE);
+        if state.failed_in_a_row >= FAILURES && !state.is_left_alone {
+            state.is_left_alone = true;
+            self.breaker.watch(&mut state);
             tracing::warn!(
                 error = self.failure.as_deref().unwrap_or("it took too long"),
                 "the store failed {FAILURES} times in a row and is left alone until it answers: \
@@ -239,9 +266,10 @@ impl Backend for Breaker {
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
         self.may_put()?;
-        let sent = content.len() as u64;
-        let put = self.ask(sent, |_| 0, self.store.put(key, content)).await;
-        self.learn(&put);
+        let sent = content.len();
+        let answer = self.store.put(key, content);
+        let put = self.ask(sent as u64, |_| 0, answer).await;
+        self.learn(&put, sent);
         put
     }
 
@@ -305,18 +333,13 @@ mod tests {
         assert!(!breaker.is_ready().await);
         assert_eq!((store.writes(), store.reads()), (asked, 0));
 
-        // A look that fails changes nothing, and one call leads to no more than one look.
+        // A look that fails changes nothing, and nobody has to ask for the next one.
         store.fault_on_next_write(DOWN);
-        tokio::time::advance(PAUSE).await;
-        for _ in 0..10 {
-            assert!(put(&breaker, "x").await.is_err());
-            tokio::task::yield_now().await;
-        }
-        assert_eq!((store.writes(), store.reads()), (asked + 1, 0));
-
-        tokio::time::advance(PAUSE).await;
-        assert!(put(&breaker, "x").await.is_err(), "nobody waits for a look");
-        tokio::task::yield_now().await;
+        sleep(PAUSE + PAUSE / 2).await;
+        assert_eq!((store.writes(), breaker.is_available()), (asked + 1, false));
+        assert!(put(&breaker, "x").await.is_err());
+        sleep(PAUSE).await;
+        assert!(breaker.is_available());
         assert_eq!(put(&breaker, "x").await.unwrap(), PutOutcome::Stored);
         // It counts from the beginning again.
         fail(&store, &breaker, FAILURES - 1).await;
@@ -330,12 +353,14 @@ mod tests {
         assert_eq!(states().await, (true, true));
         let key = Key::new(LOOKED_AT).unwrap();
         assert!(store.read(&key, 0..9).await.is_err(), "nothing stays");
+        assert_eq!(breaker.state().refused_bytes, 0);
         for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
             for n in 0..FAILURES {
                 store.fault_on_next_write(Fault::Fail(kind));
                 let error = put(&breaker, &n.to_string()).await.unwrap_err();
                 assert_eq!(error.kind(), kind);
             }
+            assert_eq!(breaker.state().refused_bytes, b"content".len());
             let error = put(&breaker, "x").await.unwrap_err().to_string();
             assert!(error.starts_with("not asked: "), "{error}");
             let read = breaker.read(&key, 0..9).await.unwrap_err();
@@ -351,9 +376,8 @@ mod tests {
             store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
             assert!(put(&breaker, &format!("full-{n}")).await.is_err());
         }
-        tokio::time::advance(PAUSE).await;
-        assert!(put(&breaker, "z").await.is_err(), "nobody waits for a look");
-        tokio::task::yield_now().await;
+        sleep(PAUSE + PAUSE / 2).await;
+        assert!(breaker.is_available());
         assert!(put(&breaker, "z").await.is_ok() && breaker.is_available());
         store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
         assert!(put(&breaker, "y").await.is_err() && !breaker.is_available());

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::gateway::body::Body;
 use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::usage::is_event_stream;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
 const TOO_LONG: [&str; 14] = [
@@ -73,10 +74,11 @@ const LONGEST_ERROR: usize = 1024 * 1024;
 const OPENING_TIME: Duration = Duration::from_secs(2);
 
 /// Events that say only that a request has arrived.
-const OPENING: [&str; 3] = [
+const OPENING: [&str; 4] = [
     "response.created",
     "response.queued",
     "response.in_progress",
+    "ping",
 ];
 
 /// A provider's reason for not taking a request.
@@ -98,8 +100,9 @@ pub(crate) async fn examined(
     );
     let headers = reply.headers();
     let kind = headers.get(header::CONTENT_TYPE);
-    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
-        && !headers.contains_key(header::CONTENT_ENCODING);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let is_stream =
+        kind.is_some_and(is_event_stream) && !headers.contains_key(header::CONTENT_ENCODING);
     if !is_refusal && !is_stream {
         return (reply, None);
     }
@@ -118,7 +121,8 @@ pub(crate) async fn examined(
     }
     let opens = |read: &[u8]| first_event(read).is_none();
     let (read, body) = begun(body, patience.min(OPENING_TIME), opens).await;
-    let refused = first_event(&read).filter(|event| says_too_long(event));
+    let is_json = |event: &[u8]| serde_json::from_slice::<IgnoredAny>(event).is_ok();
+    let refused = first_event(&read).filter(|event| is_json(event) && says_too_long(event));
     let refused = refused.map(|_| Refused::TooLong);
     (Response::from_parts(parts, body), refused)
 }

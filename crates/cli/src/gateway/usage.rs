@@ -102,7 +102,7 @@ impl UsageScan {
     }
 }
 
-fn is_event_stream(kind: &str) -> bool {
+pub(crate) fn is_event_stream(kind: &str) -> bool {
     let name = kind.split(';').next().unwrap_or_default();
     name.trim().eq_ignore_ascii_case("text/event-stream")
 }

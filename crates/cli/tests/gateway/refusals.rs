@@ -219,11 +219,16 @@ async fn what_a_stream_says_is_too_long_goes_out_once_more() {
         }
         json!({"model": "m", "stream": true, "input": input, "tools": [{"type": "function", "name": "run"}]}).to_string()
     };
-    for (code, expected) in [
-        ("context_length_exceeded", Some("recovered")),
-        ("server_error", Some("unchanged")),
+    let error = json!({"type": "error", "error": {"message": "prompt is too long: 9 tokens"}});
+    for (failed, is_recovered) in [
+        (failed("context_length_exceeded"), true),
+        (failed("server_error"), false),
+        (
+            format!("data: {{\"type\": \"ping\"}}\n\ndata: {error}\n\n"),
+            true,
+        ),
+        ("data: the context window\n\n".to_owned(), false),
     ] {
-        let failed = failed(code);
         let end = failed.clone();
         let provider = Provider::start(move |seen| {
             let rest = match seen.body.len() > 8_000 {
@@ -238,8 +243,12 @@ async fn what_a_stream_says_is_too_long_goes_out_once_more() {
         })
         .await;
         let answer = server.post("/v1/responses", &[], &body(8)).await;
-        assert_eq!(answer.header("x-offcut"), expected);
-        let is_recovered = expected == Some("recovered");
+        let expected = if is_recovered {
+            "recovered"
+        } else {
+            "unchanged"
+        };
+        assert_eq!(answer.header("x-offcut"), Some(expected), "{failed}");
         let end = if is_recovered { DONE } else { &*failed };
         assert_eq!(answer.text(), format!("{OPENING}{end}"));
         assert_eq!(provider.seen().len(), 1 + usize::from(is_recovered));

@@ -222,10 +222,16 @@ pub(crate) fn memory(home: &Path, options: &[&str], lengths: [usize; 2]) -> Vec<
         );
         table.push(json!({"way": way, "message_mib": [shorter, longer], "peak_mb": peaks}));
     };
-    let echo = [options, &["--", "cat"]].concat();
     row(
-        "--listen -- cat, there and back",
-        lengths.map(|length| listening(home, &echo, length, length)),
+        "--listen -- COMMAND, down",
+        lengths.map(|length| {
+            // Echoes the opening, and answers the next message with a long one.
+            let script = format!(
+                "read one; echo \"$one\"; read two; printf %s '{BEGINNING}'; head -c {length} /dev/zero | tr '\\0' x; echo '{END}'; cat"
+            );
+            let args = [options, &["--", "sh", "-c", &script]].concat();
+            listening(home, &args, 0, length)
+        }),
     );
     for (name, way) in ways {
         for (direction, kind, up, down) in [

@@ -36,6 +36,8 @@ pub(crate) fn preview(data: &[u8]) {
             || is_head_and_tail(&shown, text)
             || is_excerpt(&shown, text)
             || is_table(&shown, text)
+            || is_outline(&shown, text)
+            || is_log(&shown, text)
     };
     let is_true = is_redrawn || is_true(text) || is_true(&plain);
     assert!(is_true, "{shown:?} is not all from {text:?}");
@@ -115,6 +117,67 @@ fn is_table(shown: &str, text: &str) -> bool {
                 .contains(cell)
         })
     })
+}
+
+/// Returns true for an outline of the JSON document in `text`: each line has the size of a value, or shows one.
+fn is_outline(shown: &str, text: &str) -> bool {
+    let document = text.find(['{', '[']).map(|from| &text[from..]);
+    let document = document.and_then(|json| serde_json::from_str(json).ok());
+    let (Some(shown), Some(document)) = (shown.strip_suffix("[… more …]"), document) else {
+        return false;
+    };
+    let values = values_in(&document);
+    let is_size = |value: &str| {
+        value.starts_with('{') && value.ends_with(" B}")
+            || value.starts_with('[') && value.ends_with(" B]")
+            || value.starts_with("… ")
+    };
+    let is_there = |value: &str| {
+        let read = serde_json::from_str::<Value>(value).ok();
+        let shown = value.split('…').next().unwrap_or_default().trim_end();
+        let shown = shown.trim_matches('"');
+        // A key may be there twice, and its first value not among these.
+        text.contains(shown)
+            || values.iter().any(|known| {
+                read.as_ref() == Some(known)
+                    || known.to_string().contains(shown)
+                    || known.as_str().is_some_and(|known| known.contains(shown))
+            })
+    };
+    shown.lines().all(|line| {
+        let line = line.trim_start();
+        let mut values = line
+            .match_indices(": ")
+            .map(|(at, sign)| &line[at + sign.len()..]);
+        text.contains(line)
+            || is_size(line)
+            || values.any(|value| is_size(value) || is_there(value))
+    })
+}
+
+/// All values in `json`, itself among them.
+fn values_in(json: &Value) -> Vec<Value> {
+    let inner: Vec<Value> = match json {
+        Value::Array(items) => items.iter().flat_map(values_in).collect(),
+        Value::Object(fields) => fields.values().flat_map(values_in).collect(),
+        _ => Vec::new(),
+    };
+    inner.into_iter().chain([json.clone()]).collect()
+}
+
+/// Returns true for a log by its kinds of lines: each is in `text`, under the first of its numbers.
+fn is_log(shown: &str, text: &str) -> bool {
+    let Some((head, kinds)) = shown.split_once('\n') else {
+        return false;
+    };
+    let kinds = kinds.strip_suffix("[… more …]").unwrap_or(kinds);
+    head.starts_with('[')
+        && head.ends_with(" kinds]")
+        && kinds.lines().all(|line| {
+            let place = line.split_once('|').unwrap_or((line, ""));
+            let first = place.0.split(['…', ' ']).next().unwrap_or_default();
+            are_lines(&format!("{first}|{}", place.1), text)
+        })
 }
 
 /// The longest list in objects in `json`.

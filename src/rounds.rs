@@ -199,6 +199,19 @@ pub(crate) enum Age {
     Old,
 }
 
+impl Age {
+    /// The age of content that is followed by `newer` rounds or turns, of which the newest `keep` are recent.
+    fn of(is_answered: bool, newer: usize, keep: usize) -> Self {
+        if !is_answered {
+            Self::Unanswered
+        } else if newer < keep {
+            Self::Recent
+        } else {
+            Self::Old
+        }
+    }
+}
+
 impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
     /// or a user item ends it. A round is a turn with calls, and the results of those calls.
@@ -219,24 +232,12 @@ impl<'c> Outline<'c> {
     /// The age of a result if the newest `keep` rounds are recent.
     pub(crate) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
         let rounds = self.calls.last().map_or(0, |call| call.round);
-        if !slot.is_answered {
-            Age::Unanswered
-        } else if rounds - slot.round < keep {
-            Age::Recent
-        } else {
-            Age::Old
-        }
+        Age::of(slot.is_answered, rounds - slot.round, keep)
     }
 
     /// The age of a user's text if the newest `keep` turns are recent.
     pub(crate) fn age_of_text(&self, text: &UserText<'_>, keep: usize) -> Age {
-        if !text.is_answered {
-            Age::Unanswered
-        } else if self.turns.begun - text.turn < keep {
-            Age::Recent
-        } else {
-            Age::Old
-        }
+        Age::of(text.is_answered, self.turns.begun - text.turn, keep)
     }
 
     /// The name of the tool that gave the result, from the message or else from its call.

@@ -55,14 +55,19 @@ const MESSAGES: [&str; 12] = [
 /// Returns true if the body of a refusal says that the prompt is too long. Of JSON, only the message counts:
 /// some servers send back what they refuse, and a tool's result may say anything.
 fn says_too_long(body: &[u8]) -> bool {
-    let text = match serde_json::from_slice::<Value>(body) {
-        Ok(body) => {
-            let place = |place: &str| body.pointer(place).and_then(Value::as_str);
-            let words = MESSAGES.iter().filter_map(|at| place(at));
-            words.collect::<Vec<_>>().join("\n")
-        }
-        Err(_) => String::from_utf8_lossy(body).into_owned(),
-    };
+    match serde_json::from_slice(body) {
+        Ok(body) => is_too_long(&body),
+        Err(_) => has_words(&String::from_utf8_lossy(body)),
+    }
+}
+
+/// Returns true if an error says that the prompt is too long.
+fn is_too_long(error: &Value) -> bool {
+    let mut texts = MESSAGES.iter().filter_map(|at| error.pointer(at)?.as_str());
+    texts.any(has_words)
+}
+
+fn has_words(text: &str) -> bool {
     let text = text.to_lowercase();
     TOO_LONG.iter().any(|words| text.contains(words))
 }
@@ -107,8 +112,8 @@ pub(crate) async fn examined(
         return (reply, None);
     }
     let (parts, body) = reply.into_parts();
-    let encoding = ContentEncoding::of(&parts.headers);
     if is_refusal {
+        let encoding = ContentEncoding::of(&parts.headers);
         let (read, body) = begun(body, patience, |_| true).await;
         let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
         let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
@@ -121,9 +126,8 @@ pub(crate) async fn examined(
     }
     let opens = |read: &[u8]| first_event(read).is_none();
     let (read, body) = begun(body, patience.min(OPENING_TIME), opens).await;
-    let is_json = |event: &[u8]| serde_json::from_slice::<IgnoredAny>(event).is_ok();
-    let refused = first_event(&read).filter(|event| is_json(event) && says_too_long(event));
-    let refused = refused.map(|_| Refused::TooLong);
+    let event = first_event(&read).and_then(|event| serde_json::from_slice(event).ok());
+    let refused = event.filter(is_too_long).map(|_| Refused::TooLong);
     (Response::from_parts(parts, body), refused)
 }
 

@@ -104,9 +104,6 @@ pub struct Settings {
     /// The pass clears nothing if it would free fewer tokens. Repeated decisions do not count. A `max_tokens_for_clear` that is set below a preset's lowers
     /// this in proportion, unless this is set too.
     pub clear_at_least_tokens: u64,
-    /// The pass clears oldest first until at most this many tokens are left. `None` clears every
-    /// candidate.
-    pub clear_target_tokens: Option<u64>,
     /// If true, arguments of old calls are stored and replaced too.
     pub clear_tool_inputs: bool,
     /// Arguments of at most this many bytes stay even then: a path or a command costs little and
@@ -158,7 +155,6 @@ impl Default for Settings {
             max_tokens_for_clear: 30_000,
             clear_retention_suffix_limit: 1,
             clear_at_least_tokens: 0,
-            clear_target_tokens: None,
             clear_tool_inputs: false,
             clear_tool_inputs_above: 0,
             clear_user_texts_above: None,

@@ -46,7 +46,7 @@
 
 pub mod agent;
 pub mod backend;
-pub mod clear;
+mod clear;
 pub mod config;
 mod content;
 pub mod decisions;

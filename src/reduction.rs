@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::backend::{Backend, BackendError, Location};
-use crate::clear::{self, Plan};
+use crate::clear;
 use crate::config::Settings;
 use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
@@ -150,28 +150,6 @@ impl ToolReduction {
         }
         self.session.observe(&report);
         report
-    }
-
-    /// Plans a clear pass. Nothing is stored or changed.
-    ///
-    /// New texts are counted on this thread, at about a millisecond per 20 kB. [`clear`](Self::clear)
-    /// and [`clear_turn`](Self::clear_turn) count large texts on a thread that may block.
-    ///
-    /// ```
-    /// # use offcut::{Turn, ToolReduction, backend::Memory};
-    /// # use offcut::format::{Message, Messages, Plain};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
-    /// let mut messages = vec![Message::user("hello")];
-    /// let mut conversation = Messages::new(Plain, &mut messages);
-    /// let plan = reduction.plan(&Turn::new(&mut conversation));
-    /// assert!(!plan.report().is_change());
-    /// let report = plan.commit().await?.apply(&mut conversation);
-    /// assert!(!report.is_change());
-    /// # Ok(()) }
-    /// ```
-    pub fn plan(&self, turn: &Turn<'_>) -> Plan {
-        clear::plan(&self.session, &self.memory, turn)
     }
 
     /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.

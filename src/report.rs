@@ -213,8 +213,6 @@ pub enum Reason {
     Handler,
     /// A hint would not be shorter.
     NoGain,
-    /// The pass reached its target before its turn came.
-    TargetReached,
     /// The whole pass would have freed less than `clear_at_least_tokens`.
     TooLittle,
     /// It is as short as a hint of ours but could not be verified as one: it is reworded, or leads
@@ -222,8 +220,6 @@ pub enum Reason {
     Unverified,
     /// The store failed.
     StoreFailed,
-    /// The message was changed between plan and apply.
-    ChangedMeanwhile,
     /// The provider signed it.
     Signed,
     /// Its message has a duplicate key or is not valid Unicode: see
@@ -278,13 +274,8 @@ impl Report {
             ..
         } = self.tokens?;
         let may_go = |reason| {
-            use Reason::{
-                ChangedMeanwhile, Recent, StoreFailed, TargetReached, TooLittle, Unanswered,
-            };
-            matches!(
-                reason,
-                Recent | Unanswered | TargetReached | TooLittle | StoreFailed | ChangedMeanwhile
-            )
+            use Reason::{Recent, StoreFailed, TooLittle, Unanswered};
+            matches!(reason, Recent | Unanswered | TooLittle | StoreFailed)
         };
         let decisions = self.decisions.iter();
         let later =

@@ -154,9 +154,7 @@ fn an_untriggered_pass_allocates_nothing_that_grows_with_the_history() {
         let mut messages = history(rounds);
         let reduction = ToolReduction::builder()
             .backend(Memory::new())
-            .max_tokens_for_clear(rounds as u64 * 1_450);
-        let reduction = reduction
-            .clear_target_tokens(rounds as u64 * 1_445)
+            .max_tokens_for_clear(rounds as u64 * 1_450)
             .build()
             .unwrap();
         let (count, report) = allocations(&reduction, &mut messages, None);

@@ -15,9 +15,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::backend::Memory;
-use offcut::format::{Format, Messages, PartRef, Piece, WireFormat};
+use offcut::format::{Format, PartRef, Piece, WireFormat};
 use offcut::hint::Hint;
-use offcut::{TokenCounter, ToolReduction, Turn};
+use offcut::{TokenCounter, ToolReduction};
 use offcut_testkit::replaced_arguments;
 use serde_json::Value;
 
@@ -327,9 +327,8 @@ async fn changes_nothing_where_nothing_is_to_do(format: WireFormat, messages: &[
         .clear(&format, &mut parsed)
         .await
         .expect("a store that works");
-    let plan = reduction.plan(&Turn::new(&mut Messages::new(&format, &mut parsed)));
     assert!(
-        !report.is_change() && !plan.report().is_change() && store.is_empty(),
+        !report.is_change() && store.is_empty(),
         "{at}: nothing was to do"
     );
     assert!(

@@ -87,7 +87,6 @@ fn setup(settings: u8) -> Setup {
         threshold: 1,
         keep: usize::from(is(3)),
         at_least: 0,
-        target_percent: is(4).then_some(50),
         names: StoredNames::CallId,
         keep_errors: is(5),
         clear_inputs: !is(6),

@@ -27,9 +27,6 @@ pub(super) struct SlotEdit {
     pub(super) content: Content,
     /// The text around the strings that leave, if arguments leave string by string.
     pub(super) frame: Option<Frame>,
-    /// Reason why the plan expects this item to stay after all. Only the commit can tell for
-    /// certain.
-    pub(super) expected_reason: Option<Reason>,
     /// Arguments of its call, which are replaced together with the result or not at all.
     pub(super) arguments: Option<Box<SlotEdit>>,
 }
@@ -66,7 +63,6 @@ impl SlotEdit {
             grounds: item.grounds,
             content,
             frame: None,
-            expected_reason: None,
             arguments: None,
         }
     }
@@ -161,16 +157,5 @@ impl SlotEdit {
     pub(super) fn into_parts(mut self) -> impl Iterator<Item = Self> {
         let arguments = self.arguments.take().map(|arguments| *arguments);
         std::iter::once(self).chain(arguments)
-    }
-
-    /// Decisions about the item and its arguments as the plan expects them.
-    pub(super) fn expected_decisions(&self) -> impl Iterator<Item = Decision> {
-        self.parts().map(|edit| {
-            let mut decision = edit.decision.clone();
-            if let Some(reason) = self.expected_reason {
-                decision.keep(reason);
-            }
-            decision
-        })
     }
 }

@@ -13,25 +13,21 @@
 //!    rounds, if a policy excludes it, or if a hint gains nothing. A user's handler may decide
 //!    otherwise (`handler.rs`).
 //!
-//! The result is a [`Plan`], made without I/O. It says what is expected.
+//! The result is a [`Plan`], made without I/O.
 //!
-//! 4. **Commit** (`commit.rs`): [`Plan::commit`] takes all proposals, or the oldest until a target
-//!    is reached. Apparent hints of ours are compared with the store (`shorten.rs`); everything
-//!    else is stored, eight at a time. If a store fails, `on_offload_error` decides: by
-//!    default the result stays, and if there is a target the next result goes. After several
-//!    failures in a row, a store is not asked again (`outages.rs`). A pass that would
-//!    free less than `clear_at_least_tokens` clears nothing (`choice.rs`). No message is touched.
-//! 5. **Apply** (`apply.rs`): [`Committed::apply`] changes the messages, and cannot fail. Slots
-//!    that have changed since the plan was made are left alone. The function `clear` borrows the conversation
-//!    from plan to end, so there nothing can have changed, and `put` does without that check. The
-//!    memory learns the new replacements.
+//! 4. **Commit** (`commit.rs`): apparent hints of ours are compared with the store (`shorten.rs`);
+//!    everything else is stored, eight at a time. If a store fails, `on_offload_error` decides: by
+//!    default the result stays. After several failures in a row, a store is not asked again
+//!    (`outages.rs`). A pass that would free less than `clear_at_least_tokens` clears nothing. No
+//!    message is touched.
+//! 5. **Apply** (`apply.rs`): changes the messages, and cannot fail. The conversation is borrowed from
+//!    plan to end, so nothing can have changed meanwhile. The memory learns the new replacements.
 //!
 //! Throughout, each result and each call's arguments is one `SlotEdit`, which alone holds the decision
 //! about it. The line that replaces it is a `Line` (`stub.rs`). The report is collected from the
 //! edits at the end.
 
 mod apply;
-mod choice;
 mod commit;
 mod edit;
 mod handler;
@@ -56,8 +52,8 @@ use crate::slots::{Memory, Overlay, Place, Repeated, Slots, any_print, repeat};
 use pass::Pass;
 use scan::Scan;
 
-pub use apply::Committed;
-pub use plan::Plan;
+use apply::Committed;
+use plan::Plan;
 pub(crate) use scan::count_tokens;
 
 /// Makes a whole pass. It borrows the conversation throughout, so nothing changes between plan and
@@ -74,12 +70,7 @@ pub(crate) async fn clear(
     };
     let taken = std::mem::take(&mut repeated.passed);
     let committed = commit_over(session, memory, &over, taken).await?;
-    let puts = overlay.into_puts();
-    Ok(Committed {
-        repeated: (repeated, puts),
-        ..committed
-    }
-    .put(turn.conversation))
+    Ok(committed.put(repeated, overlay.into_puts(), turn.conversation))
 }
 
 /// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.
@@ -92,27 +83,10 @@ pub(crate) async fn commit_over(
 ) -> Result<Committed, OffloadError> {
     let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
-    let scan = Scan::counted_elsewhere(&pass, turn).await;
+    let scan = Scan::counted(&pass, turn).await;
     Plan::new(pass, &*turn.conversation, taken, scan)
         .commit()
         .await
-}
-
-/// Plans a pass, counting new texts on this thread.
-pub(crate) fn plan(session: &Session, memory: &Arc<Memory>, turn: &Turn<'_>) -> Plan {
-    let (mut repeated, mut overlay) = repeated(session, memory, &*turn.conversation);
-    let over = Turn {
-        conversation: &mut overlay,
-        ..*turn
-    };
-    let pass = Pass::new(session, memory, &over);
-    let scan = Scan::counted(&pass, &over);
-    let taken = std::mem::take(&mut repeated.passed);
-    let plan = Plan::new(pass, &*over.conversation, taken, scan);
-    Plan {
-        repeated: (repeated, overlay.into_puts()),
-        ..plan
-    }
 }
 
 /// Puts what earlier passes decided over a conversation. Reads its results and calls only if there is anything to

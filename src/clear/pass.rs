@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::choice::Choice;
 use super::outages::{NoAnswer, Outages};
 use crate::backend::content::Target;
 use crate::backend::{Backend, BackendError, Location};
@@ -79,11 +78,11 @@ impl Pass {
         is_enough && item.bytes > above as u64
     }
 
-    /// The choice of edits in a conversation of `counted` tokens.
-    pub(super) fn choice(&self, counted: u64) -> Choice {
+    /// The fewest tokens that it must free, or else it changes nothing.
+    pub(super) fn at_least(&self) -> u64 {
         match self.is_emergency {
-            true => Choice::all(counted),
-            false => Choice::new(self.session.settings(), counted),
+            true => 0,
+            false => self.session.settings().clear_at_least_tokens,
         }
     }
 

@@ -1,53 +1,27 @@
 //! Decides without I/O what a pass does, if the count is over the threshold.
 
 use std::collections::HashSet;
-use std::fmt;
 
-use super::choice::Choice;
 use super::edit::SlotEdit;
 use super::pass::Pass;
 use super::planner::Planner;
 use super::scan::Scan;
 use crate::format::Conversation;
 use crate::report::{CountKind, Report, TokenCount};
-use crate::slots::{Anchor, Place, Puts, Repeated, Slots};
+use crate::slots::{Anchor, Place, Slots};
 
 /// A pass that has been planned. Nothing is stored or changed yet.
 #[must_use = "a plan does nothing until it is committed and applied"]
-pub struct Plan {
+pub(super) struct Plan {
     pub(super) pass: Pass,
-    /// Decisions of earlier passes about originals that were passed in again, and their replacements.
-    pub(super) repeated: (Repeated, Puts),
     pub(super) edits: Vec<SlotEdit>,
-    /// Chooses how many of the edits are made.
-    pub(super) choice: Choice,
     /// The provider's count that this pass's count builds on.
     pub(super) anchor: Option<Anchor>,
     /// The report without its decisions.
     pub(super) head: Report,
 }
 
-/// Leaves content out.
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("report", &self.report())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Plan {
-    /// The expected report, with the sizes that result if no name is taken.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let repeated = self.repeated.0.decisions.iter().cloned();
-        let new = self.edits.iter().flat_map(SlotEdit::expected_decisions);
-        Report {
-            decisions: repeated.chain(new).collect(),
-            ..self.head.clone()
-        }
-    }
-
     /// Plans a pass over a conversation, in which places that are `taken` have been decided about. Its `scan` has
     /// been counted; `None` means that nothing is ever cleared.
     pub(super) fn new(
@@ -58,9 +32,7 @@ impl Plan {
     ) -> Self {
         let mut plan = Self {
             pass,
-            repeated: Default::default(),
             edits: Vec::new(),
-            choice: Choice::all(0),
             anchor: None,
             head: Report::default(),
         };
@@ -92,10 +64,9 @@ impl Plan {
         if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {
             return;
         }
-        self.choice = pass.choice(counted);
         let slots = Slots::of(conversation, &known, Some(session.meter()));
         let mut planner = Planner::new(pass, &known, slots, taken);
-        planner.choose(self.choice.clone());
+        planner.choose(counted);
         self.edits = planner.edits;
     }
 }

@@ -76,10 +76,8 @@ impl<'a> Planner<'a> {
         };
         let expected = edit.put(Line::expected(lines));
         let is_gain = edit.try_resize(self.pass.session.meter(), &expected);
-        if !is_gain && edit.has_to_be_compared() {
-            // It stays if it really is a hint of ours, which only the store can tell.
-            edit.expected_reason = Some(Reason::AlreadyHint);
-        } else if !is_gain {
+        // Only the store can tell whether it really is a hint of ours.
+        if !is_gain && !edit.has_to_be_compared() {
             edit.keep(Reason::NoGain);
         }
         self.edits.push(edit);

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use crate::json::{Leaving, leaving};
 
-use super::choice::Choice;
 use super::edit::{Content, SlotEdit};
 use super::handler::decide_given;
 use super::planner::{Planner, reason};
@@ -25,9 +24,8 @@ enum ShortErrors {
 }
 
 impl<'a> Planner<'a> {
-    /// Decides about every result, oldest first. Results beyond the target are expected to stay,
-    /// but go if earlier ones free less than planned.
-    pub(super) fn choose(&mut self, mut choice: Choice) {
+    /// Decides about every result, oldest first, of a conversation of `counted` tokens.
+    pub(super) fn choose(&mut self, counted: u64) {
         let slots = Rc::clone(&self.slots);
         for (at, slot) in slots.outline.slots.iter().enumerate() {
             self.stubs.begin(slot.head.id);
@@ -36,38 +34,20 @@ impl<'a> Planner<'a> {
                 self.choose_arguments(&slots, slot);
             }
         }
-        self.choose_texts(&slots, choice.left_after(Sum::default()));
-        self.choose_errors(&slots, &choice);
-        // Only a comparison can tell whether an apparent hint is ours. Until then this is an
-        // expectation.
-        let mut is_certain = true;
-        for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
-            is_certain &= !edit.has_to_be_compared();
-            if !choice.try_take(edit.tokens()) {
-                edit.expected_reason = Some(Reason::TargetReached);
-            }
-        }
-        if choice.is_too_little() {
-            for edit in self.edits.iter_mut().filter(|edit| edit.is_pending()) {
-                if is_certain {
-                    edit.keep(Reason::TooLittle);
-                } else {
-                    edit.expected_reason = Some(Reason::TooLittle);
-                }
-            }
-        }
+        self.choose_texts(&slots, counted.into());
+        self.choose_errors(&slots, counted);
     }
 
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
-    fn choose_errors(&mut self, slots: &Slots<'a>, choice: &Choice) {
+    fn choose_errors(&mut self, slots: &Slots<'a>, counted: u64) {
         let threshold = u128::from(self.pass.threshold());
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
         let mut results = slots.results.iter().enumerate();
         // Kept errors stand in the order of the conversation, as the results do.
         for kept in 0..self.edits.len() {
-            if choice.left_after(freed) <= threshold {
+            if freed.left_of(counted) <= threshold {
                 return;
             }
             let edit = &self.edits[kept];

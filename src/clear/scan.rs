@@ -30,16 +30,9 @@ pub(super) struct Scan<'c> {
 }
 
 impl<'c> Scan<'c> {
-    /// Visits a conversation and counts new texts; `None` if nothing is ever cleared.
-    pub(super) fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
-        let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
-        scan.count(pass.session.meter());
-        Some(scan)
-    }
-
     /// Visits a conversation and counts new texts, on a blocking thread if that takes long. `None`
     /// if nothing is ever cleared.
-    pub(super) async fn counted_elsewhere(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
+    pub(super) async fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
         scan.prepare(pass.session.meter()).await;
         scan.count(pass.session.meter());

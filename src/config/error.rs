@@ -108,16 +108,6 @@ pub enum BuildError {
         /// Smallest value allowed.
         at_least: usize,
     },
-    /// The pass could never reach its target.
-    #[error(
-        "`clear_target_tokens` ({target}) is above `max_tokens_for_clear` ({threshold}): lower it to at most the threshold"
-    )]
-    TargetAboveThreshold {
-        /// The target in tokens.
-        target: u64,
-        /// The threshold in tokens.
-        threshold: u64,
-    },
     /// The prefix is not a safe path.
     #[error(
         "`root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it \

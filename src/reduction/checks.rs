@@ -94,15 +94,7 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
             tool: None,
         });
     }
-    match settings.clear_target_tokens {
-        Some(target) if target > settings.max_tokens_for_clear => {
-            Err(BuildError::TargetAboveThreshold {
-                target,
-                threshold: settings.max_tokens_for_clear,
-            })
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Everything that policies are made from and checked against.

@@ -72,14 +72,6 @@ impl Sum {
         }
     }
 
-    /// The sum without `part`, which must be part of it.
-    pub(crate) fn minus(self, part: Self) -> Self {
-        Self {
-            before: self.before.saturating_sub(part.before),
-            after: self.after.saturating_sub(part.after),
-        }
-    }
-
     /// Amount by which the total has shrunk; 0 if it has grown.
     pub(crate) fn saved(self) -> u128 {
         self.before.saturating_sub(self.after)

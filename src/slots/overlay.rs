@@ -34,12 +34,6 @@ impl Puts {
         fits
     }
 
-    pub(crate) fn remove(&mut self, place: Place) {
-        if let Some(puts) = self.0.get_mut(&place.message()) {
-            puts.remove(&place);
-        }
-    }
-
     /// Changes the messages.
     pub(crate) fn apply(self, conversation: &mut dyn Conversation) {
         for (place, put) in self.0.into_values().flatten() {

@@ -7,7 +7,6 @@ use super::overlay::Overlay;
 use super::place::Place;
 use super::reading::{Slots, bytes_of, tokens_of};
 use crate::decisions::Moment;
-use crate::fingerprint::Fingerprint;
 use crate::format::owned::owned;
 use crate::report::{Decision, Outcome};
 use crate::session::Session;
@@ -16,8 +15,6 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 pub(crate) struct Repeated {
     pub(crate) decisions: Vec<Decision>,
-    /// The places, and the fingerprints of what they held.
-    pub(crate) places: Vec<(Place, Fingerprint)>,
     /// The places that passes have decided about: they are not decided again.
     pub(crate) passed: HashSet<Place>,
     /// Number of decisions that do not fit their slots, because another program has changed the store.
@@ -64,7 +61,6 @@ pub(crate) fn repeat(
         if decided.moment == Moment::Pass {
             repeated.passed.insert(item.place);
         }
-        repeated.places.push((item.place, item.grounds.print));
         repeated.decisions.push(decision);
     }
     repeated

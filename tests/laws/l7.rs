@@ -294,7 +294,6 @@ fn l7_no_setting_panics() {
             .max_tokens_for_clear(n[3])
             .clear_retention_suffix_limit(size(4))
             .clear_at_least_tokens(n[5])
-            .clear_target_tokens(is[1].then_some(n[6]))
             .clear_tool_inputs(is[2])
             .skip_truncation(is[3])
             .tool(

@@ -35,9 +35,6 @@ pub(crate) struct Setup {
     pub(crate) threshold: u64,
     pub(crate) keep: usize,
     pub(crate) at_least: u64,
-    /// Percentage of the threshold.
-    pub(crate) target_percent: Option<u64>,
-    /// The expected cost of rewrites; used only without a target.
     pub(crate) names: StoredNames,
     pub(crate) keep_errors: bool,
     pub(crate) clear_inputs: bool,
@@ -206,7 +203,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
         prop_oneof![3 => 1_u64..400, 1 => 400_u64..3_000],
         0_usize..4,
         prop_oneof![2 => Just(0), 1 => 1_u64..900],
-        option::of(0_u64..=100),
         any::<bool>(),
         any::<bool>(),
         prop_oneof![Just(0), 0_usize..600],
@@ -243,16 +239,8 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
     all.prop_map(
         move |(counter, lengths, previews, clear, others, tools, handlers)| {
             let (more_limit, preview_percent, stub_length) = lengths;
-            let (
-                threshold,
-                keep,
-                at_least,
-                target_percent,
-                keep_errors,
-                clear_inputs,
-                inputs_above,
-                texts_above,
-            ) = clear;
+            let (threshold, keep, at_least, keep_errors, clear_inputs, inputs_above, texts_above) =
+                clear;
             let (language, has_reader, mode, root, session, names) = others;
             Setup {
                 store,
@@ -264,7 +252,6 @@ pub(crate) fn setups(store: Store) -> impl Strategy<Value = Setup> {
                 threshold,
                 keep,
                 at_least,
-                target_percent,
                 names,
                 keep_errors,
                 clear_inputs,
@@ -354,11 +341,6 @@ impl World {
             .max_tokens_for_clear(self.setup.threshold)
             .clear_retention_suffix_limit(self.setup.keep)
             .clear_at_least_tokens(self.setup.at_least)
-            .clear_target_tokens(
-                self.setup
-                    .target_percent
-                    .map(|percent| self.setup.threshold * percent / 100),
-            )
             .names(self.setup.names)
             .keep_errors(self.setup.keep_errors)
             .clear_tool_inputs(self.setup.clear_inputs)

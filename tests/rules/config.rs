@@ -116,7 +116,6 @@ fn l11_the_defaults_are_the_documented_ones() {
         "max_tokens_for_clear": 30_000,
         "clear_retention_suffix_limit": 1,
         "clear_at_least_tokens": 0,
-        "clear_target_tokens": null,
         "clear_tool_inputs": false,
         "clear_tool_inputs_above": 0,
         "clear_user_texts_above": null,
@@ -161,10 +160,7 @@ fn l11_the_defaults_are_the_documented_ones() {
         ),
         (30_000, 1)
     );
-    assert_eq!(
-        (default.clear_at_least_tokens, default.clear_target_tokens),
-        (0, None)
-    );
+    assert_eq!(default.clear_at_least_tokens, 0);
     assert_eq!(
         (default.clear_tool_inputs, default.clear_tool_inputs_above),
         (false, 0)
@@ -288,7 +284,6 @@ fn settings_survive_json() {
         "max_tokens_for_clear": 5,
         "clear_retention_suffix_limit": 6,
         "clear_at_least_tokens": 7,
-        "clear_target_tokens": 3,
         "clear_tool_inputs": true,
         "clear_tool_inputs_above": 11,
         "clear_user_texts_above": 12,
@@ -346,7 +341,6 @@ fn o2_wrong_configurations_do_not_build() {
         builder(&memory()).preview_length(50_000),
         of(ToolPolicy::new().max_length_for_trunc(5_000)),
         of(ToolPolicy::new().preview_length(50_000)),
-        builder(&memory()).clear_target_tokens(30_001),
         builder(&memory()).root_dir("../up"),
         builder(&memory()).root_dir(long.trim_end_matches('/')),
         builder(&memory()).root_dir("x".repeat(401)),
@@ -387,7 +381,6 @@ fn o2_wrong_configurations_do_not_build() {
     `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
     `preview_length` of the tool `grep` is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
-    `clear_target_tokens` (30001) is above `max_tokens_for_clear` (30000): lower it to at most the threshold
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
         a path of 5 bytes is not a safe key: use 1 to 16 segments of ASCII letters, digits, '.', '_' and '-', none that begins or ends with '.', at most 900 bytes in all
     `root_dir` must be a safe path of at most 8 segments and 400 bytes without `trunc`, `clear` or `meta`: leave it empty, or use a name such as `agent-1`
@@ -413,8 +406,7 @@ fn o2_valid_configurations_build() {
         ToolReduction::builder()
             .skip_truncation(true)
             .skip_clear(true)
-            .max_tokens_for_clear(0)
-            .clear_target_tokens(9),
+            .max_tokens_for_clear(0),
         builder(&store).skip_clear(true).max_tokens_for_clear(0),
         builder(&store)
             .skip_truncation(true)
@@ -435,8 +427,6 @@ fn o2_valid_configurations_build() {
                 .skip_truncation(false)
                 .backend(store.clone()),
         ),
-        builder(&store).clear_target_tokens(30_000),
-        builder(&store).clear_target_tokens(0),
         builder(&store).root_dir("a/b/c/d/e/f/g/h"),
         builder(&store).tool("grep", ToolPolicy::new().backend(store.clone())),
         builder(&store).tool(
@@ -802,7 +792,6 @@ fn every_setter_has_an_effect() {
             b.clear_retention_suffix_limit(5)
         }),
         ("clear_at_least_tokens", |b| b.clear_at_least_tokens(5)),
-        ("clear_target_tokens", |b| b.clear_target_tokens(5)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
         ("clear_tool_inputs_above", |b| b.clear_tool_inputs_above(5)),
         ("clear_user_texts_above", |b| b.clear_user_texts_above(5)),
@@ -852,8 +841,8 @@ fn later_setters_override_earlier_ones() {
     let reduction = builder(&memory())
         .read_file_tool_name("fetch")
         .read_file_tool_name(None)
-        .clear_target_tokens(5)
-        .clear_target_tokens(None)
+        .clear_user_texts_above(5)
+        .clear_user_texts_above(None)
         .tool("a", ToolPolicy::new().stub_length(5))
         .tool("a", ToolPolicy::new().keep_errors(false))
         .trunc_exclude_tools(["a"])
@@ -864,7 +853,7 @@ fn later_setters_override_earlier_ones() {
     assert_eq!(
         (
             settings.read_file_tool_name.as_deref(),
-            settings.clear_target_tokens
+            settings.clear_user_texts_above
         ),
         (None, None)
     );
@@ -932,7 +921,6 @@ async fn l7_no_number_panics() {
         "max_tokens_for_clear",
         "clear_retention_suffix_limit",
         "clear_at_least_tokens",
-        "clear_target_tokens",
         "clear_user_texts_above",
     ];
     let numbers = [

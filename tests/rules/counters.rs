@@ -64,11 +64,8 @@ async fn l7_a_pass_over_counts_that_no_sum_can_hold() {
             builder(count).max_tokens_for_clear(10),
             builder(count)
                 .max_tokens_for_clear(10)
-                .clear_target_tokens(5)
                 .clear_at_least_tokens(u64::MAX),
-            builder(count)
-                .max_tokens_for_clear(u64::MAX - 1)
-                .clear_target_tokens(u64::MAX / 4),
+            builder(count).max_tokens_for_clear(u64::MAX - 1),
             builder(count)
                 .max_tokens_for_clear(10)
                 .clear_tool_inputs(true)

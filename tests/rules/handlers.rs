@@ -8,14 +8,13 @@ use crate::common::{
 };
 use futures_util::stream;
 use offcut::backend::{ErrorKind, Memory};
-use offcut::format::{Message, Messages, Plain};
+use offcut::format::Message;
 use offcut::handler::{Action, ClearHandler, HandlerError, Replacement, ToolOutcome, TruncHandler};
 use offcut::hint::Hint;
 use offcut::preview::{Preview, PreviewOf};
 use offcut::report::{ErrorSource, Outcome, Reason, Subject};
 use offcut::{
-    Builder, Chunk, OffloadError, OnStoreFailure, Part, ToolCall, ToolError, ToolOutput,
-    ToolPolicy, Turn,
+    Builder, Chunk, OffloadError, OnStoreFailure, Part, ToolCall, ToolError, ToolOutput, ToolPolicy,
 };
 use offcut_testkit::{Fault, Faulty};
 
@@ -621,39 +620,6 @@ async fn c14_a_handler_is_not_asked_about_its_own_replacements() {
 }
 
 #[tokio::test]
-async fn c14_edits_to_a_changed_place_are_dropped_together() {
-    let shorten = |_: ToolOutcome| {
-        Ok(Action::Replace(
-            Replacement::discarding("done").arguments("{}"),
-        ))
-    };
-    let history = || {
-        let mut messages = old(lines(99));
-        if let Message::Assistant { calls, .. } = &mut messages[0] {
-            calls[0].arguments = format!(r#"{{"long":"{}"}}"#, "x".repeat(200));
-        }
-        messages
-    };
-    let reduction = small(&memory()).clear_handler(shorten).build().unwrap();
-    let mut messages = history();
-    let committed = reduction
-        .plan(&Turn::new(&mut Messages::new(Plain, &mut messages)))
-        .commit()
-        .await
-        .unwrap();
-    if let Message::Tool { content, .. } = &mut messages[1] {
-        *content = vec!["edited".into()];
-    }
-    let edited = messages.clone();
-    let report = committed.apply(&mut Messages::new(Plain, &mut messages));
-    assert_eq!(messages, edited);
-    let kept = |decision: &&offcut::report::Decision| {
-        decision.outcome == Outcome::Kept(Reason::ChangedMeanwhile)
-    };
-    assert_eq!(report.decisions.iter().filter(kept).count(), 2);
-}
-
-#[tokio::test]
 async fn c14_arguments_are_replaced_with_the_result_or_not_at_all() {
     let shorten = |outcome: ToolOutcome| {
         let whole = format!("{}\n{}", outcome.call.arguments, outcome.text());
@@ -854,15 +820,6 @@ async fn the_post_process_callback_gets_the_conversation_and_the_report_of_a_pas
         errors[2].as_deref(),
         Some("clear_post_process failed: too many")
     );
-}
-
-#[test]
-fn a_dry_run_shows_what_a_handler_wants() {
-    let reduction = small(&memory()).clear_handler(shout).build().unwrap();
-    let mut messages = old(lines(99));
-    let mut conversation = Messages::new(Plain, &mut messages);
-    let plan = reduction.plan(&Turn::new(&mut conversation));
-    assert_eq!(plan.report().decisions[0].outcome, Outcome::Replaced);
 }
 
 /// Returns the tool's name, its arguments, and as many first lines as fit.

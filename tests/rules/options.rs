@@ -334,7 +334,6 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
         ("clear_at_least_tokens", |b| {
             b.clear_at_least_tokens(100_000)
         }),
-        ("clear_target_tokens", |b| b.clear_target_tokens(1_000)),
         ("clear_tool_inputs", |b| b.clear_tool_inputs(true)),
         ("clear_tool_inputs_above, too long", |b| {
             b.clear_tool_inputs(true).clear_tool_inputs_above(314)
@@ -438,8 +437,6 @@ async fn each_row_that_is_for_all_tools_changes_what_it_says() {
     clear_at_least_tokens
         old: p1.rs (300 lines)
         older: p1.rs (299 lines)
-        last: p1.rs (100 lines)
-    clear_target_tokens
         last: p1.rs (100 lines)
     clear_tool_inputs
         message 0: {"_cleared":"[offcut/1 cleared 314B/1L 46 \"memory://all/clear/old-args\"] Old arguments of TOOL. Read it with read_file."} (1 lines)

@@ -15,7 +15,6 @@ root_dir = "agent-1"
 read_file_tool_name = false
 max_length_for_trunc = 9_000
 token_counter = "estimate"
-clear_target_tokens = 20_000
 on_offload_error = "preview_only"
 language = "zh"
 

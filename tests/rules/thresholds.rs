@@ -1,12 +1,11 @@
-//! The tokens that a pass frees, compared exactly with `clear_at_least_tokens` and
-//! `clear_target_tokens` (C6).
+//! The tokens that a pass frees, compared exactly with `clear_at_least_tokens` (C6).
 
 use crate::common::{clear, content, lines, memory, outcomes, round, stored, text, tokens};
 use offcut::backend::{Backend, ErrorKind, Key};
-use offcut::format::{Message, Messages, Plain};
+use offcut::format::Message;
 use offcut::handler::{Action, Replacement, ToolOutcome};
 use offcut::report::{Outcome, Reason};
-use offcut::{Builder, OnStoreFailure, Report, ToolReduction, Turn};
+use offcut::{Builder, OnStoreFailure, Report, ToolReduction};
 use offcut_testkit::{Fault, Faulty};
 
 /// One token for each byte, so that the length of a name shows in the count.
@@ -47,42 +46,12 @@ async fn c6_a_pass_that_frees_exactly_the_minimum_acts() {
             .build()
             .unwrap();
         let mut messages = rounds(51);
-        let plan = reduction.plan(&Turn::new(&mut Messages::new(Plain, &mut messages)));
-        assert_eq!(
-            plan.report().cleared_tool_uses(),
-            cleared,
-            "{at_least} of {frees}, in the plan"
-        );
         let (report, ..) = pass(&reduction, &mut messages).await;
         assert_eq!(
             (report.cleared_tool_uses(), stored(&store).await.len()),
             (cleared, cleared),
             "{at_least} of {frees}"
         );
-    }
-}
-
-#[tokio::test]
-async fn c6_a_target_takes_no_result_more_than_it_needs() {
-    let all = builder(memory()).build().unwrap();
-    let (report, before, _) = pass(&all, &mut rounds(51)).await;
-    let of_thirty: u64 = report.decisions[..30]
-        .iter()
-        .map(|decision| decision.tokens.unwrap().saved())
-        .sum();
-    for (less, cleared) in [(0, 30), (1, 31)] {
-        let target = before - of_thirty - less;
-        let reduction = builder(memory())
-            .max_tokens_for_clear(target)
-            .clear_target_tokens(target)
-            .build()
-            .unwrap();
-        let mut messages = rounds(51);
-        let plan = reduction.plan(&Turn::new(&mut Messages::new(Plain, &mut messages)));
-        assert_eq!(plan.report().cleared_tool_uses(), cleared, "in the plan");
-        let (report, _, after) = pass(&reduction, &mut messages).await;
-        assert_eq!(report.cleared_tool_uses(), cleared);
-        assert!(after <= target);
     }
 }
 
@@ -129,23 +98,6 @@ async fn c6_names_that_turn_out_to_be_taken_are_accounted_for() {
             assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::TooLittle));
         }
     }
-    // With the longer names, the target needs one more result.
-    let (_, before, _) = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await;
-    let target = before - frees / 10 * 4;
-    let store = with_names_taken(3).await;
-    let reduction = builder(store)
-        .max_tokens_for_clear(target)
-        .clear_target_tokens(target)
-        .build()
-        .unwrap();
-    let (report, _, after) = pass(&reduction, &mut rounds(11)).await;
-    assert_eq!(report.cleared_tool_uses(), 5);
-    assert!(after <= target);
-    let rest = outcomes(&report)[5..10]
-        .iter()
-        .filter(|(_, outcome)| *outcome == Outcome::Kept(Reason::TargetReached))
-        .count();
-    assert_eq!(rest, 5);
 }
 
 #[tokio::test]
@@ -201,23 +153,6 @@ async fn c6_a_pass_that_frees_too_little_after_a_failed_save_changes_nothing() {
             "and stays so"
         );
     }
-}
-
-#[tokio::test]
-async fn c6_a_target_that_a_failed_save_missed_is_reached_with_the_next_results() {
-    let store = Faulty::new(memory());
-    store.fault_on_write(1, Fault::Fail(ErrorKind::Other));
-    let (_, before, after) = pass(&builder(memory()).build().unwrap(), &mut rounds(11)).await;
-    let target = before - (before - after) / 10 * 3;
-    let reduction = builder(store)
-        .max_tokens_for_clear(target)
-        .clear_target_tokens(target)
-        .build()
-        .unwrap();
-    let (report, _, after) = pass(&reduction, &mut rounds(11)).await;
-    assert_eq!(outcomes(&report)[0].1, Outcome::Kept(Reason::StoreFailed));
-    assert_eq!(report.cleared_tool_uses(), 3);
-    assert!(after <= target);
 }
 
 #[tokio::test]

@@ -136,17 +136,8 @@ async fn l8_visits_are_linear_in_the_results_of_a_message() {
         assert_eq!(report.cleared_tool_uses(), calls);
         // Four messages, of which two change.
         assert_eq!(visits, 2 * 4 + 2);
-
-        // In three steps, each changed message is visited once more, to see that it is unchanged.
-        let mut messages = rounds(1, calls);
-        let watched = Watched::default();
-        let mut conversation = Messages::new(&watched, &mut messages);
-        let plan = eager().build().unwrap().plan(&Turn::new(&mut conversation));
-        let report = plan.commit().await.unwrap().apply(&mut conversation);
-        assert_eq!(report.cleared_tool_uses(), calls);
-        assert_eq!(watched.visits.into_inner(), 2 * 4 + 2 * 2);
-        seen.push((pieces, watched.pieces.into_inner()));
+        seen.push(pieces);
     }
     let (few, many) = (seen[0], seen[1]);
-    assert!(many.0 <= 8 * few.0 && many.1 <= 8 * few.1, "{seen:?}");
+    assert!(many <= 8 * few, "{seen:?}");
 }

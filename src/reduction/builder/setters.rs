@@ -34,7 +34,6 @@ setters! {
     token_counter(TokenCounter), in place of counter;
     max_tokens_for_clear(u64);
     clear_retention_suffix_limit(usize);
-    clear_target_tokens(impl Into<Option<u64>>);
     clear_tool_inputs(bool);
     clear_tool_inputs_above(usize);
     clear_user_texts_above(impl Into<Option<usize>>);

@@ -318,7 +318,7 @@ fn tight() -> [Settings; 3] {
     [
         "max_length_for_trunc = 1_000\npreview_length = 200\nmax_tokens_for_clear = 2_000\nstub_length = 60",
         "skip_truncation = true\nmax_tokens_for_clear = 1_500\nclear_retention_suffix_limit = 2\nclear_tool_inputs = true",
-        "max_length_for_trunc = 900\npreview_length = 300\nmax_tokens_for_clear = 3_000\nclear_target_tokens = 1_000\ntoken_counter = \"o200k_base\"",
+        "max_length_for_trunc = 900\npreview_length = 300\nmax_tokens_for_clear = 3_000\ntoken_counter = \"o200k_base\"",
     ]
     .map(settings)
 }

@@ -77,7 +77,7 @@ impl Session {
         Self {
             shared: self.shared.clone(),
             roots,
-            meter: self.meter.sibling(),
+            meter: self.meter.clone(),
             longest_preview: self.longest_preview,
         }
     }

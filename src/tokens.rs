@@ -52,19 +52,6 @@ pub trait CountTokens: Send + Sync + 'static {
     fn is_free(&self) -> bool {
         false
     }
-
-    /// Returns true if the first count does not have to wait for [`prepare`](Self::prepare). The
-    /// default is `true`.
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    /// Does the work that the first count would have to wait for. The default does nothing.
-    ///
-    /// If the counter is not ready and [never exceeds bytes](Self::never_exceeds_bytes), a reduction
-    /// calls this once, on a separate thread, in the first pass over a conversation with half as many
-    /// bytes as the threshold has tokens.
-    fn prepare(&self) {}
 }
 
 impl<F: Fn(&str) -> u64 + Send + Sync + 'static> CountTokens for F {

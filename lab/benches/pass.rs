@@ -411,7 +411,7 @@ fn measure_transcripts(runtime: &Runtime, lines: &mut Map<String, Value>) {
 }
 
 fn main() {
-    TokenCounter::O200kBase.build().unwrap().prepare();
+    TokenCounter::O200kBase.build().unwrap().count("a"); // reads the tables
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

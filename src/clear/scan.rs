@@ -44,7 +44,6 @@ impl<'c> Scan<'c> {
     fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
         let meter = pass.session.meter();
         let conversation: &'c dyn Conversation = &*turn.conversation;
-        meter.begin_pass();
         // The last request ended where the last assistant turn begins.
         let anchor = turn.last_usage.and_then(|usage| {
             let last_turn = last_turn(conversation)?;
@@ -116,9 +115,7 @@ impl<'c> Scan<'c> {
     /// Counts the new texts on a blocking thread if that takes long. The meter keeps the counts.
     async fn prepare(&self, meter: &Meter) {
         let bytes: u64 = self.new.iter().map(|(print, _)| print.bytes()).sum();
-        let is_short = bytes < LARGE && meter.is_ready();
-        if !self.new.is_empty()
-            && !is_short
+        if bytes >= LARGE
             && let Ok(runtime) = Handle::try_current()
         {
             let texts: Vec<_> = self

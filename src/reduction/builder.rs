@@ -302,8 +302,7 @@ impl Builder {
         self
     }
 
-    /// Checks the configuration and makes the reduction. A counter that needs preparation may start
-    /// it in the background: see [`CountTokens::prepare`].
+    /// Checks the configuration and makes the reduction.
     ///
     /// # Errors
     ///

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Once;
 
 use tiktoken_rs::CoreBPE;
 
@@ -16,49 +15,36 @@ const MAX_RUN: usize = 4 * 1024;
 /// An encoding of OpenAI's: exact counts for its models, and a good estimate for others.
 ///
 /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
-/// about 0.1 s and 45 MB, once for each process. This happens on the first count, or in
-/// [`prepare`](CountTokens::prepare).
+/// about 0.1 s and 45 MB, once for each process. This happens on the first count.
 #[derive(Clone, Copy)]
 pub struct Encoding {
     name: &'static str,
     tables: fn() -> &'static CoreBPE,
-    is_loaded: &'static Once,
 }
 
 impl Encoding {
     /// The encoding of GPT-4o and later.
     #[must_use]
     pub fn o200k_base() -> Self {
-        static IS_LOADED: Once = Once::new();
         Self {
             name: "o200k_base",
             tables: tiktoken_rs::o200k_base_singleton,
-            is_loaded: &IS_LOADED,
         }
     }
 
     /// The encoding of GPT-4 and GPT-3.5.
     #[must_use]
     pub fn cl100k_base() -> Self {
-        static IS_LOADED: Once = Once::new();
         Self {
             name: "cl100k_base",
             tables: tiktoken_rs::cl100k_base_singleton,
-            is_loaded: &IS_LOADED,
         }
-    }
-
-    /// The encoding's tables. The first caller loads them, and others wait.
-    fn tables(self) -> &'static CoreBPE {
-        let tables = (self.tables)();
-        self.is_loaded.call_once(|| {});
-        tables
     }
 }
 
 impl CountTokens for Encoding {
     fn count(&self, text: &str) -> u64 {
-        let encoding = self.tables();
+        let encoding = (self.tables)();
         let none_special = HashSet::new();
         // If the encoder fails, use the number of bytes, which is never too low.
         pieces(text)
@@ -68,14 +54,6 @@ impl CountTokens for Encoding {
 
     fn never_exceeds_bytes(&self) -> bool {
         true
-    }
-
-    fn is_ready(&self) -> bool {
-        self.is_loaded.is_completed()
-    }
-
-    fn prepare(&self) {
-        self.tables();
     }
 }
 
@@ -198,12 +176,5 @@ mod tests {
                 "{run:?}"
             );
         }
-    }
-
-    #[test]
-    fn the_tables_are_ready_once_they_are_prepared() {
-        let counter = Encoding::o200k_base();
-        counter.prepare();
-        assert!(counter.is_ready());
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -21,7 +21,6 @@ pub(crate) const PER_MESSAGE: u64 = 4;
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
     cache: Arc<Cache>,
-    prepared: Arc<Once>,
 }
 
 impl fmt::Debug for Meter {
@@ -131,41 +130,7 @@ impl Meter {
         Self {
             counter,
             cache: Arc::default(),
-            prepared: Arc::new(Once::new()),
         }
-    }
-
-    /// Returns the same counter for another conversation. The two share counts, but neither evicts
-    /// a count that the other uses.
-    pub(crate) fn sibling(&self) -> Self {
-        Self {
-            cache: Arc::new(self.cache.sibling()),
-            ..self.clone()
-        }
-    }
-
-    /// Returns true if the first count need not wait for [`prepare`](Self::prepare).
-    pub(crate) fn is_ready(&self) -> bool {
-        self.counter.is_ready()
-    }
-
-    /// Prepares the counter on a separate thread, so that the first count need not wait. Only the
-    /// first call does anything.
-    pub(crate) fn prepare(&self) {
-        self.prepared.call_once(|| {
-            if !self.is_ready() {
-                let counter = Arc::clone(&self.counter);
-                // If no thread can be spawned, the first count has to wait.
-                let _ = std::thread::Builder::new()
-                    .name("offcut-tokens".into())
-                    .spawn(move || counter.prepare());
-            }
-        });
-    }
-
-    /// Begins a pass: drops counts that have not been used for many passes.
-    pub(crate) fn begin_pass(&self) {
-        self.cache.begin_pass();
     }
 
     /// Returns true if counting the text is cheaper than looking it up.
@@ -263,10 +228,6 @@ impl Meter {
                     Piece::Role(_) | Piece::Result(_) => 0,
                 }
             });
-        }
-        // Past half the limit, the conversation is likely to be counted soon.
-        if bound > limit / 2 {
-            self.prepare();
         }
         (bound <= limit).then_some(bound)
     }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::ErrorChain;
+use crate::backend::debug_as_chain;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -72,11 +72,7 @@ pub struct ModelError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-impl fmt::Debug for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(ModelError);
 
 impl ModelError {
     /// A failure that a retry won't fix.
@@ -181,11 +177,7 @@ pub enum AgentError {
     },
 }
 
-impl fmt::Debug for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(AgentError);
 
 impl AgentBuilder {
     /// Adds a tool.

@@ -35,6 +35,7 @@ pub use content::REUSED_FOR;
 pub use contract::{Backend, Entry, Location, PutOutcome, ReadRange, Writer};
 pub use error::{BackendError, ErrorKind};
 pub use error_chain::ErrorChain;
+pub(crate) use error_chain::debug_as_chain;
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub use key::{Key, KeyError};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::string::FromUtf8Error;
 
-use crate::backend::ErrorChain;
+use crate::backend::debug_as_chain;
 use crate::preview::text::utf8::{is_utf16, text_of};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -287,11 +287,7 @@ pub struct ToolError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-impl fmt::Debug for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(ToolError);
 
 impl ToolError {
     /// An error with a text that the model can act on.

@@ -1,10 +1,6 @@
 //! The error of a reduction in use.
 
-use std::fmt;
-
-use crate::backend::ErrorChain;
-
-use crate::backend::BackendError;
+use crate::backend::{BackendError, debug_as_chain};
 use crate::content::ToolError;
 
 /// A result could not be stored, and `on_offload_error` is set to fail.
@@ -25,11 +21,7 @@ pub struct OffloadError {
     pub source: BackendError,
 }
 
-impl fmt::Debug for OffloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(OffloadError);
 
 impl OffloadError {
     /// The error for a store that failed on the result of the call `call_id` of `tool`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::error_chain::ErrorChain;
+use crate::backend::error_chain::debug_as_chain;
 
 /// A store's error. It never contains stored content.
 #[derive(thiserror::Error)]
@@ -14,11 +14,7 @@ pub struct BackendError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-impl fmt::Debug for BackendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(BackendError);
 
 /// The kind of a store's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

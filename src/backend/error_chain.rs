@@ -41,3 +41,15 @@ impl fmt::Debug for ErrorChain<'_> {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// Implements `Debug` of errors, which shows their causes.
+macro_rules! debug_as_chain {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&$crate::backend::ErrorChain(self), f)
+            }
+        }
+    };
+}
+pub(crate) use debug_as_chain;

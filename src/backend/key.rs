@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::backend::error_chain::ErrorChain;
+use crate::backend::error_chain::debug_as_chain;
 
 /// The name of stored content under a backend's root: `trunc/call_1`, `agent-7/clear/call_2-args`.
 ///
@@ -100,11 +100,7 @@ pub struct KeyError {
     pub length: usize,
 }
 
-impl fmt::Debug for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(KeyError);
 
 /// Returns true if `name` can be a segment of a [`Key`].
 pub(crate) fn is_safe_segment(name: &str) -> bool {

@@ -1,9 +1,8 @@
 //! Configuration errors, with advice.
 
-use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::ErrorChain;
+use crate::backend::{ErrorChain, debug_as_chain};
 use crate::hint::WrongTemplate;
 
 use crate::backend::{KeyError, StoreUrl};
@@ -141,11 +140,7 @@ pub enum BuildError {
     },
 }
 
-impl fmt::Debug for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(BuildError);
 
 fn of_one(tool: &Option<String>) -> String {
     tool.as_ref()

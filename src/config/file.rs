@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::backend::ErrorChain;
+use crate::backend::debug_as_chain;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 #[cfg(feature = "toml")]
@@ -39,11 +39,7 @@ pub struct SettingsError {
     pub problem: String,
 }
 
-impl fmt::Debug for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(SettingsError);
 
 impl std::error::Error for SettingsError {}
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::backend::ErrorChain;
+use crate::backend::debug_as_chain;
 use crate::json::{InvalidJson, JsonText, Node, View};
 use serde_json::Value;
 
@@ -88,11 +88,7 @@ pub enum BodyError {
     },
 }
 
-impl fmt::Debug for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(BodyError);
 
 impl RequestBody {
     /// Finds the messages of a body. A body whose `input` is a string, as the Responses API

@@ -1,9 +1,8 @@
 //! Texts with placeholders.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use crate::backend::ErrorChain;
+use crate::backend::debug_as_chain;
 
 /// A text with placeholders: `{name}` stands for a value, `{{` and `}}` for braces. Placeholders
 /// inside values are not replaced.
@@ -36,11 +35,7 @@ pub struct TemplateError {
     pub problem: &'static str,
 }
 
-impl fmt::Debug for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(TemplateError);
 
 impl Template {
     /// Reads a template.

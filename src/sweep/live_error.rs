@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::ErrorChain;
+use crate::backend::debug_as_chain;
 
 /// A file that may name live content could not be read, so what is live is unknown.
 pub struct LiveError {
@@ -12,11 +12,7 @@ pub struct LiveError {
     pub(super) problem: Problem,
 }
 
-impl fmt::Debug for LiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(LiveError);
 
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

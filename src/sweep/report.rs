@@ -1,9 +1,8 @@
 //! The report of a sweep, and its errors.
 
-use std::fmt;
 use std::time::Duration;
 
-use crate::ErrorChain;
+use crate::backend::debug_as_chain;
 use crate::backend::{BackendError, Location};
 use serde::Serialize;
 
@@ -118,11 +117,7 @@ pub enum SweepError {
     Store(#[source] BackendError),
 }
 
-impl fmt::Debug for SweepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
-}
+debug_as_chain!(SweepError);
 
 impl From<BackendError> for SweepError {
     fn from(error: BackendError) -> Self {

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 use crate::backend::Location;
 use crate::preview::text::lines::Position;
 
 use crate::hint::sentence::Sentence;
 use crate::hint::template::Template;
-use crate::hint::{Flags, Hint, Kind, Language};
+use crate::hint::{Hint, Kind, Language};
 use crate::report::Subject;
 
 /// All sentences of one language, built-in or replaced by templates.
@@ -18,8 +18,8 @@ pub(crate) struct Prose {
     language: Language,
     /// In the order of [`Sentence::ALL`].
     sentences: Vec<Template>,
-    /// The lengths that [`longest`](Self::longest) gives if the reader's name is not long.
-    longest: OnceLock<(usize, usize)>,
+    /// Bytes of the templates that replace built-in sentences.
+    of_templates: usize,
 }
 
 /// An invalid template of a sentence.
@@ -64,11 +64,11 @@ impl Default for Facts<'_> {
 /// them.
 pub(crate) const MAX_NAME: usize = 64;
 
-const ALL_FLAGS: Flags = Flags {
-    interrupted: true,
-    not_utf8: true,
-    joined: true,
-};
+/// Bytes of a hint's built-in sentences with the longest names, and of names in as many templates.
+const MAX_BUILT_IN: usize = 1024;
+
+/// Maximum number of sentences in a hint.
+const MAX_SENTENCES: usize = 5;
 
 /// Values for the placeholders.
 type Values<'v> = [(&'v str, &'v str)];
@@ -82,7 +82,7 @@ impl Prose {
         Self {
             language,
             sentences: sentences.into(),
-            longest: OnceLock::new(),
+            of_templates: 0,
         }
     }
 
@@ -93,6 +93,7 @@ impl Prose {
     ) -> Result<Self, WrongTemplate> {
         let mut prose = Self::of(language);
         for (sentence, text) in templates {
+            prose.of_templates += text.len();
             let checked = check(*sentence, text);
             prose.sentences[*sentence as usize] = checked.map_err(|problem| WrongTemplate {
                 language,
@@ -170,65 +171,12 @@ impl Prose {
         text
     }
 
-    /// Maximum length in bytes of a hint's sentences in any language, not counting locations, and
-    /// the maximum number of times that they contain the location.
-    pub(crate) fn longest(&self, reader: Option<&str>) -> (usize, usize) {
-        let measure = |reader: &str| {
-            let (nowhere, somewhere) = (self.longest_at("", reader), self.longest_at("x", reader));
-            (nowhere, somewhere - nowhere)
-        };
-        match reader.filter(|reader| reader.len() > MAX_NAME) {
-            Some(reader) => measure(reader),
-            None => *self.longest.get_or_init(|| measure(&"x".repeat(MAX_NAME))),
-        }
-    }
-
-    fn longest_at(&self, location: &str, reader: &str) -> usize {
-        let name = "x".repeat(MAX_NAME);
-        let facts = Facts {
-            tool: &name,
-            reader: Some(reader),
-            parts: usize::MAX,
-            ..Facts::default()
-        };
-        let far = Position {
-            line: u64::MAX,
-            byte: u64::MAX,
-        };
-        let lengths = Self::built_in().iter().chain([self]).flat_map(|prose| {
-            let hints = [Kind::Truncated, Kind::Cleared, Kind::Link]
-                .into_iter()
-                .flat_map(|kind| {
-                    [Some(Location::new(location)), None].map(|location| Hint {
-                        location,
-                        flags: ALL_FLAGS,
-                        ..Hint::new(kind, u64::MAX)
-                    })
-                });
-            let all_facts = [
-                facts,
-                Facts {
-                    mime: Some(&name),
-                    ..facts
-                },
-                Facts {
-                    subject: Subject::Arguments,
-                    ..facts
-                },
-                Facts {
-                    subject: Subject::UserText,
-                    ..facts
-                },
-            ];
-            let said = hints
-                .flat_map(move |hint| all_facts.map(|facts| prose.of_hint(&hint, facts).len()));
-            let pages = [(u64::MAX - 1, false), (u64::MAX, false), (u64::MAX, true)]
-                .map(|(last, is_empty)| prose.of_page(far, last, Some(far), is_empty).len());
-            said.chain(pages)
-                .chain([prose.of_matches(u64::MAX, Some(far)).len()])
-                .collect::<Vec<_>>()
-        });
-        lengths.max().unwrap_or_default()
+    /// A length in bytes that no sentences of a hint reach, in any language.
+    pub(crate) fn longest(&self, reader: Option<&str>, location: &str) -> usize {
+        MAX_BUILT_IN
+            + self.of_templates
+            + reader.map_or(0, str::len)
+            + MAX_SENTENCES * location.len()
     }
 
     /// The sentences for a page from `from` up to `next`. `last` is the last line shown at least in

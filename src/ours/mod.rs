@@ -37,10 +37,7 @@ impl Session {
     /// nowhere, so it is an ordinary text.
     pub(crate) fn apparent_hints(&self, policy: &Policy, text: &str) -> Option<Vec<ApparentHint>> {
         let hints = Hint::parse_all(text)?;
-        let longest = self.prose().longest(self.reader());
-        let own = hints
-            .into_iter()
-            .map(|hint| self.apparent_hint(hint, longest));
+        let own = hints.into_iter().map(|hint| self.apparent_hint(hint));
         own.map(|own| own.filter(|own| own.stored.is_some() || own.is_short(policy)))
             .collect()
     }
@@ -71,16 +68,12 @@ impl Session {
         matches!(own.as_deref(), Some([own]) if own.is_short(policy))
     }
 
-    fn apparent_hint(
-        &self,
-        hint: Hint,
-        (longest, per_byte): (usize, usize),
-    ) -> Option<ApparentHint> {
+    fn apparent_hint(&self, hint: Hint) -> Option<ApparentHint> {
         let location = hint
             .location
             .as_ref()
             .map_or("", |location| location.as_str());
-        if hint.prose.len() > longest.saturating_add(location.len().saturating_mul(per_byte)) {
+        if hint.prose.len() > self.prose().longest(self.reader(), location) {
             return None;
         }
         let stored = match (hint.kind, &hint.location) {

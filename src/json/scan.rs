@@ -353,13 +353,6 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
         }
         at += CHUNK;
     }
-    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let found = specials(u64::from_le_bytes(*word));
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
     while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
         at += 1;
     }
@@ -368,16 +361,4 @@ fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
 
 fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
-}
-
-/// Sets the highest bit of each special byte. Bytes after the first special one may be marked
-/// wrongly.
-fn specials(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
-    let is_zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = is_zero(word ^ (ONES * b'"' as u64));
-    let backslashes = is_zero(word ^ (ONES * b'\\' as u64));
-    let controls = word.wrapping_sub(ONES * 0x20) & !word;
-    (quotes | backslashes | controls) & HIGH
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use crate::json::json_ref::JsonRef;
@@ -183,30 +182,11 @@ impl JsonText {
     }
 
     fn has_twice(&self, object: Node<'_>) -> bool {
-        /// Up to this many keys, comparing all pairs is faster than a set.
-        const FEW: usize = 12;
-        let mut few = [""; FEW];
-        let mut many = HashSet::new();
-        for (nth, key) in object.keys().enumerate() {
-            let key = self.meaning(key).unwrap_or("\u{fffd}");
-            if nth < FEW {
-                if few[..nth].contains(&key) {
-                    return true;
-                }
-                few[nth] = key;
-            } else if few.contains(&key) || !many.insert(key) {
-                return true;
-            }
-        }
-        false
-    }
-}
-
-impl FromStr for JsonText {
-    type Err = InvalidJson;
-
-    fn from_str(text: &str) -> Result<Self, InvalidJson> {
-        Self::parse(text)
+        let mut keys = HashSet::new();
+        let mut meanings = object
+            .keys()
+            .map(|key| self.meaning(key).unwrap_or("\u{fffd}"));
+        !meanings.all(|key| keys.insert(key))
     }
 }
 

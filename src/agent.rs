@@ -3,7 +3,6 @@
 //! The loop calls the model until it answers without a tool call. Middlewares see the conversation
 //! before each model call, and the input and output of each tool call.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -125,13 +124,9 @@ pub struct Agent {
 }
 
 /// Builder of an [`Agent`].
+#[derive(Debug)]
 #[must_use = "nothing happens until `build`"]
-pub struct AgentBuilder {
-    model: Arc<dyn ChatModel>,
-    tools: Vec<Arc<dyn Tool>>,
-    middlewares: Vec<Arc<dyn Middleware>>,
-    max_model_calls: usize,
-}
+pub struct AgentBuilder(Agent);
 
 /// An agent can't be built or could not finish.
 #[derive(thiserror::Error)]
@@ -182,19 +177,19 @@ debug_as_chain!(AgentError);
 impl AgentBuilder {
     /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+        self.0.tools.push(Arc::new(tool));
         self
     }
 
     /// Adds a middleware. The first one added is the outermost.
     pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
-        self.middlewares.push(Arc::new(middleware));
+        self.0.middlewares.push(Arc::new(middleware));
         self
     }
 
     /// Sets the maximum number of model calls in one run.
     pub fn max_model_calls(mut self, calls: usize) -> Self {
-        self.max_model_calls = calls;
+        self.0.max_model_calls = calls;
         self
     }
 
@@ -204,53 +199,37 @@ impl AgentBuilder {
     ///
     /// [`AgentError::SameName`] or [`AgentError::MissingTool`].
     pub fn build(self) -> Result<Agent, AgentError> {
-        let Self {
-            model,
-            tools,
-            middlewares,
-            max_model_calls,
-        } = self;
-        let definitions: Vec<ToolDefinition> = tools.iter().map(Tool::definition).collect();
-        let mut names = HashSet::new();
-        for definition in &definitions {
-            if !names.insert(definition.name.as_str()) {
-                return Err(AgentError::SameName {
-                    name: definition.name.clone(),
-                });
+        let Self(mut agent) = self;
+        for tool in &agent.tools {
+            let name = tool.definition().name;
+            if agent.names.contains(&name) {
+                return Err(AgentError::SameName { name });
             }
+            agent.names.push(name);
+            agent.schemas.push(OpenAiChat.tool(tool));
         }
-        let required = middlewares.iter().flat_map(Middleware::required_tools);
-        if let Some(name) = required
-            .into_iter()
-            .find(|name| !names.contains(name.as_str()))
-        {
-            return Err(AgentError::MissingTool { name });
+        let required = agent.middlewares.iter();
+        let missing = required
+            .flat_map(Middleware::required_tools)
+            .find(|name| !agent.names.contains(name));
+        match missing {
+            Some(name) => Err(AgentError::MissingTool { name }),
+            None => Ok(agent),
         }
-        let schemas = tools.iter().map(|tool| OpenAiChat.tool(tool)).collect();
-        let names = definitions
-            .into_iter()
-            .map(|definition| definition.name)
-            .collect();
-        Ok(Agent {
-            model,
-            tools,
-            names,
-            schemas,
-            middlewares,
-            max_model_calls,
-        })
     }
 }
 
 impl Agent {
     /// Starts building an agent around `model`.
     pub fn builder(model: impl ChatModel + 'static) -> AgentBuilder {
-        AgentBuilder {
+        AgentBuilder(Agent {
             model: Arc::new(model),
             tools: Vec::new(),
+            names: Vec::new(),
+            schemas: Vec::new(),
             middlewares: Vec::new(),
             max_model_calls: 100,
-        }
+        })
     }
 
     /// Calls the model until it answers without a tool call. Adds every message to `messages`; the
@@ -356,15 +335,6 @@ impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
             .field("tools", &self.names)
-            .field("middlewares", &self.middlewares.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for AgentBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentBuilder")
-            .field("tools", &self.tools.len())
             .field("middlewares", &self.middlewares.len())
             .finish_non_exhaustive()
     }

@@ -27,7 +27,7 @@ mod home;
 pub(crate) mod key;
 pub(crate) mod layout;
 mod memory;
-mod phase;
+pub(crate) mod phase;
 pub mod range;
 mod url;
 

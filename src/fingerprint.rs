@@ -4,10 +4,9 @@
 //! Token counts are remembered by fingerprint, what was decided about a result or a call by its [`SlotId`].
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A fingerprint of some bytes: half of their SHA-256, and their number.
@@ -117,34 +116,32 @@ impl FieldPrint {
 
 /// The identity of a result or of a call's arguments: a digest of id, tool and content, and its
 /// number, from 0, among those that have the same digest. Nothing else in the history counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) struct SlotId {
     pub(crate) digest: u128,
     pub(crate) nth: u32,
 }
 
-/// Writes the digest as 32 hexadecimal digits, then the number.
-impl fmt::Display for SlotId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}-{}", self.digest, self.nth)
+/// The digest as 32 hexadecimal digits, then the number.
+impl From<SlotId> for String {
+    fn from(SlotId { digest, nth }: SlotId) -> Self {
+        format!("{digest:032x}-{nth}")
     }
 }
 
-/// A text that is not the identity of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotASlotId;
+impl TryFrom<String> for SlotId {
+    type Error = &'static str;
 
-impl FromStr for SlotId {
-    type Err = NotASlotId;
-
-    fn from_str(text: &str) -> Result<Self, NotASlotId> {
-        let (digest, nth) = text.split_once('-').ok_or(NotASlotId)?;
-        let read = Self {
-            digest: u128::from_str_radix(digest, 16).map_err(|_| NotASlotId)?,
-            nth: nth.parse().map_err(|_| NotASlotId)?,
-        };
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let read = text.split_once('-').and_then(|(digest, nth)| {
+            let digest = u128::from_str_radix(digest, 16).ok()?;
+            let nth = nth.parse().ok()?;
+            Some(Self { digest, nth })
+        });
         // Each identity has one spelling.
-        (read.to_string() == text).then_some(read).ok_or(NotASlotId)
+        let read = read.filter(|read| String::from(*read) == text);
+        read.ok_or("not the identity of a slot")
     }
 }
 
@@ -217,9 +214,9 @@ mod tests {
     fn a_slot_has_one_spelling() {
         let mut ids = SlotIds::default();
         let first = ids.next(7);
-        assert_eq!(first.to_string(), format!("{}7-0", "0".repeat(31)));
+        assert_eq!(String::from(first), format!("{}7-0", "0".repeat(31)));
         for id in [first, ids.next(7), ids.next(u128::MAX)] {
-            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(SlotId::try_from(String::from(id)), Ok(id));
         }
         for text in [
             "",
@@ -228,7 +225,7 @@ mod tests {
             &format!("{}7-00", "0".repeat(31)),
             &format!("{}7", "0".repeat(31)),
         ] {
-            assert_eq!(text.parse::<SlotId>(), Err(NotASlotId), "{text}");
+            assert!(SlotId::try_from(text.to_owned()).is_err(), "{text}");
         }
     }
 }

@@ -2,11 +2,10 @@
 
 mod change;
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::backend::Location;
+pub use crate::backend::phase::Phase;
 
 pub use change::Change;
 pub(crate) use change::{Sum, saved};
@@ -37,32 +36,6 @@ pub struct Report {
     pub notice: Option<String>,
 }
 
-/// The moment that a report is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Phase {
-    /// After a tool has returned.
-    Truncate,
-    /// Before the model is called.
-    #[default]
-    Clear,
-}
-
-/// Writes `truncate` or `clear`, as in JSON.
-///
-/// ```
-/// assert_eq!(offcut::report::Phase::Truncate.to_string(), "truncate");
-/// ```
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Truncate => "truncate",
-            Self::Clear => "clear",
-        })
-    }
-}
-
 /// The token count of a clear pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -78,9 +51,6 @@ pub struct TokenCount {
     /// assistant follows that request. `counted` is then this number plus what was added since,
     /// minus what passes have saved since.
     pub usage: Option<u64>,
-    /// The provider's count of the last request minus that of the pass before it. `None` if either
-    /// of them did not count that request.
-    pub drift: Option<i64>,
 }
 
 /// The precision of a token count.

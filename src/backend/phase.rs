@@ -1,21 +1,41 @@
-//! The reasons for storing content, each with its folder.
+//! The moments at which content is stored.
 
-/// A reason for storing content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It was too long: `<root>/trunc/<id>`.
+use std::fmt;
+
+use serde::Serialize;
+
+/// A moment at which results are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Phase {
+    /// After a tool has returned. What is too long is stored as `<root>/trunc/<id>`.
     Truncate,
-    /// It was too old: `<root>/clear/<id>`.
+    /// Before the model is called. What is old is stored as `<root>/clear/<id>`.
+    #[default]
     Clear,
 }
 
 impl Phase {
     /// The name of its folder.
-    #[must_use]
     pub(crate) const fn folder(self) -> &'static str {
         match self {
             Self::Truncate => "trunc",
             Self::Clear => "clear",
         }
+    }
+}
+
+/// Writes `truncate` or `clear`, as in JSON.
+///
+/// ```
+/// assert_eq!(offcut::report::Phase::Truncate.to_string(), "truncate");
+/// ```
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncate => "truncate",
+            Self::Clear => "clear",
+        })
     }
 }

@@ -4,7 +4,7 @@ use super::edit::{Content, SlotEdit};
 use super::plan::Plan;
 use crate::decisions::{Decided, Moment, WrittenReplacement};
 use crate::format::Conversation;
-use crate::report::{CountKind, Decision, Report, Subject, saved};
+use crate::report::{Decision, Report, Subject, saved};
 use crate::slots::{Place, Puts, Repeated, prints_at};
 
 /// A pass whose content is stored and whose messages are not changed yet.
@@ -64,14 +64,10 @@ impl Committed {
                 .iter()
                 .filter_map(|decision: &Decision| decision.tokens),
         );
-        let tokens = plan.head.tokens;
-        let counted = tokens.filter(|tokens| tokens.count_kind == CountKind::Counted);
         let mut known = plan.pass.memory.known();
         if let Some(anchor) = plan.anchor {
             known.record_saved(anchor, saved);
         }
-        let sent = counted.map(|tokens| tokens.counted.saturating_sub(saved));
-        known.record_sent(conversation.len(), sent);
         let mut report = Report {
             decisions,
             ..plan.head

@@ -59,7 +59,6 @@ impl Plan {
             count_kind: scan.count_kind,
             threshold: session.settings().max_tokens_for_clear,
             usage: scan.anchor.map(|anchor| anchor.usage),
-            drift: scan.anchor.and_then(|anchor| known.drift(anchor)),
         });
         if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {
             return;

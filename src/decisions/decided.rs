@@ -104,12 +104,14 @@ impl WrittenReplacement {
 }
 
 /// A decision about one result or one call's arguments.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Decided {
     pub(crate) slot: SlotId,
     pub(crate) moment: Moment,
     pub(crate) put: WrittenReplacement,
     /// Locations of the original.
+    #[serde(rename = "at", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) locations: Vec<Location>,
 }
 

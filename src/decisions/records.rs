@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use crate::backend::content::is_outdated;
-use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, PutOutcome};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use crate::decisions::decided::{Decided, Moment, WrittenReplacement};
+use crate::decisions::decided::Decided;
 
 /// Number of records that are read at once where several are expected.
 const AT_ONCE: u64 = 8;
@@ -43,23 +43,14 @@ pub(crate) enum Record {
     Unusable,
 }
 
+/// A record as it is written down.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct Written<D> {
     offcut_record: u32,
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     anew: bool,
-    decisions: Vec<WrittenDecision>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenDecision {
-    slot: String,
-    moment: Moment,
-    put: WrittenReplacement,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    at: Vec<Location>,
+    decisions: D,
 }
 
 impl Records {
@@ -164,22 +155,11 @@ impl Records {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
-    let decisions = decisions.iter().map(|decided| WrittenDecision {
-        slot: decided.slot.to_string(),
-        moment: decided.moment,
-        put: decided.put.clone(),
-        at: decided.locations.clone(),
-    });
     let written = Written {
         offcut_record: VERSION,
         anew,
-        decisions: decisions.collect(),
+        decisions,
     };
     serde_json::to_vec(&written)
         .map(Bytes::from)
@@ -187,29 +167,18 @@ fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
 }
 
 fn parse(bytes: &[u8]) -> Option<Record> {
-    let written: Written = serde_json::from_slice(bytes).ok()?;
-    if written.offcut_record != VERSION {
-        return None;
-    }
-    let decided = |decision: WrittenDecision| {
-        Some(Decided {
-            slot: decision.slot.parse().ok()?,
-            moment: decision.moment,
-            put: decision.put,
-            locations: decision.at,
-        })
+    let written: Written<Vec<Decided>> = serde_json::from_slice(bytes).ok()?;
+    let record = match written.anew {
+        true => Record::Anew,
+        false => Record::Decisions,
     };
-    let decisions: Option<_> = written.decisions.into_iter().map(decided).collect();
-    decisions.map(if written.anew {
-        Record::Anew
-    } else {
-        Record::Decisions
-    })
+    (written.offcut_record == VERSION).then(|| record(written.decisions))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::backend::Memory;
+    use crate::backend::{Location, Memory};
+    use crate::decisions::decided::{Moment, WrittenReplacement};
 
     use super::*;
     use crate::fingerprint::SlotIds;

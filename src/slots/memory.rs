@@ -39,8 +39,6 @@ pub(crate) struct Known {
     settled: HashMap<Grounds, Reason>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
-    /// Number of messages and of tokens that the last pass left.
-    sent: Option<(usize, u64)>,
     /// True if a report has said that passes can't help.
     has_told: bool,
 }
@@ -122,19 +120,6 @@ impl Known {
         self.saved
             .filter(|(known, _)| *known == anchor)
             .map_or(0, |(_, saved)| saved)
-    }
-
-    /// Records what a pass has left to be sent; `tokens` is `None` if they were not counted.
-    pub(crate) fn record_sent(&mut self, messages: usize, tokens: Option<u64>) {
-        self.sent = tokens.map(|tokens| (messages, tokens));
-    }
-
-    /// The provider's count minus the count that a pass made of the same request.
-    pub(crate) fn drift(&self, anchor: Anchor) -> Option<i64> {
-        let (_, tokens) = self
-            .sent
-            .filter(|(messages, _)| *messages == anchor.last_turn)?;
-        i64::try_from(i128::from(anchor.usage) - i128::from(tokens)).ok()
     }
 
     /// Returns true if a result stays as it arrived.
@@ -334,29 +319,5 @@ mod tests {
             }),
             0
         );
-    }
-
-    #[test]
-    fn c1_drift_is_known_where_both_counted_the_same_request() {
-        let mut known = Known::default();
-        let anchor = Anchor {
-            usage: 10,
-            last_turn: 4,
-        };
-        assert_eq!(known.drift(anchor), None);
-        known.record_sent(4, Some(12));
-        assert_eq!(known.drift(anchor), Some(-2));
-        let later = Anchor {
-            last_turn: 5,
-            ..anchor
-        };
-        let huge = Anchor {
-            usage: u64::MAX,
-            ..anchor
-        };
-        assert_eq!(known.drift(later), None);
-        assert_eq!(known.drift(huge), None, "no provider counts that");
-        known.record_sent(4, None);
-        assert_eq!(known.drift(anchor), None);
     }
 }

@@ -17,7 +17,7 @@ export interface Report {
     error: string | null;
     error_source: string | null;
   }>;
-  tokens: { counted: number; count_kind: string; threshold: number; usage: number | null; drift: number | null } | null;
+  tokens: { counted: number; count_kind: string; threshold: number; usage: number | null } | null;
   post_process_error: string | null;
   records_error?: string;
   notice?: string;

@@ -26,7 +26,8 @@ mod zh;
 
 pub(crate) use draft::Draft;
 pub use parsed::{Flags, Hint, Kind, Language};
-pub(crate) use prose::{Facts, MAX_NAME, Prose, WrongTemplate};
+pub use prose::WrongTemplate;
+pub(crate) use prose::{Facts, MAX_NAME, Prose};
 pub use sentence::Sentence;
 
 pub use crate::preview::text::lines::Position;

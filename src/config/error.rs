@@ -6,7 +6,6 @@ use crate::backend::{ErrorChain, debug_as_chain};
 use crate::hint::WrongTemplate;
 
 use crate::backend::{KeyError, StoreUrl};
-use crate::hint::{Language, Sentence};
 
 /// A configuration that does not build.
 #[derive(thiserror::Error)]
@@ -123,15 +122,8 @@ pub enum BuildError {
     )]
     NamelessReader,
     /// The template of a sentence can't be used.
-    #[error("`templates.{}.{}` {problem}", .language.name(), .sentence.name())]
-    Template {
-        /// The language.
-        language: Language,
-        /// The sentence.
-        sentence: Sentence,
-        /// The problem, and what to write instead.
-        problem: String,
-    },
+    #[error(transparent)]
+    Template(#[from] WrongTemplate),
     /// Support for the counter was not compiled in.
     #[error("`token_counter` {name} needs the feature `tiktoken`: enable it, or use the estimate")]
     CounterNotCompiledIn {
@@ -152,20 +144,4 @@ fn of(tool: &Option<String>) -> String {
         || "all tools".to_owned(),
         |tool| format!("the tool `{tool}`"),
     )
-}
-
-impl From<WrongTemplate> for BuildError {
-    fn from(
-        WrongTemplate {
-            language,
-            sentence,
-            problem,
-        }: WrongTemplate,
-    ) -> Self {
-        Self::Template {
-            language,
-            sentence,
-            problem,
-        }
-    }
 }

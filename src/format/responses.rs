@@ -59,32 +59,17 @@ impl WireJson for Responses {
                 Self::show(item.get("summary"), see);
                 Self::show(item.get("content"), see);
             }
-            // Calls of the provider's tools, and other items of the model.
-            "computer_call"
-            | "local_shell_call"
-            | "shell_call"
-            | "apply_patch_call"
-            | "tool_search_call"
-            | "web_search_call"
-            | "file_search_call"
-            | "code_interpreter_call"
-            | "image_generation_call"
-            | "mcp_call"
-            | "mcp_list_tools"
-            | "mcp_approval_request"
-            | "compaction"
-            | "compaction_summary"
-            | "item_reference" => {
-                see(Piece::Role(Role::Assistant));
+            // Not slots, but as the user's they end the model's turn.
+            kind if kind.ends_with("_call_output") || kind == "mcp_approval_response" => {
+                see(Piece::Role(Role::User));
                 see(Piece::Content(PartRef::Opaque(item.json())));
             }
-            // Not slots, but as the user's they end the model's turn.
-            "computer_call_output"
-            | "local_shell_call_output"
-            | "shell_call_output"
-            | "apply_patch_call_output"
-            | "mcp_approval_response" => {
-                see(Piece::Role(Role::User));
+            // Calls of the provider's tools, and other items of the model.
+            kind if kind.ends_with("_call")
+                || kind.starts_with("mcp_")
+                || matches!(kind, "compaction" | "compaction_summary" | "item_reference") =>
+            {
+                see(Piece::Role(Role::Assistant));
                 see(Piece::Content(PartRef::Opaque(item.json())));
             }
             _ => {

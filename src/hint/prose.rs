@@ -23,7 +23,8 @@ pub(crate) struct Prose {
 }
 
 /// An invalid template of a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`templates.{}.{}` {problem}", .language.name(), .sentence.name())]
 pub struct WrongTemplate {
     /// The language.
     pub language: Language,

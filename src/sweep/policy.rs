@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::backend::REUSED_FOR;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -11,7 +9,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// a transcript.
 pub(super) const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_secs());
 
-/// Rules for what a [sweep](crate::sweep) removes: plain data, which can come from a file.
+/// Rules for what a [sweep](crate::sweep) removes.
 ///
 /// ```
 /// use offcut::sweep::SweepPolicy;
@@ -19,9 +17,6 @@ pub(super) const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_se
 ///
 /// let policy = SweepPolicy::new().idle(Duration::from_secs(7 * 86_400)).quota_bytes(10 << 30);
 /// assert!(policy.dry_run, "until `apply`");
-/// # let json = serde_json::to_string(&policy)?;
-/// # assert_eq!(serde_json::from_str::<SweepPolicy>(&json)?, policy);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Default
@@ -29,13 +24,11 @@ pub(super) const LEAST_IDLE: Duration = Duration::from_secs(2 * REUSED_FOR.as_se
 /// - `idle`: 30 days
 /// - `quota_bytes`: none
 /// - `dry_run`: true
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepPolicy {
     /// Conversations go in which nothing was stored or read for longer than this, at least
-    /// [`LEAST_IDLE`](Self::LEAST_IDLE); `idle_seconds` in files.
-    #[serde(rename = "idle_seconds", with = "whole_seconds")]
+    /// [`LEAST_IDLE`](Self::LEAST_IDLE).
     pub idle: Duration,
     /// The conversations that have been idle longest go until those that nothing names take at most
     /// this many bytes. None goes that has been idle for less than [`LEAST_IDLE`](Self::LEAST_IDLE).
@@ -84,19 +77,5 @@ impl SweepPolicy {
     pub fn apply(mut self) -> Self {
         self.dry_run = false;
         self
-    }
-}
-
-mod whole_seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(duration.as_secs())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_secs)
     }
 }

@@ -16,13 +16,11 @@
 //! recognized.
 
 mod draft;
-mod en;
 mod envelope;
 mod parsed;
 mod prose;
 mod sentence;
 pub mod template;
-mod zh;
 
 pub(crate) use draft::Draft;
 pub use parsed::{Flags, Hint, Kind, Language};

@@ -216,13 +216,8 @@ impl<'c> Outline<'c> {
     /// Reads the conversation once. An assistant turn is a maximal run of assistant items; a result
     /// or a user item ends it. A round is a turn with calls, and the results of those calls.
     pub(crate) fn of(conversation: &'c dyn Conversation) -> Self {
-        Self::since(conversation, 0)
-    }
-
-    /// Like [`of`](Self::of), without the messages before `first`.
-    pub(crate) fn since(conversation: &'c dyn Conversation, first: usize) -> Self {
         let mut reader = Reader::default();
-        for message in first..conversation.len() {
+        for message in 0..conversation.len() {
             reader.begin(message);
             conversation.visit(message, &mut |piece| reader.see(piece));
         }

@@ -3,8 +3,7 @@
 use crate::backend::Location;
 use crate::preview::text::lines::Position;
 
-use crate::hint::sentence::{Sentence, Words};
-use crate::hint::{en, zh};
+use crate::hint::sentence::Sentence;
 
 /// Language of the sentences in hints. Set for each instance, never for the process.
 #[derive(
@@ -48,15 +47,33 @@ impl Language {
     /// Returns the built-in sentence in this language.
     #[must_use]
     pub fn sentence(self, sentence: Sentence) -> &'static str {
-        (self.words().sentence)(sentence)
+        sentence.words()[self as usize]
     }
 
-    pub(crate) fn words(self) -> &'static Words {
+    pub(super) fn words(self) -> LanguageWords {
         match self {
-            Self::English => &en::ENGLISH,
-            Self::Chinese => &zh::CHINESE,
+            Self::English => LanguageWords {
+                tool: "an unnamed tool",
+                media: "media",
+                space: " ",
+            },
+            Self::Chinese => LanguageWords {
+                tool: "未命名工具",
+                media: "媒体",
+                space: "",
+            },
         }
     }
+}
+
+/// A language's few words beside its sentences.
+pub(super) struct LanguageWords {
+    /// Replaces the tool's name if a result names none.
+    pub(super) tool: &'static str,
+    /// Replaces a missing media type.
+    pub(super) media: &'static str,
+    /// Separator of sentences.
+    pub(super) space: &'static str,
 }
 
 /// The contents of a hint.

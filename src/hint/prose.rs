@@ -78,11 +78,12 @@ impl Prose {
     /// The built-in sentences.
     pub(crate) fn of(language: Language) -> Self {
         let text = |sentence| language.sentence(sentence);
+        let sentences = Sentence::ALL.iter();
         let sentences =
-            Sentence::ALL.map(|sentence| Template::parse(text(sentence)).unwrap_or_default());
+            sentences.map(|sentence| Template::parse(text(*sentence)).unwrap_or_default());
         Self {
             language,
-            sentences: sentences.into(),
+            sentences: sentences.collect(),
             of_templates: 0,
         }
     }

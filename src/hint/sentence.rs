@@ -1,140 +1,134 @@
-//! The sentences of hints, and their placeholders.
+//! The sentences of hints: their placeholders, and their words in each language.
 
 use serde::{Deserialize, Serialize};
 
-/// A sentence in hints. `offcut::Settings::templates` replaces them.
-///
-/// A template contains each [`required`](Self::required) placeholder of the sentence once, and each
-/// [`optional`](Self::optional) one at most once. It writes braces as `{{` and `}}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Sentence {
+const ALL: &[&str] = &["tool", "bytes", "location"];
+const STORED: &[&str] = &["bytes", "location"];
+
+/// Declares the sentences, one a row: its name in settings, its required and optional placeholders,
+/// and its words, in the order of [`Language::ALL`](super::Language::ALL).
+macro_rules! sentences {
+    ($($(#[$doc:meta])* $sentence:ident = $name:literal, $required:expr, $optional:expr, $($words:literal),*;)*) => {
+        /// A sentence in hints. `offcut::Settings::templates` replaces them.
+        ///
+        /// A template contains each [`required`](Self::required) placeholder of the sentence once, and
+        /// each [`optional`](Self::optional) one at most once. It writes braces as `{{` and `}}`.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum Sentence {
+            $($(#[$doc])* $sentence,)*
+        }
+
+        impl Sentence {
+            /// All sentences.
+            pub const ALL: &[Self] = &[$(Self::$sentence),*];
+
+            fn row(self) -> Row {
+                match self {
+                    $(Self::$sentence => Row {
+                        name: $name,
+                        required: $required,
+                        optional: $optional,
+                        words: [$($words),*],
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+struct Row {
+    name: &'static str,
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+    words: [&'static str; 2],
+}
+
+sentences! {
     /// A result over the limit was stored.
-    Truncated,
+    Truncated = "truncated", &[], ALL,
+        "Stored in full.", "已完整存储。";
     /// Several texts were stored as one.
-    Joined,
+    Joined = "joined", &["parts"], ALL,
+        "It was {parts} texts; the last stored line gives their lengths.", "原为 {parts} 段文本，存储内容的末行列出各段长度。";
     /// A result over the limit was not stored, and only the preview is left.
-    Unsaved,
+    Unsaved = "unsaved", &[], &["tool", "bytes"],
+        "It could not be stored; what is not shown is lost.", "内容未能保存，未显示的部分已丢失。";
     /// The tool's stream ended with an error.
-    Interrupted,
+    Interrupted = "interrupted", &["bytes"], &["tool", "location"],
+        "The tool's output broke off after {bytes} bytes.", "工具输出在 {bytes} 字节后中断。";
     /// The original has invalid bytes.
-    NotUtf8,
+    NotUtf8 = "not_utf8", &[], ALL,
+        "It is not UTF-8; \u{fffd} stands for invalid bytes.", "内容不是 UTF-8，\u{fffd} 代表无效字节。";
     /// An old result was stored.
-    Cleared,
+    Cleared = "cleared", &["tool"], STORED,
+        "Old result of {tool}.", "{tool} 的旧结果。";
     /// Old media was stored.
-    ClearedMedia,
+    ClearedMedia = "cleared_media", &["mime", "tool"], STORED,
+        "Old {mime} from {tool}.", "{tool} 返回的旧 {mime}。";
     /// An old link was removed; the location is the link.
-    ClearedLink,
+    ClearedLink = "cleared_link", &["tool"], &["location"],
+        "Old link from {tool}.", "{tool} 返回的旧链接。";
     /// Old arguments were stored.
-    ClearedArguments,
+    ClearedArguments = "cleared_arguments", &["tool"], STORED,
+        "Old arguments of {tool}.", "{tool} 的旧参数。";
     /// A long text of a user was stored.
-    ClearedUserText,
+    ClearedUserText = "cleared_user_text", &[], STORED,
+        "Old text of the user.", "用户的旧文本。";
     /// An old result was removed without being stored.
-    Gone,
+    Gone = "gone", &["tool"], &["bytes"],
+        "Old result of {tool}, removed and not stored. Call it again if you need it.", "{tool} 的旧结果已移除且未保存，如有需要请重新调用。";
     /// The tool that reads the stored content.
-    Reader,
+    Reader = "reader", &["reader"], ALL,
+        "Read it with {reader}.", "可用 {reader} 读取。";
     /// A page of whole lines.
-    Page,
+    Page = "page", &["first", "last"], &[],
+        "Lines {first}-{last}.", "第 {first}-{last} 行。";
     /// A page of one whole line.
-    PageOfOne,
+    PageOfOne = "page_of_one", &["first"], &[],
+        "Line {first}.", "第 {first} 行。";
     /// A page inside one line.
-    PageInLine,
+    PageInLine = "page_in_line", &["first"], &[],
+        "Part of line {first}.", "第 {first} 行的一部分。";
     /// A page past the end.
-    PageOfNothing,
+    PageOfNothing = "page_of_nothing", &["first"], &[],
+        "No lines from {first} on.", "从第 {first} 行起没有内容。";
     /// The offset of the next page.
-    Next,
+    Next = "next", &["next"], &[],
+        "Continue with offset {next}.", "续读请用 offset {next}。";
     /// All matching lines.
-    Matches,
+    Matches = "matches", &["count"], &[],
+        "Matching lines: {count}.", "匹配行数：{count}。";
     /// The first matching lines, and the offset of more.
-    MoreMatches,
+    MoreMatches = "more_matches", &["count", "next"], &[],
+        "Matching lines so far: {count}. Continue with offset {next}.", "目前匹配行数：{count}。续读请用 offset {next}。";
 }
 
 impl Sentence {
-    /// All sentences.
-    pub const ALL: [Self; 19] = [
-        Self::Truncated,
-        Self::Joined,
-        Self::Unsaved,
-        Self::Interrupted,
-        Self::NotUtf8,
-        Self::Cleared,
-        Self::ClearedMedia,
-        Self::ClearedLink,
-        Self::ClearedArguments,
-        Self::ClearedUserText,
-        Self::Gone,
-        Self::Reader,
-        Self::Page,
-        Self::PageOfOne,
-        Self::PageInLine,
-        Self::PageOfNothing,
-        Self::Next,
-        Self::Matches,
-        Self::MoreMatches,
-    ];
-
     /// Placeholders that a template of the sentence must contain.
     #[must_use]
     pub fn required(self) -> &'static [&'static str] {
-        self.row().1
+        self.row().required
     }
 
     /// Further placeholders that it may contain: `{tool}` is the tool's name, `{bytes}` the
     /// original's length, `{location}` the original's location.
     #[must_use]
     pub fn optional(self) -> &'static [&'static str] {
-        self.row().2
+        self.row().optional
     }
 
     /// Its name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().0
+        self.row().name
     }
 
-    /// Its name, with the required and the optional placeholders.
-    fn row(
-        self,
-    ) -> (
-        &'static str,
-        &'static [&'static str],
-        &'static [&'static str],
-    ) {
-        const ALL: &[&str] = &["tool", "bytes", "location"];
-        const STORED: &[&str] = &["bytes", "location"];
-        match self {
-            Self::Truncated => ("truncated", &[], ALL),
-            Self::Joined => ("joined", &["parts"], ALL),
-            Self::Unsaved => ("unsaved", &[], &["tool", "bytes"]),
-            Self::Interrupted => ("interrupted", &["bytes"], &["tool", "location"]),
-            Self::NotUtf8 => ("not_utf8", &[], ALL),
-            Self::Cleared => ("cleared", &["tool"], STORED),
-            Self::ClearedMedia => ("cleared_media", &["mime", "tool"], STORED),
-            Self::ClearedLink => ("cleared_link", &["tool"], &["location"]),
-            Self::ClearedArguments => ("cleared_arguments", &["tool"], STORED),
-            Self::ClearedUserText => ("cleared_user_text", &[], STORED),
-            Self::Gone => ("gone", &["tool"], &["bytes"]),
-            Self::Reader => ("reader", &["reader"], ALL),
-            Self::Page => ("page", &["first", "last"], &[]),
-            Self::PageOfOne => ("page_of_one", &["first"], &[]),
-            Self::PageInLine => ("page_in_line", &["first"], &[]),
-            Self::PageOfNothing => ("page_of_nothing", &["first"], &[]),
-            Self::Next => ("next", &["next"], &[]),
-            Self::Matches => ("matches", &["count"], &[]),
-            Self::MoreMatches => ("more_matches", &["count", "next"], &[]),
-        }
+    /// Its built-in words in each language.
+    pub(super) fn words(self) -> [&'static str; 2] {
+        self.row().words
     }
-}
-
-/// The vocabulary of one language.
-#[derive(Debug)]
-pub(crate) struct Words {
-    pub(crate) sentence: fn(Sentence) -> &'static str,
-    /// Replaces the tool's name if a result names none.
-    pub(crate) tool: &'static str,
-    /// Replaces a missing media type.
-    pub(crate) media: &'static str,
-    /// Separator of sentences.
-    pub(crate) space: &'static str,
 }

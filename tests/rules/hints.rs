@@ -67,7 +67,7 @@ fn filled(sentence: &str) -> String {
 fn h2_the_table_of_sentences_has_each_and_its_cost() {
     let rules = include_str!("../../docs/rules.md");
     let counter = TokenCounter::O200kBase.build().unwrap();
-    for sentence in Sentence::ALL {
+    for &sentence in Sentence::ALL {
         let cells = [Language::English, Language::Chinese].map(|language| {
             let text = language.sentence(sentence);
             format!("{text} | {}", counter.count(&filled(text)))

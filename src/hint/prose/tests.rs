@@ -128,7 +128,7 @@ fn h2_all_sentences_in_chinese() {
 #[test]
 fn h2_every_sentence_is_a_template_that_would_be_accepted() {
     for language in Language::ALL {
-        for (place, sentence) in Sentence::ALL.into_iter().enumerate() {
+        for (place, sentence) in Sentence::ALL.iter().copied().enumerate() {
             assert_eq!(sentence as usize, place);
             check(sentence, language.sentence(sentence)).unwrap();
             assert_eq!(serde_json::to_value(sentence).unwrap(), sentence.name());

@@ -284,34 +284,13 @@ impl Agent {
     }
 
     async fn run_tool(&self, call: &ToolCall) -> Message {
-        let output = match Next::new(&self.middlewares, self).run(call).await {
-            Ok(output) => output,
-            Err(error) => {
-                self.show_failure(call, ToolOutput::error(error.to_string()))
-                    .await
-            }
-        };
+        let output = Next::new(&self.middlewares, self).run(call).await;
+        let output = ToolOutput::from(output);
         let is_error = output.is_error;
         let (mut parts, interrupted) = output.into_parts().await;
         let is_error = is_error || interrupted.is_some();
-        if let Some(error) = interrupted {
-            let shown = self
-                .show_failure(call, ToolOutput::error(error.to_string()))
-                .await;
-            parts.extend(shown.into_parts().await.0);
-        }
+        parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
         Message::tool(call, parts, is_error)
-    }
-
-    async fn show_failure(&self, call: &ToolCall, mut shown: ToolOutput) -> ToolOutput {
-        // From the innermost middleware outwards, the order that a result takes.
-        for middleware in self.middlewares.iter().rev() {
-            shown = match middleware.wrap_failed_call(call, shown).await {
-                Ok(shown) => shown,
-                Err(error) => ToolOutput::error(error.to_string()),
-            };
-        }
-        shown
     }
 
     async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {

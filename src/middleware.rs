@@ -39,21 +39,6 @@ pub trait Middleware: Send + Sync {
         Ok(())
     }
 
-    /// Handles a failed call before the model sees it. `shown` is the result that the loop is about
-    /// to show, marked as an error.
-    ///
-    /// # Errors
-    ///
-    /// The middleware's own.
-    async fn wrap_failed_call(
-        &self,
-        call: &ToolCall,
-        shown: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
-        let _ = call;
-        Ok(shown)
-    }
-
     /// Names of the tools that this middleware tells the model to use.
     /// [`Agent`](crate::agent::Agent) refuses to build without them.
     fn required_tools(&self) -> Vec<String> {
@@ -77,14 +62,6 @@ impl<M: Middleware + ?Sized> Middleware for Arc<M> {
 
     async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
         (**self).before_model(turn).await
-    }
-
-    async fn wrap_failed_call(
-        &self,
-        call: &ToolCall,
-        shown: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
-        (**self).wrap_failed_call(call, shown).await
     }
 
     fn required_tools(&self) -> Vec<String> {

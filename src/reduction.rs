@@ -152,6 +152,17 @@ impl ToolReduction {
         report
     }
 
+    /// The error with its text truncated.
+    async fn truncated_error(&self, call: &ToolCall, error: ToolError) -> ToolError {
+        let shown = self
+            .truncate(call, ToolOutput::error(error.to_string()))
+            .await;
+        match shown {
+            Ok(shown) => error.with_message(|_| shown.text()),
+            Err(failed) => failed.into(),
+        }
+    }
+
     /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.
     #[must_use]
     pub fn count_tokens(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
@@ -317,30 +328,25 @@ impl ToolReduction {
 
 #[async_trait]
 impl Middleware for ToolReduction {
-    /// Truncates the tool's output; a stream is read to its end. A failed call is passed on untouched, and
-    /// nothing is stored.
+    /// Truncates the tool's output; a stream is read to its end. So is the text of a failed call, and of
+    /// an error that ends a stream, which stay errors.
     async fn wrap_tool_call(
         &self,
         call: &ToolCall,
         next: Next<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let output = next.run(call).await?;
+        let output = next.run(call).await;
         if !self.truncates(&call.name) {
-            return Ok(output);
+            return output;
         }
-        self.wrap_failed_call(call, output).await
-    }
-
-    /// Truncates the output that the loop shows for a failed call.
-    async fn wrap_failed_call(
-        &self,
-        call: &ToolCall,
-        shown: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
-        match self.truncate(call, shown).await {
-            Ok(truncated) => Ok(truncated.into()),
-            Err(error) => Err(error.into()),
+        let mut truncated = match output {
+            Ok(output) => self.truncate(call, output).await?,
+            Err(error) => return Err(self.truncated_error(call, error).await),
+        };
+        if let Some(error) = truncated.interrupted.take() {
+            truncated.interrupted = Some(self.truncated_error(call, error).await);
         }
+        Ok(truncated.into())
     }
 
     /// Runs the clear pass.

@@ -207,17 +207,10 @@ impl Middleware for Recorder {
         call: &ToolCall,
         next: Next<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        self.wrap_failed_call(call, next.run(call).await?).await
-    }
-
-    async fn wrap_failed_call(
-        &self,
-        call: &ToolCall,
-        shown: ToolOutput,
-    ) -> Result<ToolOutput, ToolError> {
-        if let Body::Parts(parts) = &shown.body {
-            self.0.record(call, parts, shown.is_error);
+        let output = ToolOutput::from(next.run(call).await);
+        if let Body::Parts(parts) = &output.body {
+            self.0.record(call, parts, output.is_error);
         }
-        Ok(shown)
+        Ok(output)
     }
 }

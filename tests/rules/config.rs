@@ -770,7 +770,7 @@ async fn o1_names_are_matched_exactly() {
 #[test]
 fn every_setter_has_an_effect() {
     type Set = fn(Builder) -> Builder;
-    let setters: [(&str, Set); 26] = [
+    let setters: [(&str, Set); 25] = [
         ("root_dir", |b| b.root_dir("agent")),
         ("names", |b| b.names(StoredNames::Short)),
         ("skip_truncation", |b| b.skip_truncation(true)),

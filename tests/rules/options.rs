@@ -309,7 +309,7 @@ async fn o1_every_option_can_be_set_for_all_tools_and_for_one() {
 /// Checks the rows that apply to all tools.
 #[tokio::test]
 async fn each_row_that_is_for_all_tools_changes_what_it_says() {
-    let rows: [(&str, Global); 24] = [
+    let rows: [(&str, Global); 23] = [
         ("root_dir", |b| b.root_dir("agent-1")),
         ("names, of ids that are short already", |b| {
             b.names(StoredNames::Short)

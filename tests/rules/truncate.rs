@@ -387,18 +387,21 @@ async fn t6_texts_that_would_hardly_get_shorter_stay() {
 }
 
 #[tokio::test]
-async fn t7_a_failed_call_is_passed_on_and_an_error_result_keeps_its_mark() {
+async fn t7_a_failed_call_stays_one_and_its_text_is_truncated() {
     let store = memory();
     let reduction = small(&store).build().unwrap();
     let fails = |_: ToolCall| async { Err::<ToolOutput, _>(ToolError::new("e".repeat(5_000))) };
     let error = Middleware::wrap_tool_call(&reduction, &call("a", "f"), Next::new(&[], &fails))
         .await
         .unwrap_err();
-    assert_eq!(error.to_string().len(), 5_000);
-    assert!(stored(&store).await.is_empty());
+    let hint = Hint::parse(&error.to_string()).unwrap();
+    assert_eq!((hint.bytes, stored(&store).await.len()), (5_000, 1));
 
     let shown = reduction
-        .truncate(&call("a", "f"), Err::<ToolOutput, _>(error))
+        .truncate(
+            &call("b", "f"),
+            Err::<ToolOutput, _>(ToolError::new("e".repeat(5_000))),
+        )
         .await
         .unwrap();
     assert!(shown.is_error && shown.report.is_change());

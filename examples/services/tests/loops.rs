@@ -50,7 +50,7 @@ async fn run(name: &str, url: &str, home: &Path) -> Output {
     let output = command.kill_on_drop(true).output().await;
     output.unwrap_or_else(|error| {
         panic!(
-            "{}: {error}; `cargo test -p offcut-services` builds it",
+            "{}: {error}; `cargo test -p offcut-examples --features services` builds it",
             program.display()
         )
     })
@@ -172,10 +172,10 @@ async fn a_refusal_is_shown() {
 #[test]
 fn the_example_adds_about_ten_lines() {
     let examples = [
-        include_str!("../examples/chat_completions.rs"),
-        include_str!("../examples/responses.rs"),
-        include_str!("../examples/anthropic.rs"),
-        include_str!("../examples/gemini.rs"),
+        include_str!("../chat_completions.rs"),
+        include_str!("../responses.rs"),
+        include_str!("../anthropic.rs"),
+        include_str!("../gemini.rs"),
     ];
     for code in examples {
         let lines = code.lines().filter(|line| !line.starts_with("//!"));
@@ -189,7 +189,7 @@ fn the_example_adds_about_ten_lines() {
 #[test]
 fn the_page_about_seams_shows_the_first_loop() {
     let page = include_str!("../../../docs/seams.md");
-    let code = include_str!("../examples/chat_completions.rs");
+    let code = include_str!("../chat_completions.rs");
     let from = code.find("async fn converse(").unwrap();
     let to = from + code[from..].find("\n}\n").unwrap() + 3;
     assert!(

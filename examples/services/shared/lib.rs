@@ -1,8 +1,6 @@
-//! Agent loops over HTTP with Offcut in them, one for each provider's API: the examples of this
-//! package.
-//!
-//! The library holds their shared code without Offcut: [`Task`], the command line; [`Api`], a
+//! The code that agent loops over HTTP share (feature `services`), without Offcut: [`Task`], the command line; [`Api`], a
 //! provider's HTTP API; [`grep`], a tool.
+#![cfg(feature = "services")]
 
 mod api;
 pub mod grep;

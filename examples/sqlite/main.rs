@@ -1,7 +1,7 @@
 //! A store of your own: tool results of a machine in one SQLite database.
 //!
 //! ```sh
-//! cargo run -p offcut-services --example sqlite -- results.db
+//! cargo run -p offcut-examples --features services --example sqlite -- results.db
 //! ```
 //!
 //! - `store.rs` is the contract: names, and the effect of each call.

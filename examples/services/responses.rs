@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! export OPENAI_API_KEY=…
-//! cargo run -p offcut-services --example responses -- MODEL . "Which functions retry?"
+//! cargo run -p offcut-examples --features services --example responses -- MODEL . "Which functions retry?"
 //! ```
 //!
 //! Lines that end in `// offcut` are the ones that Offcut adds to the loop.
@@ -12,7 +12,7 @@ use std::error::Error;
 
 use offcut::ToolReduction; // offcut
 use offcut::format::{LoopFormat, Responses}; // offcut
-use offcut_services::{Api, Task, grep, print};
+use offcut_examples::{Api, Task, grep, print};
 use serde_json::{Value, json};
 
 async fn converse(api: &Api, task: &Task) -> Result<String, Box<dyn Error>> {

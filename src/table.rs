@@ -1,10 +1,11 @@
-//! Tables in texts: separated values, Markdown, drawn borders, and columns that begin at the same place.
+//! Tables in texts: separated values, Markdown, drawn borders, and aligned columns.
 //!
 //! A table begins with the names of its columns, after a few lines at most that say something about it, and each of
 //! its rows has as many cells. A few other lines may follow.
 
 use std::collections::HashSet;
 use std::io::Read;
+use std::ops::Range;
 
 /// Lines between the cells of drawn tables.
 const BORDERS: [char; 4] = ['|', '│', '┃', '║'];
@@ -168,7 +169,12 @@ impl TableForm {
         };
         let distinct: HashSet<&String> = names.iter().collect();
         let is_header = names.len() > 1 && distinct.len() == names.len() && !is_number(&names[0]);
-        (is_header && names.iter().all(|name| is_name(name))).then_some(names)
+        let is_named = |name: &String| match self {
+            // `1K-blocks` of `df`.
+            Self::Aligned => is_name(name.trim_start_matches(|c: char| c.is_ascii_digit())),
+            _ => is_name(name),
+        };
+        (is_header && names.iter().all(is_named)).then_some(names)
     }
 
     /// Passes on the rows below the names for as long as `row` wants more, and returns the byte at which they end.
@@ -181,7 +187,10 @@ impl TableForm {
             Self::Drawn => drawn_names(text).map_or(0, |(_, line)| line),
             _ => 0,
         };
-        let starts = starts(text.lines().next().unwrap_or_default()).unwrap_or_default();
+        let gutters = match self {
+            Self::Aligned => gutters(text),
+            _ => Vec::new(),
+        };
         for (line, number) in text.split_inclusive('\n').zip(0..) {
             let begins = at;
             at += line.len();
@@ -194,7 +203,7 @@ impl TableForm {
                     is_below = true;
                     continue;
                 }
-                Self::Aligned => cells_at(line, &starts).unwrap_or_default(),
+                Self::Aligned => cells_between(line, &gutters).unwrap_or_default(),
                 _ => drawn_cells(line),
             };
             is_below = true;
@@ -294,43 +303,67 @@ fn drawn_cells(line: &str) -> Vec<String> {
 fn aligned_names(text: &str) -> Option<Vec<String>> {
     let mut lines = text.lines();
     let line = lines.next()?;
-    let names = cells_at(line, &starts(line)?)?;
-    let is_capital =
-        |name: &String| name.starts_with(|c: char| c.is_uppercase() || "%#".contains(c));
+    let names = cells_between(line, &gutters(text))?;
+    let is_capital = |name: &String| {
+        let name = name.trim_start_matches(|c: char| c.is_ascii_digit());
+        name.starts_with(|c: char| c.is_uppercase() || "%#-".contains(c))
+    };
     let are_names = names.iter().all(is_capital) && !line.contains([':', '"']);
     (are_names || lines.next().is_some_and(is_border)).then_some(names)
 }
 
-/// The characters at which the columns begin below `names`, which are at least two spaces apart, as `docker ps` and
-/// `kubectl get` print them.
-fn starts(names: &str) -> Option<Vec<usize>> {
-    let mut starts = Vec::new();
-    let mut blanks = 2;
-    for (at, c) in names.chars().enumerate() {
-        if c == ' ' {
-            blanks += 1;
-        } else {
-            if blanks >= 2 {
-                starts.push(at);
-            }
-            blanks = 0;
+/// The blanks between aligned columns, as ranges of characters: between two words of the first line, where no row below
+/// has anything. They are there whether a column is aligned to the left, as in `docker ps`, or to the right, as in `ps`.
+/// Words one space apart are one name, as `CONTAINER ID` is, unless both have something below them.
+fn gutters(text: &str) -> Vec<Range<usize>> {
+    let mut lines = text.lines();
+    let words = words(lines.next().unwrap_or_default());
+    let rows = lines.take_while(|line| !line.trim().is_empty());
+    let rows: Vec<Vec<char>> = rows.take(HEADED).map(|row| row.chars().collect()).collect();
+    let is_blank = |at: usize| rows.iter().all(|row| row.get(at).is_none_or(|c| *c == ' '));
+    let end = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let mut gutters: Vec<Range<usize>> = Vec::new();
+    for (word, next) in words.iter().zip(words.iter().skip(1)).rev() {
+        let Some(last) = (word.end..next.start).rev().find(|at| is_blank(*at)) else {
+            continue;
+        };
+        let first = (word.end..last).rev().take_while(|at| is_blank(*at)).last();
+        let stop = gutters.last().map_or(end, |gutter| gutter.start);
+        if next.start - word.end > 1 || (next.start..stop).any(|at| !is_blank(at)) {
+            gutters.push(first.unwrap_or(last)..last + 1);
         }
     }
-    (starts.first() == Some(&0) && starts.len() > 1).then_some(starts)
+    gutters.reverse();
+    gutters
 }
 
-/// The cells of a line that begin at these characters, if a space is before each.
-fn cells_at(line: &str, starts: &[usize]) -> Option<Vec<String>> {
+/// The words of a line, as ranges of characters.
+fn words(line: &str) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
+    for (at, _) in line.chars().enumerate().filter(|(_, c)| *c != ' ') {
+        match words.last_mut() {
+            Some(word) if word.end == at => word.end += 1,
+            _ => words.push(at..at + 1),
+        }
+    }
+    words
+}
+
+/// The cells of a line, if it has a blank in each gutter.
+fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
     let line: Vec<char> = line.chars().collect();
-    let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-    let cells = starts.iter().zip(ends).map(|(start, end)| {
-        let before = start.checked_sub(1).and_then(|before| line.get(before));
+    let is_blank = |at: &usize| line.get(*at).is_none_or(|c| *c == ' ');
+    let cuts = gutters
+        .iter()
+        .map(|gutter| gutter.clone().rev().find(is_blank));
+    let mut cuts: Vec<usize> = cuts.collect::<Option<_>>()?;
+    cuts.insert(0, 0);
+    let ends = cuts.iter().skip(1).copied().chain([line.len()]);
+    let cells = cuts.iter().zip(ends).map(|(start, end)| {
         let cell = line.get(*start..end.min(line.len())).unwrap_or_default();
-        before
-            .is_none_or(|char| *char == ' ')
-            .then(|| cell.iter().collect::<String>().trim().to_owned())
+        cell.iter().collect::<String>().trim().to_owned()
     });
-    cells.collect()
+    Some(cells.collect())
 }
 
 #[cfg(test)]
@@ -394,12 +427,48 @@ mod tests {
                 "…",
             ),
             (
+                " NAME AGE\n  Ada  12\nBen C   7\n      a|b\n",
+                [2, 3, 4],
+                "…",
+            ),
+            (
                 "NAME    AGE\n------- ---\nAda     12\nBen C   7\n        a|b\n\nas of today",
                 [3, 4, 5],
                 "…\nas of today",
             ),
         ] {
             assert_eq!(table(text), expected(around, lines), "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_may_be_aligned_to_the_right() {
+        for (text, names, second) in [
+            (
+                "    PID  CPU        RSS COMMAND\n   1000   19   42391688 /usr/bin/worker --queue q1\n   1001   87    4694008 ssh\n  11002    0         12 top -b\n",
+                "PID|CPU|RSS|COMMAND",
+                "1001|87|4694008|ssh",
+            ),
+            (
+                "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\nroot           1  0.0  0.1 168940 13124 ?        Ss   Nov20   0:09 /sbin/init splash\nroot           2  0.0  0.0      0     0 ?        S    Nov20   0:00 [kthreadd]\nada      1234567 12.5 10.1 916894 13124 pts/0    Rl+  10:02  12:09 python3 train.py\n",
+                "USER|PID|%CPU|%MEM|VSZ|RSS|TTY|STAT|START|TIME|COMMAND",
+                "root|2|0.0|0.0|0|0|?|S|Nov20|0:00|[kthreadd]",
+            ),
+            (
+                "Filesystem     1K-blocks     Used Available Use% Mounted on\n/dev/vda1       61255492 41270212  16841280  72% /\ntmpfs            4014056        0   4014056   0% /dev/shm\n/dev/vdb1      515928320 10276492 479421180   3% /mnt/data\n",
+                "Filesystem|1K-blocks|Used|Available|Use%|Mounted on",
+                "tmpfs|4014056|0|4014056|0%|/dev/shm",
+            ),
+            (
+                "LAST SEEN   TYPE      REASON\n5m          Normal    Pulled\n12m         Warning   BackOff\n3h2m        Normal    Started\n",
+                "LAST SEEN|TYPE|REASON",
+                "12m|Warning|BackOff",
+            ),
+        ] {
+            let (read, rows, _) = table(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(read.join("|"), names);
+            assert_eq!(rows[1].1.join("|"), second);
+            assert_eq!(rows.len(), 3);
         }
     }
 

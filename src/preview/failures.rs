@@ -17,6 +17,10 @@ const FAILURE: f32 = 10.0;
 /// Maximum number of lines that report failures and come before others. Those that differ in digits
 /// alone count once.
 const MAX_FAILURES: usize = 16;
+/// The last ones among them: the end of a log often says what came of it.
+const LAST: usize = 4;
+/// Maximum number of lines that are told by words or places beside which odd ones come too: one may be harmless.
+const FEW_TOLD: usize = 2;
 /// Lines that begin with a place are reports if they are at most one in so many. Of a search, all
 /// lines do.
 const PLACES: usize = 5;
@@ -30,12 +34,15 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?-u:\b)CRITICAL(?: |:\w)",
         r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB)[0-9])",
         r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
-        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
+        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:|WARNING: DATA RACE|CONFLICT \(| ! \[rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
         r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
         r"(?i:\[(?:error|fatal|crit|critical|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
-        r"\*\*\* \[|Segmentation fault|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference",
-        // In the languages that programs are translated to most.
-        r"(?:Fehler|[Ee]rreur|[Ee]rrore|[Ee]rro|[Оо]шибка|错误|錯誤|エラー|오류) ?[:：]",
+        r"\*\*\* \[|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
+        r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in ",
+        // In the languages that programs are translated to most; the last two lines are of the C library and of shells.
+        r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
+        r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
+        r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
 });
@@ -43,7 +50,7 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
 /// A place in a file, and something about it.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+,[0-9]+\): \S)")
+    Regex::new(r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+(?:,[0-9]+)?\) ?: \S)")
         .expect("a pattern")
 });
 
@@ -117,20 +124,36 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
             None
         }
     };
-    let mut failing: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
-    failing.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
-    // Odd lines say little where words or places tell.
-    let are_told = failing.first().is_some_and(|(sign, _)| *sign != Sign::Odd);
-    failing.retain(|(sign, _)| !are_told || *sign != Sign::Odd);
+    let mut told = Vec::new();
+    let mut odd_ones = Vec::new();
     let mut distinct = HashSet::new();
-    let without_digits = |at: usize| {
-        units[at]
-            .text
-            .replace(|sign: char| sign.is_ascii_digit(), "")
-    };
-    failing.retain(|(_, at)| distinct.insert(without_digits(*at)));
-    failing.truncate(MAX_FAILURES);
-    failing.into_iter().map(|(_, at)| at).collect()
+    let mut signs: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
+    signs.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
+    for (sign, at) in signs {
+        if distinct.insert(without_digits(units[at].text)) {
+            match sign {
+                Sign::Odd => odd_ones.push(at),
+                Sign::Place | Sign::Word => told.push(at),
+            }
+        }
+    }
+    if told.len() > MAX_FAILURES {
+        told.drain(MAX_FAILURES - LAST..told.len() - LAST);
+    }
+    if told.len() <= FEW_TOLD {
+        told.extend(odd_ones);
+    }
+    told.truncate(MAX_FAILURES);
+    told
+}
+
+/// Returns true if `one` and `other` are the same but for digits.
+pub(crate) fn differ_in_digits(one: &str, other: &str) -> bool {
+    without_digits(one) == without_digits(other)
+}
+
+fn without_digits(text: &str) -> String {
+    text.replace(|sign: char| sign.is_ascii_digit(), "")
 }
 
 /// Maximum number of templates of a text in which lines can be odd.
@@ -264,6 +287,10 @@ mod tests {
             "Segmentation fault (core dumped)",
             "erreur : non déclaré",
             "错误：没有这个文件",
+            "psql: FEHLER:  Relation existiert nicht",
+            "bash: make: Kommando nicht gefunden.",
+            "cp: write error: No space left on device",
+            " ! [rejected]        main -> main (fetch first)",
         ] {
             assert!(is_failure(line), "{line}");
         }
@@ -287,6 +314,7 @@ mod tests {
             "./pay.go:12:5: undefined: refund",
             "Tax.java:88: chyba: rate",
             "src/Tax.cs(88,21): chyba CS0103: rate",
+            "tax.c(88): chyba C2065: rate",
         ] {
             assert_eq!(found(&format!("{build}{line}\nend\n")), [line]);
         }
@@ -310,7 +338,7 @@ mod tests {
                 _ => format!("step {n} of a/{n}.c\nwrote out.{n}\n"),
             })
             .collect();
-        assert_eq!(found(&log), ["ERROR at last"]);
+        assert_eq!(found(&log), ["ERROR at last", "disk is full"]);
         assert_eq!(
             found(&log.replace("ERROR at", "errors at")),
             ["disk is full", "errors at last"]

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::preview::failures::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
 
 /// Maximum length in bytes of a line that is held until its end. The beginning of a longer one is
@@ -35,15 +36,16 @@ pub(crate) struct Piece<'t> {
 
 /// Something that is not plain.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static NOT_PLAIN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"[\x00\x08\x1b]|\r[^\n]|[A-Za-z0-9+/_-]{60}").expect("a pattern"));
+static NOT_PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}").expect("a pattern")
+});
 
 /// An escape sequence, backspaces, NUL, or what may be data. In JSON, the line feeds inside data are
-/// escaped.
+/// escaped, and by some writers the slashes.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     let control = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|[\x00\x1b]";
-    Regex::new(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\r|\\n){{60,}}=*")).expect("a pattern")
+    Regex::new(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*")).expect("a pattern")
 });
 
 /// The ways in which programs begin to draw a line once more.
@@ -117,8 +119,7 @@ impl PlainText {
     /// Passes on the beginning of a line that is too long to be held.
     fn begin_line(&mut self, see: &mut impl FnMut(Piece<'_>)) {
         let open = std::mem::take(&mut self.open);
-        let begins = last_state(&open).start;
-        hidden(begins, see);
+        let begins = self.pass_failed(&open, see).start;
         let state = &open[begins..];
         let mut done = 0;
         if state.len() > MAX_OPEN / 2 {
@@ -132,12 +133,28 @@ impl PlainText {
     fn end_line(&mut self, line: &str, see: &mut impl FnMut(Piece<'_>)) {
         let body = line.strip_suffix('\n').unwrap_or(line);
         let body = body.strip_suffix('\r').unwrap_or(body);
-        let state = last_state(body);
-        hidden(state.start, see);
+        let state = self.pass_failed(body, see);
         self.pass(&body[state.clone()], usize::MAX, see);
         hidden(body.len() - state.end, see);
         verbatim(&line[body.len()..], see);
         self.is_begun = false;
+    }
+
+    /// Passes on `line` before the last state that is shown: of earlier ones, those that report failures.
+    fn pass_failed(&mut self, line: &str, see: &mut impl FnMut(Piece<'_>)) -> Range<usize> {
+        let (failed, last) = states(line);
+        let mut done = 0;
+        for state in failed {
+            hidden(state.start - done, see);
+            done = state.end;
+            self.pass(&line[state], usize::MAX, see);
+            // It stands for the return, which is there.
+            let (text, bytes) = (" ", 1);
+            see(Piece { text, bytes });
+            done += 1;
+        }
+        hidden(last.start - done, see);
+        last
     }
 
     /// Passes on `text` up to `limit`, or to the end of what begins before it. Returns the length that is
@@ -210,27 +227,33 @@ fn hidden(bytes: usize, see: &mut impl FnMut(Piece<'_>)) {
     }
 }
 
-/// The last state of a line that is not blank.
-fn last_state(line: &str) -> Range<usize> {
+/// The last state of a line that is not blank, after those before it that report a failure, in order, unless they differ
+/// from the next one in digits alone.
+fn states(line: &str) -> (Vec<Range<usize>>, Range<usize>) {
     let mut end = line.len();
+    let whole = 0..end;
     if memchr::memchr2(b'\r', ESCAPE, line.as_bytes()).is_none() {
-        return 0..end;
+        return (Vec::new(), whole);
     }
     let redrawn: Vec<(usize, usize)> = REDRAWN
         .find_iter(line)
         .map(|sign| (sign.start(), sign.end()))
         .collect();
-    for (before, start) in redrawn.into_iter().rev() {
-        if !is_blank(&line[start..end]) {
-            return start..end;
+    let (mut failed, mut last): (Vec<Range<usize>>, _) = (Vec::new(), None);
+    for (before, start) in redrawn.into_iter().rev().chain([(0, 0)]) {
+        let state = &line[start..end];
+        if let Some(last) = &last {
+            let next = failed.last().unwrap_or(last).clone();
+            if is_failure(state) && !differ_in_digits(state, &line[next]) {
+                failed.push(start..end);
+            }
+        } else if !is_blank(state) {
+            last = Some(start..end);
         }
         end = before;
     }
-    if is_blank(&line[..end]) {
-        0..line.len()
-    } else {
-        0..end
-    }
+    failed.reverse();
+    (failed, last.unwrap_or(whole))
 }
 
 fn is_blank(state: &str) -> bool {
@@ -285,12 +308,12 @@ impl Data {
         let bytes = text.as_bytes();
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
-            let is_feed = *byte == b'\\' && matches!(bytes.get(at + 1), Some(b'n' | b'r'));
-            if !is_feed && !byte.is_ascii_alphanumeric() && !b"+/_-=".contains(byte) {
+            let is_escape = *byte == b'\\' && matches!(bytes.get(at + 1), Some(b'n' | b'r' | b'/'));
+            if !is_escape && !byte.is_ascii_alphanumeric() && !b"+/_-=".contains(byte) {
                 break;
             }
             self.is_hex &= byte.is_ascii_hexdigit();
-            at += 1 + usize::from(is_feed);
+            at += 1 + usize::from(is_escape);
         }
         self.bytes += at as u64;
         at
@@ -355,6 +378,11 @@ mod tests {
             ("1\r2\x1b[K\r\x1b[0K\nx", "2\nx"),
             ("one\x1b[1Gtwo\x1b[2K\x1b[0Gthree", "three"),
             ("a\r\nb\r\n", "a\r\nb\r\n"),
+            (
+                "1%\rERROR: disk full\r2%\r100%\n",
+                "ERROR: disk full 100%\n",
+            ),
+            ("1\rERROR 1\rERROR 2\r3", "ERROR 2 3"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
         }

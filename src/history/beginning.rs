@@ -34,13 +34,22 @@ fn is_random(id: &str, tool: &str) -> bool {
 /// It is made of the first call: id, tool and arguments. Whatever comes before, such as system
 /// messages, reminders and marks, may change between requests, and there is nothing to decide before
 /// the first result. Only if the call's id may be that of other conversations too do the user's texts
-/// before it count. Who does not know `secret` can't compute it.
+/// before it count. A history that has lost its calls is named by its first result and that result's
+/// texts, since an id alone may be seen in a location. Who does not know `secret` can't compute it.
 pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Option<String> {
     let (mut said, mut is_user) = (FieldPrint::new(b'u', b""), false);
-    let mut found = None;
+    let mut found: Option<(bool, FieldPrint)> = None;
     for message in 0..conversation.len() {
+        let mut is_result = false;
         conversation.visit(message, &mut |piece| {
-            if found.is_some() {
+            if let Some((_, first)) = &mut found {
+                match piece {
+                    Piece::Content(PartRef::Text(text)) if is_result => {
+                        first.add(b't', text.as_bytes());
+                    }
+                    Piece::Content(_) => {}
+                    _ => is_result = false,
+                }
                 return;
             }
             match piece {
@@ -59,8 +68,8 @@ pub(crate) fn beginning(secret: &[u8], conversation: &dyn Conversation) -> Optio
                             .with(b'a', arguments.as_bytes()),
                     ));
                 }
-                // A history may have lost its calls.
                 Piece::Result(head) => {
+                    is_result = true;
                     let name = head.name.unwrap_or_default();
                     let first = FieldPrint::new(b'r', head.id.as_bytes());
                     let first = first.with(b'n', name.as_bytes());

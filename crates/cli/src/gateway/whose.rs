@@ -9,7 +9,7 @@ use crate::gateway::tenant::{Tenant, Tenants};
 /// The most characters of a name. Clients choose them.
 const NAME: usize = 60;
 /// Letters and digits in a row from which on a name may be a key.
-const LONGEST_WORD: usize = 24;
+const LONGEST_WORD: usize = 20;
 /// The name of what is not known.
 const UNKNOWN: &str = "unknown";
 
@@ -93,14 +93,24 @@ impl Whose {
     }
 }
 
-/// Returns true for a name that may be a key: a scheme of authorization, or many letters and digits in a row.
+/// Beginnings of keys, in small letters: of models' providers, clouds, code hosts and chats, and of a JSON Web Token.
+const KEYS: [&str; 15] = [
+    "sk-", "sk_", "pk_", "rk_", "tok_", "gsk_", "hf_", "aiza", "ya29", "ghp_", "gho_", "ghs_",
+    "glpat-", "xox", "eyj",
+];
+
+/// Returns true for a name that may hold a key: a scheme of authorization, a word that begins like one, or many letters
+/// and digits in a row.
 fn may_be_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let runs = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_part = |letter: char| letter.is_ascii_alphanumeric();
+    let mut words = name.split(|letter: char| !is_part(letter) && !"-_".contains(letter));
     name.contains("bearer ")
         || name.contains("basic ")
-        || name.starts_with("sk-")
-        || runs.into_iter().any(|run| run.len() >= LONGEST_WORD)
+        || words.any(|word| KEYS.iter().any(|key| word.starts_with(key)))
+        || name
+            .split(|letter| !is_part(letter))
+            .any(|run| run.len() >= LONGEST_WORD)
 }
 
 /// A name without what is long or would need an escape, unless it may be a key.
@@ -156,6 +166,10 @@ mod tests {
             ("x\"}{\\/y", "x____/y"),
             ("", "unknown"),
             ("SK-ant-api03-x", "unknown"),
+            ("team-sk/1 (sk-proj-x)", "team-sk"),
+            ("AKIAIOSFODNN7EXAMPLE", "unknown"),
+            ("xoxb-1234-abcd", "unknown"),
+            ("eyJhbGciOi.eyJzdWIi.c2ln", "unknown"),
             ("ghp_0123456789abcdefghijklmn/1", "unknown"),
         ];
         for (agent, client) in agents {

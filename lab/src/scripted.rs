@@ -21,7 +21,7 @@ pub use peer::Peer;
 pub use run::{CONTEXT, Outcome, Policy, run};
 pub use served::ScriptedServer;
 pub use task::{Size, Task};
-pub use tasks::all;
+pub use tasks::{all, questions};
 
 /// The settings that are ready in the program `offcut`: name and TOML.
 pub const READY: [(&str, &str); 6] = [

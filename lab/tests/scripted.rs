@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
-use offcut_lab::scripted::{CONTEXT, Outcome, Peer, Policy, READY, ScriptedServer, Task, all, run};
+use offcut_lab::scripted::{
+    CONTEXT, Outcome, Peer, Policy, READY, ScriptedServer, Task, all, questions, run,
+};
 
 /// Tokens of the reader's definition.
 const READER: u64 = 306;
@@ -192,4 +194,38 @@ fn an_editor_may_change_commands() {
     let why = outcome.why.unwrap_or_default();
     assert!(why.starts_with("answered \"w1\""), "{why}");
     assert_eq!(outcome.reads, 0);
+}
+
+/// In order: nothing, `recommended`, and `recommended` with head and tail. The largest size is for the program: a
+/// query's time is bounded, and this machine may be busy.
+#[test]
+fn questions_about_one_result_are_answered_for_less() {
+    let mut head_tail = Settings::recommended();
+    head_tail.preview = offcut::preview::Preview::HeadTail;
+    let offcut = |settings| Policy::Offcut(Box::new(settings));
+    let policies = [
+        Policy::Nothing,
+        offcut(Settings::recommended()),
+        offcut(head_tail),
+    ];
+    let (mut bills, mut calls) = ([0.0; 3], [0; 3]);
+    for task in questions() {
+        for size in &task.sizes[..3] {
+            let place = format!("{} {}", task.name, size.name);
+            let outcomes = policies
+                .each_ref()
+                .map(|policy| run(&task, *size, policy).unwrap());
+            for (index, outcome) in outcomes.iter().enumerate() {
+                assert!(outcome.solved, "{place}, policy {index}: {:?}", outcome.why);
+                bills[index] += outcome.bill.weighed();
+                calls[index] += outcome.bill.calls;
+            }
+        }
+    }
+    println!("bills {bills:?}, calls {calls:?}");
+    assert!(
+        bills[1] < 0.4 * bills[0] && bills[1] < bills[2],
+        "{bills:?}"
+    );
+    assert!(calls[1] < calls[2], "{calls:?}");
 }

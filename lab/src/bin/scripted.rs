@@ -1,7 +1,8 @@
 //! Runs every task at every size under every policy, and prints a table of all and one of sums.
 //!
 //! `NAME=COMMAND` adds a context editor that runs as a process; `scripts/peers --tasks` adds those of other
-//! libraries. OFFCUT_TASK is the only task to run, by its name.
+//! libraries. OFFCUT_TASK is the only task to run, by its name. With `--questions`, the tasks are those that ask about one
+//! result, and head and tail of the same size stand beside.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -9,7 +10,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use offcut::Settings;
-use offcut_lab::scripted::{Outcome, Peer, Policy, READY, all, run};
+use offcut::preview::Preview;
+use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, questions, run};
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]
@@ -41,7 +43,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let settings = Settings::from_toml(toml)?;
         policies.push((name.to_owned(), Policy::Offcut(Box::new(settings))));
     }
+    let mut tasks: Vec<Task> = all().into();
     for argument in std::env::args().skip(1) {
+        if argument == "--questions" {
+            tasks = questions().into();
+            let mut settings = Settings::recommended();
+            settings.preview = Preview::HeadTail;
+            policies.insert(
+                2,
+                (
+                    "head and tail".to_owned(),
+                    Policy::Offcut(Box::new(settings)),
+                ),
+            );
+            continue;
+        }
         let (name, command) = argument.split_once('=').ok_or("write NAME=COMMAND")?;
         let mut words = command.split_whitespace();
         let mut program = Command::new(words.next().ok_or("write NAME=COMMAND")?);
@@ -54,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut sums: Vec<TaskSum> = policies.iter().map(|_| TaskSum::default()).collect();
     let only = std::env::var("OFFCUT_TASK").ok();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    for task in all().into_iter().filter(|task| is_wanted(task.name)) {
+    for task in tasks.into_iter().filter(|task| is_wanted(task.name)) {
         for size in task.sizes {
             for ((name, policy), sum) in policies.iter().zip(&mut sums) {
                 let outcome = run(&task, size, policy)?;

@@ -113,7 +113,7 @@ pub fn run(
         if meter.bill.calls > MAX_CALLS {
             break (false, Some("in circles".to_owned()));
         }
-        let (says, tool, arguments) = match (task.agent)(&RequestView::new(request)) {
+        let (says, tool, arguments) = match task.step(&RequestView::new(request)) {
             Step::Answer(answer) => break task.checked(&project, &set, &answer),
             Step::Call {
                 says,

@@ -5,6 +5,9 @@ use std::io;
 use std::path::Path;
 
 use crate::scripted::agent::Agent;
+use crate::scripted::step::Step;
+use crate::scripted::tasks::Question;
+use crate::scripted::view::RequestView;
 
 /// A size of a task: how much of everything there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +25,19 @@ pub struct Task {
     pub name: &'static str,
     /// Small, middling, large, and more than a context window holds.
     pub sizes: [Size; 4],
-    pub(crate) set_up: fn(usize) -> Set,
-    pub(crate) agent: Agent,
+    pub(crate) work: Work,
+}
+
+/// Files and prompt of a task, and what its agent does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// A conversation of its own.
+    Own {
+        set_up: fn(usize) -> Set,
+        agent: Agent,
+    },
+    /// A question about one result.
+    Question(&'static Question),
 }
 
 /// A task of one size.
@@ -63,13 +77,24 @@ pub(crate) const fn sizes(counts: [usize; 4]) -> [Size; 4] {
 impl Task {
     /// Writes the files of a size into `folder`.
     pub(crate) fn lay_out(&self, folder: &Path, size: Size) -> io::Result<Set> {
-        let set = (self.set_up)(size.count);
+        let set = match self.work {
+            Work::Own { set_up, .. } => set_up(size.count),
+            Work::Question(question) => question.set_up(size.count),
+        };
         for (path, text) in &set.files {
             let path = folder.join(path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(path, text)?;
         }
         Ok(set)
+    }
+
+    /// Lets the agent act on what it is shown.
+    pub(crate) fn step(&self, view: &RequestView) -> Step {
+        match self.work {
+            Work::Own { agent, .. } => agent(view),
+            Work::Question(question) => question.agent(view),
+        }
     }
 
     /// Checks an answer and the files, and says what is wrong.

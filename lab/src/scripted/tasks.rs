@@ -5,12 +5,25 @@ mod edit;
 mod look_ups;
 mod mend;
 mod needle;
+mod questions;
 mod table;
 mod triage;
 
-use crate::scripted::task::Task;
+pub(crate) use questions::Question;
 
-/// All tasks.
+use crate::scripted::task::{Task, Work, sizes};
+
+/// Questions about one result each, of about 5, 50 and 200 kB and of 5 MB.
+#[must_use]
+pub fn questions() -> [Task; 20] {
+    questions::ALL.each_ref().map(|question| Task {
+        name: question.name,
+        sizes: sizes([1, 10, 40, 1_000].map(|times| times * question.count)),
+        work: Work::Question(question),
+    })
+}
+
+/// Tasks of longer conversations.
 #[must_use]
 pub fn all() -> [Task; 7] {
     [

@@ -202,6 +202,46 @@ impl RequestView {
         }
     }
 
+    /// A finding about all that the last run of `command` printed: computed from the whole output, or said by
+    /// its preview, or else asked of the reader.
+    pub(crate) fn ask(
+        &self,
+        command: &str,
+        by_eye: fn(&str) -> Option<String>,
+        told: Option<&str>,
+        query: &str,
+    ) -> Search {
+        let found = |found: Option<String>| {
+            found.map_or(Search::Absent, |found| Search::Found(vec![found]))
+        };
+        let mut results = self.seen.iter().rev();
+        let Some(result) = results.find(|seen| seen.argument("command") == command) else {
+            return Search::Absent;
+        };
+        let Some(location) = location(result) else {
+            return match self.elsewhere(result) {
+                Elsewhere::Nowhere => found(by_eye(&result.text)),
+                Elsewhere::Retrieved(read) => found(by_eye(&read.text)),
+                Elsewhere::Behind(step) => Search::Read(step),
+            };
+        };
+        let said = told.and_then(|told| {
+            let groups = Regex::new(told).ok()?.captures(&result.text)?;
+            Some(groups.get(1)?.as_str().to_owned())
+        });
+        let is_this =
+            |seen: &&Seen| seen.argument("path") == location && seen.argument("query") == query;
+        match (said, self.reads().rev().find(is_this)) {
+            (Some(said), _) => found(Some(said)),
+            (None, Some(read)) => found(Some(read.text.trim().to_owned())),
+            (None, None) => Search::Read(saying(
+                "",
+                READER,
+                json!({"path": location, "query": query}),
+            )),
+        }
+    }
+
     /// All lines that match, of the last run of `command`, one page after the other. `fold` takes the lines of a page
     /// and the notes so far, which stay in the agent's own words, and gives the new notes.
     pub(crate) fn all_lines(

@@ -3,14 +3,13 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, edit, lost};
-use crate::scripted::task::{Set, Task, filler, sizes};
+use crate::scripted::task::{Set, Task, Work, filler, sizes};
 use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "mend",
     sizes: sizes([20, 300, 2_000, 6_000]),
-    set_up,
-    agent,
+    work: Work::Own { set_up, agent },
 };
 
 /// Reads what each module must have and has, and reports as test runners do.

@@ -3,14 +3,13 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, filler, sizes};
+use crate::scripted::task::{Set, Task, Work, filler, sizes};
 use crate::scripted::view::{RequestView, Search, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "needle",
     sizes: sizes([3, 12, 50, 160]),
-    set_up,
-    agent,
+    work: Work::Own { set_up, agent },
 };
 
 fn set_up(count: usize) -> Set {

@@ -3,14 +3,13 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash};
-use crate::scripted::task::{Set, Task, sizes};
+use crate::scripted::task::{Set, Task, Work, sizes};
 use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "sums",
     sizes: sizes([20, 300, 4_000, 16_000]),
-    set_up,
-    agent,
+    work: Work::Own { set_up, agent },
 };
 
 fn set_up(count: usize) -> Set {

@@ -90,11 +90,6 @@ pub use schema_error::{Place, SchemaError, SchemaErrorKind};
 pub use tool_messages::{BoundedMessages, RemoveToolMessages, remove_tool_messages};
 pub use whole::{Custom, LastWriteWins, Mapping, Merge, MergeAll, custom};
 
-/// Compiles and runs the guide's examples.
-#[cfg(all(doctest, feature = "yaml"))]
-#[doc = include_str!("../../../docs/state.md")]
-struct Guide;
-
 /// Compiles and runs the README's examples.
 #[cfg(all(doctest, feature = "yaml"))]
 #[doc = include_str!("../README.md")]

@@ -13,6 +13,8 @@ mod bounded;
 mod cases;
 #[path = "../../../tests/common/mod.rs"]
 mod common;
+#[path = "state/compact.rs"]
+mod compact;
 #[path = "state/declared.rs"]
 mod declared;
 #[path = "state/keys.rs"]

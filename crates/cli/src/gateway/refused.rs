@@ -8,14 +8,14 @@ use futures_util::{StreamExt, stream};
 use http::{Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use memchr::memrchr;
+use memchr::memrchr2;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::gateway::body::Body;
-use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::encoding::{BodyDecoder, ContentEncoding};
 use crate::gateway::usage::is_event_stream;
 
 /// Words by which providers say that a request is too long. Clients react to them by compacting.
@@ -106,13 +106,10 @@ pub(crate) async fn examined(
     let headers = reply.headers();
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
-    let is_stream =
-        kind.is_some_and(is_event_stream) && !headers.contains_key(header::CONTENT_ENCODING);
-    if !is_refusal && !is_stream {
-        return (reply, None);
-    }
-    let (parts, body) = reply.into_parts();
+    let is_stream = kind.is_some_and(is_event_stream);
+    let decoder = BodyDecoder::of(headers).filter(|_| is_stream);
     if is_refusal {
+        let (parts, body) = reply.into_parts();
         let encoding = ContentEncoding::of(&parts.headers);
         let (read, body) = begun(body, patience, |_| true).await;
         let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
@@ -124,9 +121,18 @@ pub(crate) async fn examined(
         };
         return (Response::from_parts(parts, body), Some(refused));
     }
-    let opens = |read: &[u8]| first_event(read).is_none();
-    let (read, body) = begun(body, patience.min(OPENING_TIME), opens).await;
-    let event = first_event(&read).and_then(|event| serde_json::from_slice(event).ok());
+    let Some(mut decoder) = decoder else {
+        return (reply, None);
+    };
+    let (parts, body) = reply.into_parts();
+    let (mut text, mut passed) = (Vec::new(), 0);
+    let opens = |read: &[u8]| {
+        let decoded = decoder.pass(&read[passed..], |piece| text.extend_from_slice(piece));
+        passed = read.len();
+        decoded.is_ok() && text.len() <= LONGEST_ERROR && first_event(&text).is_none()
+    };
+    let (_, body) = begun(body, patience.min(OPENING_TIME), opens).await;
+    let event = first_event(&text).and_then(|event| serde_json::from_slice(event).ok());
     let refused = event.filter(is_too_long).map(|_| Refused::TooLong);
     (Response::from_parts(parts, body), refused)
 }
@@ -136,7 +142,7 @@ pub(crate) async fn examined(
 async fn begun(
     mut body: Body,
     patience: Duration,
-    goes_on: impl Fn(&[u8]) -> bool,
+    mut goes_on: impl FnMut(&[u8]) -> bool,
 ) -> (Bytes, Body) {
     let mut read = Vec::new();
     let is_read = timeout(patience, async {
@@ -168,8 +174,8 @@ async fn begun(
 
 /// The data of the first event of a stream that says more than that the request has arrived.
 fn first_event(read: &[u8]) -> Option<&[u8]> {
-    let whole = memrchr(b'\n', read)?;
-    let lines = read[..whole].split(|byte| *byte == b'\n');
+    let whole = memrchr2(b'\n', b'\r', read)?;
+    let lines = read[..whole].split(|byte| matches!(byte, b'\n' | b'\r'));
     let mut events = lines.filter_map(|line| line.strip_prefix(b"data:"));
     events.find(|event| {
         let event: Option<TypedEvent<'_>> = serde_json::from_slice(event).ok();

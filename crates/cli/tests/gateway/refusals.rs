@@ -1,9 +1,12 @@
 //! Refusals of changed requests, and connections that break.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Provider, Seen, Server, Step, find, memory, ok, reply, send};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use offcut::hint::Hint;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -227,6 +230,7 @@ async fn what_a_stream_says_is_too_long_goes_out_once_more() {
             format!("data: {{\"type\": \"ping\"}}\n\ndata: {error}\n\n"),
             true,
         ),
+        (format!("data: {error}\r\r"), true),
         ("data: the context window\n\n".to_owned(), false),
     ] {
         let end = failed.clone();
@@ -253,6 +257,35 @@ async fn what_a_stream_says_is_too_long_goes_out_once_more() {
         assert_eq!(answer.text(), format!("{OPENING}{end}"));
         assert_eq!(provider.seen().len(), 1 + usize::from(is_recovered));
     }
+}
+
+#[tokio::test]
+async fn what_a_compressed_stream_says_is_too_long_goes_out_once_more() {
+    let error = json!({"error": {"message": "prompt is too long: 9 tokens"}});
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    write!(gzip, "data: {error}\n\n").unwrap();
+    // As it is sent while the stream goes on.
+    gzip.flush().unwrap();
+    let gzip = gzip.get_ref().clone();
+    let provider = Provider::start(move |seen| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+            gzip.len()
+        );
+        match seen.body.len() > 8_000 {
+            true => vec![send(head), Step::Send(gzip.clone())],
+            false => ok("{\"good\": 1}"),
+        }
+    })
+    .await;
+    let server = Server::reducing(&provider.url, &memory(), |serve| {
+        serve.cut_without_reader = true;
+    })
+    .await;
+    let path = "/v1/chat/completions";
+    let answer = server.post(path, &[], &overflowing(8, true)).await;
+    assert_eq!(answer.header("x-offcut"), Some("recovered"));
+    assert_eq!(answer.text(), "{\"good\": 1}");
 }
 
 /// The first events of a stream do not wait for long.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use offcut::agent::Tool;
 use offcut::backend::Location;
 use offcut::format::LoopFormat;
-use offcut::{Part, ToolCall};
+use offcut::{Part, ToolCall, ToolReduction};
 use serde_json::json;
 
 use crate::evidence::text_of;
@@ -71,8 +71,11 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         answer = read(other).or(answer);
     }
     let output = answer.map_err(|error| {
-        Failure::new(chain(&error))
-            .hint("use the settings, --backend and --session with which it was stored")
+        let other = meant.iter().find_map(|one| options_for(&reduction, one));
+        let hint = other.unwrap_or_else(|| {
+            "use the settings, --backend and --session with which it was stored".to_owned()
+        });
+        Failure::new(chain(&error)).hint(&hint)
     })?;
     let (parts, _) = runtime.block_on(output.into_parts());
     match &parts[..] {
@@ -81,4 +84,25 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         _ => output::write_stored(&text_of(&parts))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The options that read a location of another conversation in the same store, such as one of a server's.
+fn options_for(reduction: &ToolReduction, location: &Location) -> Option<String> {
+    let location = location.as_str();
+    let stores = reduction.stores();
+    let key = stores.iter().find_map(|store| store.resolve(location))?;
+    let prefix = key
+        .conversation()
+        .filter(|prefix| *prefix != reduction.prefix())?;
+    let store = location.strip_suffix(key.as_str())?.trim_end_matches('/');
+    let options = match prefix.trim_end_matches('/').rsplit_once('/') {
+        Some((above, session)) => format!("--backend {store}/{above} --session {session}"),
+        None => format!(
+            "--backend {store} --session {}",
+            prefix.trim_end_matches('/')
+        ),
+    };
+    Some(format!(
+        "it is of another conversation: read it with {options}"
+    ))
 }

@@ -117,7 +117,17 @@ fn a_session_has_its_own_prefix() {
     let location = format!("{store}/chat-42/trunc/a");
     assert!(shown.contains(&location), "{shown:.200}");
     succeed(&[&["read", &location], &from[..]].concat(), "");
-    fail(&[&["read", &location], &from[..4]].concat(), "", 1);
+    // The error says how, also for a conversation of a server.
+    for (location, options) in [
+        (location, format!("--backend {store} --session chat-42")),
+        (
+            "serve/c-1/trunc/a".to_owned(),
+            format!("--backend {store}/serve --session c-1"),
+        ),
+    ] {
+        let error = fail(&[&["read", &location], &from[..4]].concat(), "", 1);
+        assert!(error.contains(&options), "{error}");
+    }
 }
 
 #[test]

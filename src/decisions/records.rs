@@ -17,6 +17,8 @@ use crate::decisions::decided::Decided;
 const AT_ONCE: u64 = 8;
 /// Maximum length of a record in bytes. A longer object is not one of ours.
 const MAX_RECORD: u64 = 16 << 20;
+/// Number of bytes that are read first: all of nearly every record, so that a store's time limit for it is short.
+const FIRST: u64 = 512 << 10;
 const VERSION: u32 = 1;
 
 /// The records of one session, made with the same settings.
@@ -119,7 +121,12 @@ impl Records {
     }
 
     async fn read_one(&self, number: u64) -> Result<Option<(Record, SystemTime)>, BackendError> {
-        match self.store.read(&self.key(number)?, 0..MAX_RECORD).await {
+        let key = self.key(number)?;
+        let mut read = self.store.read(&key, 0..FIRST).await;
+        if matches!(&read, Ok(page) if page.total > FIRST) {
+            read = self.store.read(&key, 0..MAX_RECORD).await;
+        }
+        match read {
             Ok(page) => {
                 let is_ours = page.total <= MAX_RECORD;
                 let record = is_ours.then(|| parse(&page.bytes)).flatten();

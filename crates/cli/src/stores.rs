@@ -37,6 +37,15 @@ pub(crate) fn open(url: &str) -> OpenedStore {
     Ok(backend::open(url)?)
 }
 
+/// Opens the store at `url` for a server, which makes failed calls again itself.
+pub(crate) fn open_for_server(url: &str) -> OpenedStore {
+    if !url.starts_with("s3://") || url.contains("retries=") {
+        return open(url);
+    }
+    let joint = if url.contains('?') { '&' } else { '?' };
+    open(&format!("{url}{joint}retries=0"))
+}
+
 /// Tests whether the store at `url` can store. Leaves nothing behind except, in a bucket, the
 /// object that proves that nothing is overwritten.
 pub(crate) async fn check(url: &str) -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -92,7 +92,7 @@ fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
     }
     serve.expose |= args.expose;
     serve.holdout = args.holdout.unwrap_or(serve.holdout);
-    let gateway = Gateway::reducing(serve, &reduction, stores::open);
+    let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server);
     gateway.map_err(|error| unusable(&origin, &error))
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let journal = Journal::start();
     let runtime = serving::runtime()?;
     let _inside = runtime.enter();
-    let gateway = Gateway::reducing(serve, &reduction, stores::open)
+    let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
         .map_err(|error| unusable(&origin, &error))?;
     let gateway = journal.keep(gateway.with_card(prices.into()));
     let listen = gateway.settings().listen;

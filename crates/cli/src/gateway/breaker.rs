@@ -1,37 +1,44 @@
 //! Stops asking a store that is down, so that no request waits for it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use offcut::ErrorChain;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
-use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-/// A store that failed this many times in a row is left alone.
-const FAILURES: u32 = 3;
+/// Strikes for a call that failed. One that succeeded takes one away, so failures add up where more than a quarter
+/// of all calls fail.
+const FAILURE: u32 = 3;
+/// Strikes at which a store is left alone: those of three failures in a row, or of one call that took too long.
+const OUT: u32 = 3 * FAILURE;
+/// Time for a call, besides [`BYTES_PER_SECOND`].
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The speed in bytes a second from which on calls with much content are not slow.
+const BYTES_PER_SECOND: u64 = 1 << 20;
+/// The time before a store that is left alone is probed again, and for which an answer counts as fresh.
+const PAUSE: Duration = Duration::from_secs(3);
+/// Number of looks in a probe, and the time between them: together more than a second, since some stores come and go.
+const LOOKS: usize = 4;
+const GAP: Duration = Duration::from_millis(400);
 /// The key under which a look stores something, and removes it again.
 const LOOKED_AT: &str = "meta/is-it-there";
 /// A look removes what was stored before a time that is this far ahead, whatever the store's clock says.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time between two looks at a store that is left alone.
-const PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of bytes that a look stores.
 const MOST_LOOKED: usize = 1 << 20;
-/// A call that takes longer counts as failed, whatever it answers.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The speed in bytes a second from which on calls with much content are not slow.
-const BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// A store with a circuit breaker. If [`FAILURES`] calls in a row find it unavailable or slow,
-/// further puts and reads fail without asking it. If it refuses so many puts, only further puts do. Every [`PAUSE`]
-/// it is then looked at in the background, and is asked again as soon as it answers, or takes as much as it refused.
+/// A store with a circuit breaker. Each call has [`PATIENCE`], in which one that fails is made once more. At [`OUT`]
+/// strikes, puts and reads fail without asking the store; if it answers and only refuses puts, reads are still asked.
+/// It is then probed in the background, and asked again once [`LOOKS`] looks in a row found that it takes content, as
+/// much as it refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     store: Arc<dyn Backend>,
@@ -40,17 +47,18 @@ pub(crate) struct Breaker {
 
 #[derive(Debug, Default)]
 struct Standing {
-    failed_in_a_row: u32,
-    /// True while the store is left alone.
-    is_left_alone: bool,
-    /// Number of puts in a row that it answered and refused: it is full, say, or read-only.
-    refused_in_a_row: u32,
-    /// Number of bytes that it refused last.
-    refused_bytes: usize,
-    /// True while it is given nothing.
-    is_given_nothing: bool,
-    /// True while it is looked at in the background.
-    is_watched: bool,
+    strikes: u32,
+    /// Number of bytes of the newest put that it answered and refused: it is full, say, or read-only. `None` once it
+    /// has stored something.
+    refused: Option<usize>,
+    /// The time of the last answer to a put.
+    answered: Option<Instant>,
+}
+
+impl Standing {
+    fn is_out(&self) -> bool {
+        self.strikes >= OUT
+    }
 }
 
 impl Breaker {
@@ -59,45 +67,20 @@ impl Breaker {
         Self { store, state }
     }
 
-    /// Returns true if the store takes content. One that is left alone is looked at in the background.
+    /// Returns true if the store takes content, as far as is known, or by a look if the last answer is not fresh.
     pub(crate) async fn is_ready(&self) -> bool {
-        let bytes = self.state().refused_bytes;
-        let answer = self.ask(0, |_| 0, look(&self.store, bytes)).await;
-        self.learn(&answer, bytes);
-        answer.is_ok() && self.is_available()
+        let is_known = {
+            let state = self.state();
+            let answered = state.answered;
+            state.is_out() || answered.is_some_and(|answered| answered.elapsed() < PAUSE)
+        };
+        (is_known || self.look().await) && self.is_available()
     }
 
     /// Returns true unless the store is left alone, or has refused content.
     pub(crate) fn is_available(&self) -> bool {
         let state = self.state();
-        !state.is_left_alone && state.refused_in_a_row == 0
-    }
-
-    /// Learns from the answer to a put of `bytes` bytes. Content that is there already needs no room.
-    fn learn(&self, answer: &Result<PutOutcome, BackendError>, bytes: usize) {
-        let mut state = self.state();
-        match answer {
-            Ok(PutOutcome::Stored) => {
-                if state.refused_in_a_row > 0 {
-                    tracing::warn!("the store takes new content again");
-                }
-                (state.refused_in_a_row, state.refused_bytes) = (0, 0);
-                state.is_given_nothing = false;
-            }
-            Err(error) if error.kind() != ErrorKind::Unavailable => {
-                state.refused_in_a_row += 1;
-                if state.refused_in_a_row == 1 {
-                    let error = ErrorChain(error);
-                    tracing::warn!(%error, "the store does not take new content");
-                }
-                state.refused_bytes = bytes.min(MOST_LOOKED);
-                if state.refused_in_a_row >= FAILURES {
-                    state.is_given_nothing = true;
-                    self.watch(&mut state);
-                }
-            }
-            _ => {}
-        }
+        !state.is_out() && state.refused.is_none()
     }
 
     /// The place of the store, without secrets, as far as a label may hold it.
@@ -111,138 +94,140 @@ impl Breaker {
             .collect()
     }
 
-    /// Awaits an answer, unless the store is left alone. It may take longer for the bytes that are `sent`, and
-    /// for those `received` with it.
-    async fn ask<T>(
+    /// Makes a call, twice if it fails and there is time. `put` is the number of bytes that it stores, `bytes` of those
+    /// that it may move.
+    async fn ask<'c, T: Send>(
         &self,
-        sent: u64,
-        received: fn(&T) -> u64,
+        put: Option<usize>,
+        bytes: u64,
+        call: impl Fn() -> BoxFuture<'c, Result<T, BackendError>> + Send,
+    ) -> Result<T, BackendError> {
+        self.allows(put.is_some())?;
+        let calls = async {
+            let answer = call().await;
+            if !is_down(&answer) {
+                return answer;
+            }
+            self.learn(&answer, put, FAILURE);
+            call().await
+        };
+        self.within(put, bytes, calls).await
+    }
+
+    /// Fails if the store is not to be asked.
+    fn allows(&self, is_put: bool) -> Result<(), BackendError> {
+        let state = self.state();
+        let message = match state.refused {
+            _ if !state.is_out() => return Ok(()),
+            None => "not asked: the store failed, and has not answered since",
+            Some(_) if is_put => {
+                "not asked: the store refused content, and has not taken any since"
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(BackendError::new(ErrorKind::Unavailable, message))
+    }
+
+    /// Awaits an answer for as long as it may take, and learns from it.
+    async fn within<T>(
+        &self,
+        put: Option<usize>,
+        bytes: u64,
         answer: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
-        self.may_ask()?;
-        let mut asked = RunningCall {
-            breaker: self,
-            begun: Instant::now(),
-            bytes: sent,
-            failure: None,
+        let patience = PATIENCE + Duration::from_secs(bytes / BYTES_PER_SECOND);
+        let (answer, strikes) = match timeout(patience, answer).await {
+            Ok(answer) => (answer, FAILURE),
+            Err(_) => {
+                let message = format!("the store took more than {} s", patience.as_secs());
+                (Err(BackendError::new(ErrorKind::Unavailable, message)), OUT)
+            }
         };
-        let answer = answer.await;
-        asked.bytes += answer.as_ref().map_or(0, received);
-        if let Err(error) = &answer {
-            asked.failure = is_down(&answer).then(|| ErrorChain(error).to_string());
-        }
+        self.learn(&answer, put, strikes);
         answer
     }
 
-    fn may_ask(&self) -> Result<(), BackendError> {
-        let is_left_alone = self.state().is_left_alone;
-        unless(is_left_alone, "failed", "answered")
-    }
-
-    fn may_put(&self) -> Result<(), BackendError> {
-        self.may_ask()?;
-        let is_given_nothing = self.state().is_given_nothing;
-        unless(is_given_nothing, "refused content", "taken any")
-    }
-
-    /// Looks at the store in the background until it is asked again.
-    fn watch(&self, state: &mut Standing) {
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if !std::mem::replace(&mut state.is_watched, true) {
-            let breaker = self.clone();
-            runtime.spawn(async move {
-                while breaker.is_to_be_watched() {
-                    sleep(PAUSE).await;
-                    breaker.look().await;
-                }
-            });
-        }
-    }
-
-    fn is_to_be_watched(&self) -> bool {
+    /// Learns from an answer, which costs `strikes` if it is a failure.
+    fn learn<T>(&self, answer: &Result<T, BackendError>, put: Option<usize>, strikes: u32) {
         let mut state = self.state();
-        state.is_watched = state.is_left_alone || state.is_given_nothing;
-        state.is_watched
-    }
-
-    async fn look(&self) {
-        let (begun, bytes) = (Instant::now(), self.state().refused_bytes);
-        let answer = look(&self.store, bytes).await;
-        if !is_down(&answer) && begun.elapsed() <= PATIENCE {
-            let mut state = self.state();
-            if state.is_left_alone {
-                tracing::warn!("the store answers again");
+        let was_out = state.is_out();
+        if put.is_some() && !is_down(answer) {
+            state.answered = Some(Instant::now());
+        }
+        match answer {
+            Err(error) if put.is_some() || is_down(answer) => {
+                state.refused = put.filter(|_| !is_down(answer));
+                state.strikes = OUT.min(state.strikes + strikes);
+                if state.is_out() && !was_out {
+                    let error = ErrorChain(error);
+                    tracing::warn!(%error, "the store is left alone until it takes content again: what needs it passes as it came");
+                    self.watch();
+                }
             }
-            (state.failed_in_a_row, state.is_left_alone) = (0, false);
+            // A call that began before the store was left alone says nothing about now, nor a read about room.
+            _ if was_out || put.is_none() && state.refused.is_some() => {}
+            _ => state.strikes = state.strikes.saturating_sub(1),
         }
-        if matches!(answer, Ok(put) if put != PutOutcome::Stored) {
-            // Only a result can tell.
-            self.state().is_given_nothing = false;
-        }
-        self.learn(&answer, bytes);
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, Standing> {
+    /// Probes the store in the background until it is asked again.
+    fn watch(&self) {
+        let breaker = self.clone();
+        tokio::spawn(async move {
+            while breaker.state().is_out() {
+                sleep(PAUSE).await;
+                breaker.probe().await;
+            }
+        });
+    }
+
+    async fn probe(&self) {
+        for _ in 1..LOOKS {
+            if !self.look().await {
+                return;
+            }
+            sleep(GAP).await;
+        }
+        if self.look().await {
+            self.state().strikes = 0;
+            tracing::warn!("the store answers again");
+        }
+    }
+
+    /// Stores something, as much as was refused last, and removes it again. Returns true if the store took it. One that
+    /// removes nothing keeps it, and then only answers.
+    async fn look(&self) -> bool {
+        let Ok(key) = Key::new(LOOKED_AT) else {
+            return false;
+        };
+        let bytes = self
+            .state()
+            .refused
+            .map_or(3, |bytes| bytes.clamp(3, MOST_LOOKED));
+        let put = self.store.put(&key, vec![b'.'; bytes].into());
+        let put = self.within(Some(bytes), bytes as u64, put).await;
+        if !self.took(&put) {
+            return false;
+        }
+        let remove = self.store.remove(&key, self.store.now() + AHEAD);
+        !is_down(&self.within(None, 0, remove).await)
+    }
+
+    /// Notes that the store takes content if a put tells: what is there already needs no room.
+    fn took(&self, put: &Result<PutOutcome, BackendError>) -> bool {
+        if matches!(put, Ok(PutOutcome::Stored)) {
+            self.state().refused = None;
+        }
+        put.is_ok()
+    }
+
+    fn state(&self) -> MutexGuard<'_, Standing> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Fails with what the store `has` done, and has not done `since`, if it is so.
-fn unless(is_so: bool, has: &str, since: &str) -> Result<(), BackendError> {
-    if !is_so {
-        return Ok(());
-    }
-    let message =
-        format!("not asked: the store {has} {FAILURES} times in a row, and has not {since} since");
-    Err(BackendError::new(ErrorKind::Unavailable, message))
-}
-
-/// Stores `bytes` bytes, three at least, and removes them again. A store that removes nothing keeps them, and
-/// then only answers.
-async fn look(store: &Arc<dyn Backend>, bytes: usize) -> Result<PutOutcome, BackendError> {
-    let Ok(key) = Key::new(LOOKED_AT) else {
-        return Ok(PutOutcome::Taken);
-    };
-    let content = Bytes::from(vec![b'.'; bytes.max(3)]);
-    let put = store.put(&key, content).await?;
-    _ = store.remove(&key, store.now() + AHEAD).await;
-    Ok(put)
-}
-
 fn is_down<T>(answer: &Result<T, BackendError>) -> bool {
     matches!(answer, Err(error) if error.kind() == ErrorKind::Unavailable)
-}
-
-/// A call that is running. One that is given up counts too, if it was slow.
-struct RunningCall<'b> {
-    breaker: &'b Breaker,
-    begun: Instant,
-    bytes: u64,
-    failure: Option<String>,
-}
-
-impl Drop for RunningCall<'_> {
-    fn drop(&mut self) {
-        let mut state = self.breaker.state();
-        let patience = PATIENCE + Duration::from_secs(self.bytes / BYTES_PER_SECOND);
-        if self.failure.is_none() && self.begun.elapsed() <= patience {
-            // A call that began before the store was left alone says nothing about now.
-            state.failed_in_a_row = 0;
-            return;
-        }
-        state.failed_in_a_row += 1;
-        if state.failed_in_a_row >= FAILURES && !state.is_left_alone {
-            state.is_left_alone = true;
-            self.breaker.watch(&mut state);
-            tracing::warn!(
-                error = self.failure.as_deref().unwrap_or("it took too long"),
-                "the store failed {FAILURES} times in a row and is left alone until it answers: \
-                 what needs it passes as it came"
-            );
-        }
-    }
 }
 
 #[async_trait]
@@ -265,22 +250,22 @@ impl Backend for Breaker {
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        self.may_put()?;
-        let sent = content.len();
-        let answer = self.store.put(key, content);
-        let put = self.ask(sent as u64, |_| 0, answer).await;
-        self.learn(&put, sent);
+        let bytes = content.len();
+        let call = || self.store.put(key, content.clone());
+        let put = self.ask(Some(bytes), bytes as u64, call).await;
+        self.took(&put);
         put
     }
 
     async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        self.may_put()?;
+        self.allows(true)?;
         self.store.writer().await
     }
 
     async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let received = |read: &ReadRange| read.bytes.len() as u64;
-        self.ask(0, received, self.store.read(key, range)).await
+        let bytes = range.end.saturating_sub(range.start);
+        let call = || self.store.read(key, range.clone());
+        self.ask(None, bytes, call).await
     }
 
     fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
@@ -304,6 +289,9 @@ mod tests {
     use super::*;
 
     const DOWN: Fault = Fault::Fail(ErrorKind::Unavailable);
+    const FULL: Fault = Fault::Fail(ErrorKind::Full);
+    /// The time that a store which is whole again is left alone: at most.
+    const RECOVERY: Duration = Duration::from_secs(5);
 
     fn breaker() -> (Arc<Faulty<Memory>>, Breaker) {
         let store = Arc::new(Faulty::new(Memory::new()));
@@ -315,82 +303,82 @@ mod tests {
         breaker.put(&key, Bytes::from_static(b"content")).await
     }
 
-    async fn fail(store: &Faulty<Memory>, breaker: &Breaker, times: u32) {
-        for n in 0..times {
-            store.fault_on_next_write(DOWN);
-            assert!(put(breaker, &n.to_string()).await.is_err());
+    /// Puts until the store is left alone, and returns the number of puts.
+    async fn puts_until_out(breaker: &Breaker) -> usize {
+        for n in 1..100 {
+            _ = put(breaker, &n.to_string()).await;
+            if breaker.state().is_out() {
+                return n;
+            }
         }
+        panic!("it is still asked")
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_failed_is_left_alone_until_it_answers() {
         let (store, breaker) = breaker();
-        fail(&store, &breaker, FAILURES).await;
+        store.fault_on_every_write(DOWN);
+        // Each is made twice.
+        assert_eq!(puts_until_out(&breaker).await, 2);
         let asked = store.writes();
         let error = put(&breaker, "x").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().starts_with("not asked: "), "{error}");
-        assert!(!breaker.is_ready().await);
+        let key = Key::new("trunc/x").unwrap();
+        assert!(breaker.read(&key, 0..9).await.is_err());
+        assert!(!breaker.is_ready().await && !breaker.is_available());
         assert_eq!((store.writes(), store.reads()), (asked, 0));
 
-        // A look that fails changes nothing, and nobody has to ask for the next one.
-        store.fault_on_next_write(DOWN);
+        // A look that fails ends a probe, and nobody has to ask for the next one.
         sleep(PAUSE + PAUSE / 2).await;
         assert_eq!((store.writes(), breaker.is_available()), (asked + 1, false));
-        assert!(put(&breaker, "x").await.is_err());
-        sleep(PAUSE).await;
+        store.heal();
+        sleep(RECOVERY).await;
         assert!(breaker.is_available());
         assert_eq!(put(&breaker, "x").await.unwrap(), PutOutcome::Stored);
         // It counts from the beginning again.
-        fail(&store, &breaker, FAILURES - 1).await;
+        store.fault_on_next_write(DOWN);
         assert_eq!(put(&breaker, "y").await.unwrap(), PutOutcome::Stored);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_takes_nothing_is_asked_and_is_not_available() {
-        let (store, breaker) = breaker();
-        let states = async || (breaker.is_available(), breaker.is_ready().await);
-        assert_eq!(states().await, (true, true));
-        let key = Key::new(LOOKED_AT).unwrap();
-        assert!(store.read(&key, 0..9).await.is_err(), "nothing stays");
-        assert_eq!(breaker.state().refused_bytes, 0);
-        for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
-            for n in 0..FAILURES {
-                store.fault_on_next_write(Fault::Fail(kind));
-                let error = put(&breaker, &n.to_string()).await.unwrap_err();
-                assert_eq!(error.kind(), kind);
+    async fn a_store_that_flaps_is_left_alone_until_it_does_not() {
+        for is_each_second_call in [true, false] {
+            let (store, breaker) = breaker();
+            if is_each_second_call {
+                (0..1_000).for_each(|n| _ = store.fault_on_write(2 * n, DOWN));
+            } else {
+                store.fault_on_every_write(DOWN);
             }
-            assert_eq!(breaker.state().refused_bytes, b"content".len());
-            let error = put(&breaker, "x").await.unwrap_err().to_string();
-            assert!(error.starts_with("not asked: "), "{error}");
-            let read = breaker.read(&key, 0..9).await.unwrap_err();
-            assert_eq!(read.kind(), ErrorKind::NotFound, "it is still read");
-            store.fault_on_next_write(Fault::Fail(kind));
-            assert_eq!(states().await, (false, false), "{kind:?}");
-            assert_eq!(states().await, (false, true), "a look finds out");
-            assert_eq!(states().await, (true, true));
+            assert!(puts_until_out(&breaker).await < 10);
+            let asked = store.writes();
+            for tenth in 0..600 {
+                sleep(Duration::from_millis(100)).await;
+                match tenth % 20 {
+                    _ if is_each_second_call => {}
+                    0 => _ = store.heal(),
+                    10 => _ = store.fault_on_every_write(DOWN),
+                    _ => {}
+                }
+                assert!(put(&breaker, "x").await.is_err());
+            }
+            // A minute of probes, each of which removes what it stores.
+            assert!(store.writes() - asked < 120, "{store:?}");
+            store.heal();
+            sleep(RECOVERY).await;
+            assert!(breaker.is_available());
         }
-        assert!(put(&breaker, "x").await.is_ok());
-        // Nobody has to ask whether it is ready.
-        for n in 0..FAILURES {
-            store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
-            assert!(put(&breaker, &format!("full-{n}")).await.is_err());
-        }
-        sleep(PAUSE + PAUSE / 2).await;
-        assert!(breaker.is_available());
-        assert!(put(&breaker, "z").await.is_ok() && breaker.is_available());
-        store.fault_on_next_write(Fault::Fail(ErrorKind::Full));
-        assert!(put(&breaker, "y").await.is_err() && !breaker.is_available());
-        assert!(put(&breaker, "x").await.is_ok() && !breaker.is_available());
-        assert!(put(&breaker, "y").await.is_ok() && breaker.is_available());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_failures_in_a_row_count() {
+    async fn failures_that_are_few_are_made_good() {
         let (store, breaker) = breaker();
-        for round in 0..5 {
-            fail(&store, &breaker, FAILURES - 1).await;
-            assert!(put(&breaker, &format!("round-{round}")).await.is_ok());
+        for n in 0..50 {
+            store.fault_on_next_write(DOWN);
+            for part in 0..3 {
+                let put = put(&breaker, &format!("{n}-{part}")).await;
+                assert_eq!(put.unwrap(), PutOutcome::Stored);
+            }
         }
         let missing = Key::new("trunc/missing").unwrap();
         for _ in 0..5 {
@@ -401,16 +389,62 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_that_are_given_up_count_if_they_were_slow() {
-        for (waited, is_ready) in [(PATIENCE / 2, true), (PATIENCE * 2, false)] {
+    async fn a_call_has_its_time() {
+        for (bytes, seconds) in [(9, 2), (5 << 20, 7)] {
             let (store, breaker) = breaker();
-            for n in 0..FAILURES {
-                store.fault_on_next_write(Fault::Hang);
-                let name = n.to_string();
-                let put = tokio::time::timeout(waited, put(&breaker, &name));
-                assert!(put.await.is_err());
-            }
-            assert_eq!(breaker.is_ready().await, is_ready, "{waited:?}");
+            store.fault_on_next_write(Fault::Hang);
+            let begun = Instant::now();
+            let key = Key::new("trunc/x").unwrap();
+            let put = breaker.put(&key, vec![b'x'; bytes].into()).await;
+            assert_eq!(put.unwrap_err().kind(), ErrorKind::Unavailable);
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+            assert!(!breaker.is_available());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_takes_nothing_is_read_and_given_nothing() {
+        let (store, breaker) = breaker();
+        assert!(breaker.is_ready().await && breaker.is_available());
+        let key = Key::new(LOOKED_AT).unwrap();
+        assert!(store.read(&key, 0..9).await.is_err(), "nothing stays");
+        for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
+            store.fault_on_every_write(Fault::Fail(kind));
+            assert_eq!(put(&breaker, "x").await.unwrap_err().kind(), kind);
+            assert!(!breaker.is_available() && !breaker.is_ready().await);
+            for _ in 0..20 {
+                assert!(breaker.read(&key, 0..9).await.is_err());
+            }
+            assert_eq!(puts_until_out(&breaker).await, 2);
+            assert_eq!(breaker.state().refused, Some(b"content".len()));
+            let error = put(&breaker, "x").await.unwrap_err().to_string();
+            assert!(error.starts_with("not asked: "), "{error}");
+            let read = breaker.read(&key, 0..9).await.unwrap_err();
+            assert_eq!(read.kind(), ErrorKind::NotFound, "it is still read");
+            assert!(!breaker.is_ready().await);
+            store.heal();
+            sleep(RECOVERY).await;
+            assert!(breaker.is_available() && breaker.is_ready().await);
+        }
+        store.fault_on_next_write(FULL);
+        assert!(put(&breaker, "y").await.is_err() && !breaker.is_available());
+        assert!(put(&breaker, "y").await.is_ok() && breaker.is_available());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_is_not_looked_up() {
+        let (store, breaker) = breaker();
+        for _ in 0..100 {
+            assert!(breaker.is_ready().await);
+            sleep(PAUSE / 10).await;
+        }
+        // Each look stores and removes.
+        assert_eq!(store.writes(), 20);
+        // A store that fails has not answered.
+        store.fault_on_every_write(DOWN);
+        sleep(PAUSE).await;
+        assert!(!breaker.is_ready().await);
+        store.heal();
+        assert!(breaker.is_ready().await);
     }
 }

@@ -487,11 +487,14 @@ impl Passage {
             tracing::info!(reason = reason.name(), "a request passed unchanged");
             return Ok(());
         }
-        tracing::warn!(
-            reason = reason.name(),
-            outcome = outcome.name(),
-            "a request could not be reduced, or only in part"
-        );
+        if reason != PassReason::Store {
+            // The store's error has been logged.
+            tracing::warn!(
+                reason = reason.name(),
+                outcome = outcome.name(),
+                "a request could not be reduced, or only in part"
+            );
+        }
         match self.on_failure {
             OnFailure::Pass => Ok(()),
             OnFailure::Refuse => {

@@ -1,12 +1,13 @@
 //! Reduces the conversations of all tenants, each in a session of its own.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::{ErrorSource, Outcome as Decided};
-use offcut::{BuildError, ErrorChain, Report, Settings, ToolReduction, Turn};
+use offcut::{BuildError, ErrorChain, OffloadError, Report, Settings, ToolReduction, Turn};
 use serde_json::Value;
 
 use crate::gateway::error::GatewayError;
@@ -157,7 +158,6 @@ impl ConversationReducer {
             })
         };
         let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
-        let patience = serve.patience();
         // A store that can't be opened has failed the reductions too.
         let url = settings.backend_url.as_ref();
         let store = url.and_then(|url| stores.open(url.as_str()).ok());
@@ -168,7 +168,7 @@ impl ConversationReducer {
             pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
-            untouched: Untouched::new(store.clone(), patience),
+            untouched: Untouched::new(store.clone()),
             naming: NamingSecret::new(store),
             known: Mutex::default(),
         })
@@ -196,10 +196,7 @@ impl ConversationReducer {
         }
         let secret = match self.naming.get().await {
             Ok(secret) => secret,
-            Err(error) => {
-                tracing::debug!(error = %ErrorChain(&error), "the store did not give the secret for names");
-                return Reduced::Passed(PassReason::Store);
-            }
+            Err(error) => return Reduced::Passed(failed(&error)),
         };
         let conversation = {
             let format = Spelled(exchange.format);
@@ -281,7 +278,7 @@ impl ConversationReducer {
                         };
                     }
                 }
-                Err(reason) if decides => return Reduced::Passed(reason),
+                Err(error) if decides => return Reduced::Passed(failed(&error)),
                 Err(_) => {}
             }
         }
@@ -391,7 +388,7 @@ async fn run(
     format: WireFormat,
     (pressure, tools): (Pressure, &[Value]),
     body: &mut RequestBody,
-) -> Result<Report, PassReason> {
+) -> Result<Report, OffloadError> {
     let format = Spelled(format);
     let mut messages = Messages::new(&format, body.messages_mut());
     let mut turn = Turn {
@@ -400,8 +397,14 @@ async fn run(
         is_cold: pressure == Pressure::Cold,
         ..Turn::new(&mut messages)
     };
-    let reduced = session.reduce_turn(&mut turn).await;
-    reduced.map_err(|_| PassReason::Store)
+    session.reduce_turn(&mut turn).await
+}
+
+/// Logs that the store failed for a whole request.
+fn failed(error: &dyn Error) -> PassReason {
+    let error = ErrorChain(error);
+    tracing::warn!(%error, "the store failed for a request");
+    PassReason::Store
 }
 
 /// Returns true if the messages that were found are those that the path promises.

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use offcut::ErrorChain;
 use offcut::backend::{Backend, BackendError};
@@ -18,7 +17,6 @@ const ROW: &str = "0000000000000000";
 /// decides nothing.
 pub(crate) struct Untouched {
     store: Option<Arc<dyn Backend>>,
-    patience: Duration,
     known: Mutex<Known>,
 }
 
@@ -30,11 +28,10 @@ struct Known {
 }
 
 impl Untouched {
-    /// The conversations of `store`; without one, they are only held in memory. It has `patience` to answer.
-    pub(crate) fn new(store: Option<Arc<dyn Backend>>, patience: Duration) -> Self {
+    /// The conversations of `store`; without one, they are only held in memory.
+    pub(crate) fn new(store: Option<Arc<dyn Backend>>) -> Self {
         Self {
             store,
-            patience,
             known: Mutex::default(),
         }
     }
@@ -50,7 +47,7 @@ impl Untouched {
                 return false;
             }
         }
-        let Some(is_untouched) = self.timed(prefix, async |row| row.has(0).await).await else {
+        let Some(is_untouched) = self.asked(prefix, async |row| row.has(0).await).await else {
             return false;
         };
         let mut known = self.known();
@@ -62,30 +59,22 @@ impl Untouched {
     /// Adds the conversation with this prefix.
     pub(crate) async fn add(&self, prefix: &str) {
         insert(&mut self.known().untouched, prefix);
-        let added = self.timed(prefix, async |row| row.append(0, false, &[]).await);
+        let added = self.asked(prefix, async |row| row.append(0, false, &[]).await);
         added.await;
     }
 
     /// Asks the row of a conversation; `None` if there is no store, or it fails.
-    async fn timed<T>(
+    async fn asked<T>(
         &self,
         prefix: &str,
         ask: impl AsyncFnOnce(Records) -> Result<T, BackendError>,
     ) -> Option<T> {
         let row = Records::new(self.store.clone()?, prefix, ROW);
-        match tokio::time::timeout(self.patience, ask(row)).await {
-            Ok(Ok(answer)) => Some(answer),
-            Ok(Err(error)) => {
-                tracing::debug!(error = %ErrorChain(&error), "the store was not asked which conversations pass untouched");
-                None
-            }
-            Err(_) => {
-                tracing::debug!(
-                    "the store took too long to say which conversations pass untouched"
-                );
-                None
-            }
-        }
+        let failed = |error: &BackendError| {
+            let error = ErrorChain(error);
+            tracing::debug!(%error, "the store was not asked which conversations pass untouched");
+        };
+        ask(row).await.inspect_err(failed).ok()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

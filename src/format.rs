@@ -11,6 +11,7 @@ mod anthropic;
 mod blocks;
 mod body;
 mod conversation;
+mod foreign;
 mod gemini;
 mod loops;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use crate::json::{InvalidJson, JsonRef, JsonText};
 pub use anthropic::Anthropic;
 pub use body::{BodyError, RequestBody};
 pub use conversation::{Conversation, Messages};
+pub use foreign::foreign_format;
 pub use gemini::Gemini;
 pub use loops::LoopFormat;
 pub use openai_chat::OpenAiChat;

@@ -7,8 +7,8 @@ use crate::backend::debug_as_chain;
 use crate::json::{InvalidJson, JsonText, Node, View};
 use serde_json::Value;
 
-use super::WireFormat;
 use super::wire::FIELDS;
+use super::{WireFormat, foreign_format};
 
 /// A request's original body, in which only the messages can be changed. It is a JSON list of
 /// messages, or an object with one in `messages`, `input` or `contents`.
@@ -175,6 +175,13 @@ impl RequestBody {
     #[must_use]
     pub fn format(&self) -> Option<WireFormat> {
         self.format
+    }
+
+    /// The name of the framework's format that a message is in, by [`foreign_format`].
+    #[must_use]
+    pub fn foreign_format(&self) -> Option<&'static str> {
+        let mut messages = self.originals.iter();
+        messages.find_map(|message| foreign_format(Node::root(message)))
     }
 
     /// The messages as they are now.

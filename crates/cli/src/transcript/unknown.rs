@@ -1,8 +1,9 @@
 //! Names for formats that are not supported, for better errors.
 
+use offcut::format::foreign_format;
 use serde_json::Value;
 
-use super::fields::{items, text};
+use super::fields::text;
 
 /// Formats that are supported, for errors.
 pub(crate) const READ: &str = "supported are chat completions, OpenAI Responses, Anthropic messages and Gemini contents (lists, bodies, \
@@ -39,7 +40,7 @@ fn inside(value: &Value, depth: usize) -> Option<&'static str> {
         return several.iter().find_map(|one| match one {
             // LangSmith has lists in lists.
             Value::Array(_) if depth > 0 => inside(one, depth - 1),
-            _ => message(one).or_else(|| inside(one, depth.checked_sub(1)?)),
+            _ => foreign_format(one).or_else(|| inside(one, depth.checked_sub(1)?)),
         });
     }
     HOLDERS
@@ -50,36 +51,6 @@ fn inside(value: &Value, depth: usize) -> Option<&'static str> {
                 .filter(|inner| inner.is_object() || inner.is_array())
         })
         .find_map(|inner| inside(inner, depth.checked_sub(1)?))
-}
-
-fn message(message: &Value) -> Option<&'static str> {
-    let kind = text(message, "type");
-    let is_langchain = message.get("lc").is_some()
-        || message.get("role").is_none()
-            && matches!(kind, "human" | "ai" | "tool" | "system" | "function")
-            && (message.get("content").is_some() || message.get("data").is_some());
-    if is_langchain {
-        return Some("LangChain messages");
-    }
-    if items(message, "parts").any(|part| part.get("part_kind").is_some()) {
-        return Some("pydantic-ai messages");
-    }
-    message.get("role")?;
-    let of_block = |block: &Value| match text(block, "type") {
-        "tool-call" | "tool-result" => Some("Vercel AI SDK ModelMessages"),
-        "" if block.get("toolUse").is_some() || block.get("toolResult").is_some() => {
-            Some("Bedrock Converse messages")
-        }
-        _ => None,
-    };
-    let of_part = |part: &Value| match text(part, "type") {
-        "" => None,
-        "tool_call" | "tool_call_response" => Some("OpenTelemetry messages"),
-        _ => Some("Vercel AI SDK UIMessages"),
-    };
-    items(message, "content")
-        .find_map(of_block)
-        .or_else(|| items(message, "parts").find_map(of_part))
 }
 
 /// Names the format of a file in which nothing was found.

@@ -1,0 +1,40 @@
+//! Messages of frameworks, which no format here reads.
+
+use crate::json::View;
+
+/// Names the format of a message that resembles a provider's but is a framework's own; `None` for any other.
+///
+/// ```
+/// let message = serde_json::json!({"type": "human", "content": "Where is the leak?"});
+/// assert_eq!(offcut::format::foreign_format(&message), Some("LangChain messages"));
+/// ```
+pub fn foreign_format<'m>(message: impl View<'m>) -> Option<&'static str> {
+    let [role, kind, lc, content, data, parts] =
+        message.pick(["role", "type", "lc", "content", "data", "parts"]);
+    let kind = kind.and_then(View::as_str).unwrap_or_default();
+    let is_langchain = role.is_none()
+        && matches!(kind, "human" | "ai" | "tool" | "system" | "function")
+        && (content.is_some() || data.is_some());
+    if is_langchain || lc.is_some() {
+        return Some("LangChain messages");
+    }
+    let parts = || parts.into_iter().flat_map(View::items);
+    if parts().any(|part| part.has("part_kind")) {
+        return Some("pydantic-ai messages");
+    }
+    role?;
+    let mut blocks = content.into_iter().flat_map(View::items);
+    let of_block = blocks.find_map(|block| match block.text("type") {
+        "tool-call" | "tool-result" => Some("Vercel AI SDK ModelMessages"),
+        "" if block.has("toolUse") || block.has("toolResult") => Some("Bedrock Converse messages"),
+        _ => None,
+    });
+    let of_part = || {
+        parts().find_map(|part| match part.text("type") {
+            "" => None,
+            "tool_call" | "tool_call_response" => Some("OpenTelemetry messages"),
+            _ => Some("Vercel AI SDK UIMessages"),
+        })
+    };
+    of_block.or_else(of_part)
+}

@@ -31,13 +31,40 @@ export interface Options {
   onReport?: (report: Report) => void;
 }
 
-export interface PassOptions {
+export interface ReduceOptions {
   /** Without it, the messages tell. */
   format?: Format;
+  /** The provider has just refused these messages as too long: all results before the newest round are cleared. */
+  isTooLong?: boolean;
+  /** The provider's cache holds nothing of these messages: half of the threshold is enough. */
+  isCold?: boolean;
+}
+
+export interface PassOptions extends ReduceOptions {
   /** The definitions that are sent with the messages; they are counted too. */
   tools?: unknown[];
   /** The number of input tokens of the last request by the provider's count, cached ones included. */
   lastUsage?: number;
+}
+
+export interface CondenseOptions {
+  promptTemplate: string;
+  /** By default none. */
+  inputKeys?: string[];
+  /** By default `reduced_output`. */
+  outputKey?: string;
+  /** By default true. */
+  namesOriginals?: boolean;
+}
+
+/** The outcome of `condense`. */
+export interface Condensed {
+  output: string;
+  deleted: string[];
+  /** Pairs of a key and the location of its value. */
+  stored: Array<[string, string]>;
+  /** Keys whose values only look like hints. */
+  leftInPlace: string[];
 }
 
 /** The reader's arguments beside the path. */
@@ -97,7 +124,14 @@ export class Reduction {
    * it was given; an object stays unchanged. What was decided is kept in the store, so that a conversation that comes again,
    * and grows, is given the same texts. Use a `session` for each conversation.
    */
-  reduce<T>(body: T, options?: { format?: Format }): Promise<T>;
+  reduce<T>(body: T, options?: ReduceOptions): Promise<T>;
+
+  /**
+   * Has a model condense values of a state into one: Lár's `ReduceNode`. The template's `{key}`s are filled in from `state`,
+   * the input keys are stored and deleted, and the answer stands under the output key, with a last line that names what was
+   * stored unless `namesOriginals` is false. After an error, `state` is as it was.
+   */
+  condense(state: Record<string, any>, model: (prompt: string) => string | Promise<string>, node: CondenseOptions): Promise<Condensed>;
 
   /** A page of stored content, as the reader shows it to the model. A mistake in the arguments is a TypeError. */
   read(path: string, args?: ReadArguments): Promise<string>;

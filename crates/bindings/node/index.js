@@ -96,13 +96,12 @@ function given(result) {
   return [wellFormed([{ type: "text", text: asText(result) }]), false];
 }
 
-function checked(messages, lastUsage) {
-  if (!Array.isArray(messages)) throw new TypeError("`messages` must be an array, which is changed in place");
-  if (lastUsage === undefined || lastUsage === null) return undefined;
-  if (!Number.isSafeInteger(lastUsage) || lastUsage < 0) {
+/** A turn as the core takes it. */
+function turnOf({ tools = [], lastUsage, isTooLong = false, isCold = false }) {
+  if (lastUsage != null && !(Number.isSafeInteger(lastUsage) && lastUsage >= 0)) {
     throw new TypeError("`lastUsage` must be the number of tokens that the provider counted");
   }
-  return Math.min(lastUsage, 0xffff_ffff);
+  return JSON.stringify({ tools, last_usage: lastUsage, is_too_long: !!isTooLong, is_cold: !!isCold });
 }
 
 class Reduction {
@@ -139,10 +138,10 @@ class Reduction {
     return this.#clear(messages, options, false);
   }
 
-  async #clear(messages, { format, tools = [], lastUsage }, joins) {
-    const usage = checked(messages, lastUsage);
+  async #clear(messages, { format, ...turn }, joins) {
+    if (!Array.isArray(messages)) throw new TypeError("`messages` must be an array, which is changed in place");
     const before = [...messages];
-    const passed = await ask(() => this.#core.clear(format, JSON.stringify(before), JSON.stringify(tools), usage, joins));
+    const passed = await ask(() => this.#core.clear(format, JSON.stringify(before), turnOf(turn), joins));
     if (passed.messages) {
       const after = passed.messages.map((one) => (typeof one === "number" ? before[one] : JSON.parse(one)));
       // Others may have been pushed in the meantime.
@@ -174,12 +173,24 @@ class Reduction {
     return isList ? parts : parts.map((part) => part.text).join("");
   }
 
-  async reduce(body, { format } = {}) {
+  async reduce(body, { format, isTooLong, isCold } = {}) {
     const isText = typeof body === "string";
-    const reduced = await ask(() => this.#core.reduce(format, isText ? body : JSON.stringify(body)));
+    const turn = turnOf({ isTooLong, isCold });
+    const reduced = await ask(() => this.#core.reduce(format, isText ? body : JSON.stringify(body), turn));
     this.#tell(reduced.report);
     if (reduced.new == null) return body;
     return isText ? reduced.new : JSON.parse(reduced.new);
+  }
+
+  async condense(state, model, { promptTemplate, inputKeys = [], outputKey = "reduced_output", namesOriginals = true }) {
+    const named = { prompt_template: promptTemplate, input_keys: inputKeys, output_key: outputKey, names_originals: namesOriginals };
+    const [node, before] = [JSON.stringify(named), JSON.stringify(state)];
+    const { prompt } = JSON.parse(await ask(() => this.#core.condense(node, before)));
+    const answer = await model(prompt);
+    const { left_in_place: leftInPlace, ...done } = JSON.parse(await ask(() => this.#core.condense(node, before, answer)));
+    for (const key of done.deleted) delete state[key];
+    state[outputKey] = done.output;
+    return { ...done, leftInPlace };
   }
 
   async read(path, args = {}) {

@@ -1,15 +1,22 @@
 //! A reduction whose messages, calls and reports are JSON text.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
+use offcut::agent::{ChatModel, ModelError, ModelReply, ModelRequest};
 use offcut::backend::{self, Backend, Location};
-use offcut::format::{BodyError, LoopFormat as _, Messages, RequestBody, Spelled, WireFormat};
+use offcut::format::{
+    BodyError, LoopFormat as _, Message, Messages, RequestBody, Spelled, WireFormat,
+};
 use offcut::{
     BuildError, ErrorChain, OffloadError, Part, Report, Settings, SettingsError, ToolCall,
     ToolOutput, ToolReduction, Truncated, Turn, agent::Tool as _,
 };
 use offcut_object_store::Objects;
-use offcut_state::{ApplyError, Reducers, Schema, State};
+use offcut_state::{
+    ApplyError, OriginalsNote, ReduceNode, ReduceNodeBuildError, ReduceNodeError, Reducers, Schema,
+    State,
+};
 use serde_json::{Value, json};
 
 /// A reduction over JSON text.
@@ -48,6 +55,22 @@ impl From<OffloadError> for EngineError {
 impl From<BodyError> for EngineError {
     fn from(error: BodyError) -> Self {
         Self::Argument(ErrorChain(&error).to_string())
+    }
+}
+
+impl From<ReduceNodeBuildError> for EngineError {
+    fn from(error: ReduceNodeBuildError) -> Self {
+        Self::Argument(ErrorChain(&error).to_string())
+    }
+}
+
+impl From<ReduceNodeError> for EngineError {
+    fn from(error: ReduceNodeError) -> Self {
+        let text = ErrorChain(&error).to_string();
+        match error {
+            ReduceNodeError::Store { .. } => Self::Store(text),
+            _ => Self::Argument(text),
+        }
     }
 }
 
@@ -103,20 +126,21 @@ impl Engine {
     }
 
     /// Runs the clear pass. Returns the messages; `None` if nothing has changed. With `joins`, the newest results of
-    /// parallel calls come to stand in one message where the provider wants that.
+    /// parallel calls come to stand in one message where the provider wants that. `turn` is an object with `tools`,
+    /// `last_usage`, `is_too_long` and `is_cold`.
     pub(crate) async fn clear(
         &self,
         format: Option<&str>,
         messages: String,
-        tools: &str,
-        last_usage: Option<u64>,
+        turn: &str,
         joins: bool,
     ) -> Result<(Option<Vec<KeptMessage>>, String), EngineError> {
         let mut body = RequestBody::parse(messages)?;
         let Some(format) = format_of(format, &body)? else {
             return Ok((None, text(&Report::default())));
         };
-        let tools = list(tools)?;
+        let known = parse(turn)?;
+        let tools = items(known["tools"].clone())?;
         let mut first_new = body.messages().len();
         if joins && let Some((start, joined)) = join(format, &body) {
             first_new = start;
@@ -126,7 +150,9 @@ impl Engine {
         let mut conversation = Messages::new(&by_text, body.messages_mut());
         let mut turn = Turn {
             tools: &tools,
-            last_usage,
+            last_usage: known["last_usage"].as_u64(),
+            is_too_long: known["is_too_long"] == true,
+            is_cold: known["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
         let report = self.0.clear_turn(&mut turn).await?;
@@ -143,20 +169,25 @@ impl Engine {
         Ok((has_changed.then_some(kept), text(&report)))
     }
 
-    /// Reduces a request's body. Returns the new body; `None` if nothing has changed.
+    /// Reduces a request's body. Returns the new body; `None` if nothing has changed. `turn` is an object with
+    /// `is_too_long` and `is_cold`.
     pub(crate) async fn reduce(
         &self,
         format: Option<&str>,
         body: String,
+        turn: &str,
     ) -> Result<(Option<String>, String), EngineError> {
         let mut body = RequestBody::parse(body)?;
         let Some(format) = format_of(format, &body)? else {
             return Ok((None, text(&Report::default())));
         };
+        let known = parse(turn)?;
         let (tools, by_text) = (body.tools(), Spelled(format));
         let mut conversation = Messages::new(&by_text, body.messages_mut());
         let mut turn = Turn {
             tools: &tools,
+            is_too_long: known["is_too_long"] == true,
+            is_cold: known["is_cold"] == true,
             ..Turn::new(&mut conversation)
         };
         let report = self.0.reduce_turn(&mut turn).await?;
@@ -165,6 +196,52 @@ impl Engine {
             .zip(body.messages())
             .any(|(original, message)| original != message.as_str());
         Ok((is_new.then(|| body.to_string()), text(&report)))
+    }
+
+    /// Does the work of a `ReduceNode` on `state`, an object. Without the model's `answer`, it stores the inputs and
+    /// returns the prompt alone; with it, the output and what was done. `node` is an object with `prompt_template`,
+    /// `input_keys`, `output_key` and `names_originals`.
+    pub(crate) async fn condense(
+        &self,
+        node: &str,
+        state: &str,
+        answer: Option<String>,
+    ) -> Result<String, EngineError> {
+        let options = parse(node)?;
+        let Value::Object(mut state) = parse(state)? else {
+            return Err(EngineError::Argument("the state must be an object".into()));
+        };
+        let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let keys = items(options["input_keys"].clone())?;
+        let relay = Relay {
+            answer,
+            prompt: Arc::default(),
+        };
+        let prompt = relay.prompt.clone();
+        let node = ReduceNode::builder(relay, text_of(&options["prompt_template"]))
+            .input_keys(keys.iter().map(text_of))
+            .output_key(text_of(&options["output_key"]))
+            .originals(match options["names_originals"] == false {
+                true => OriginalsNote::Unnamed,
+                false => OriginalsNote::Named,
+            })
+            .reduction(self.0.clone());
+        let reduced = node.build()?.run(&mut state).await;
+        if let Some(prompt) = prompt.get() {
+            return Ok(json!({"prompt": prompt}).to_string());
+        }
+        let reduced = reduced?;
+        let stored = reduced.stored.iter();
+        let stored: Vec<_> = stored
+            .map(|(key, location)| json!([key, location.as_str()]))
+            .collect();
+        let done = json!({
+            "output": reduced.output,
+            "deleted": reduced.deleted,
+            "stored": stored,
+            "left_in_place": reduced.left_in_place,
+        });
+        Ok(done.to_string())
     }
 
     /// Answers a call of the reader with a message; `None` if it is for another tool.
@@ -298,10 +375,15 @@ fn parse(json: &str) -> Result<Value, EngineError> {
 }
 
 fn list(json: &str) -> Result<Vec<Value>, EngineError> {
-    match parse(json)? {
+    items(parse(json)?)
+}
+
+fn items(list: Value) -> Result<Vec<Value>, EngineError> {
+    match list {
         Value::Array(items) => Ok(items),
+        Value::Null => Ok(Vec::new()),
         _ => Err(EngineError::Argument(
-            "tools, updates and the parts of a result must be lists".into(),
+            "tools, updates, keys and the parts of a result must be lists".into(),
         )),
     }
 }
@@ -318,6 +400,12 @@ fn parse_format(name: &str) -> Result<WireFormat, EngineError> {
 
 /// The format that was named, or that the messages have; `None` if there are none.
 fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireFormat>, EngineError> {
+    if let Some(foreign) = body.foreign_format() {
+        let problem = format!(
+            "these are {foreign}, which no format reads: use the adapter of their framework, or pass messages as the provider takes them"
+        );
+        return Err(EngineError::Argument(problem));
+    }
     if let Some(name) = named {
         return parse_format(name).map(Some);
     }
@@ -326,6 +414,34 @@ fn format_of(named: Option<&str>, body: &RequestBody) -> Result<Option<WireForma
         return Err(EngineError::Argument(problem.into()));
     }
     Ok(body.format())
+}
+
+/// A model that gives an answer which is there, or keeps what it is asked.
+struct Relay {
+    answer: Option<String>,
+    prompt: Arc<OnceLock<String>>,
+}
+
+#[async_trait]
+impl ChatModel for Relay {
+    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        if let Some(answer) = &self.answer {
+            return Ok(ModelReply {
+                message: Message::assistant(answer.as_str()),
+                input_tokens: None,
+            });
+        }
+        let mut asked = request.messages.iter();
+        let prompt = asked.find_map(|message| match message {
+            Message::User { content } => content.iter().find_map(|part| match part {
+                Part::Text(text) => Some(text.clone()),
+                _ => None,
+            }),
+            _ => None,
+        });
+        _ = self.prompt.set(prompt.unwrap_or_default());
+        Err(ModelError::new("the caller asks its model"))
+    }
 }
 
 /// Joins the newest results of parallel calls. Returns all messages, and the index of the first that has changed; `None`

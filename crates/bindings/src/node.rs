@@ -102,13 +102,11 @@ impl NodeCore {
         env: &'env Env,
         format: Option<String>,
         messages: String,
-        tools: String,
-        last_usage: Option<u32>,
+        turn: String,
         joins: bool,
     ) -> Result<PromiseRaw<'env, PassedMessages>> {
-        let usage = last_usage.map(u64::from);
         self.run(env, async move |engine| {
-            let passed = engine.clear(format.as_deref(), messages, &tools, usage, joins);
+            let passed = engine.clear(format.as_deref(), messages, &turn, joins);
             let (kept, report) = passed.await?;
             let messages = kept.map(|all| {
                 let items = all.into_iter().map(|one| match one {
@@ -127,10 +125,24 @@ impl NodeCore {
         env: &'env Env,
         format: Option<String>,
         body: String,
+        turn: String,
     ) -> Result<PromiseRaw<'env, ChangedText>> {
         self.run(env, async move |engine| {
-            let (new, report) = engine.reduce(format.as_deref(), body).await?;
+            let (new, report) = engine.reduce(format.as_deref(), body, &turn).await?;
             Ok(ChangedText { new, report })
+        })
+    }
+
+    #[napi]
+    pub fn condense<'env>(
+        &self,
+        env: &'env Env,
+        node: String,
+        state: String,
+        answer: Option<String>,
+    ) -> Result<PromiseRaw<'env, String>> {
+        self.run(env, async move |engine| {
+            engine.condense(&node, &state, answer).await
         })
     }
 

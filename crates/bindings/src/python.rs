@@ -221,14 +221,11 @@ impl Core {
         py: Python<'_>,
         format: Option<&str>,
         messages: String,
-        tools: &str,
-        last_usage: Option<u64>,
+        turn: &str,
         joins: bool,
     ) -> PyResult<(Option<Vec<KeptMessage>>, String)> {
         self.run(py, async |engine| {
-            engine
-                .clear(format, messages, tools, last_usage, joins)
-                .await
+            engine.clear(format, messages, turn, joins).await
         })
     }
 
@@ -237,8 +234,21 @@ impl Core {
         py: Python<'_>,
         format: Option<&str>,
         body: String,
+        turn: &str,
     ) -> PyResult<(Option<String>, String)> {
-        self.run(py, async |engine| engine.reduce(format, body).await)
+        self.run(py, async |engine| engine.reduce(format, body, turn).await)
+    }
+
+    fn condense(
+        &self,
+        py: Python<'_>,
+        node: &str,
+        state: &str,
+        answer: Option<String>,
+    ) -> PyResult<String> {
+        self.run(py, async |engine| {
+            engine.condense(node, state, answer).await
+        })
     }
 
     fn answer(

@@ -189,6 +189,55 @@ const withoutReader = (body) => {
 };
 
 for (const way of ["generate", "stream"]) {
+  test(`AI SDK, ${way}, prompts in a loop`, { skip: !has("ai") }, async () => {
+    const { generateText, jsonSchema, stepCountIs, streamText, tool, wrapLanguageModel } = await import("ai");
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const { offcutMiddleware, reader } = await import("offcut/ai-sdk");
+    await compare(async (url, prompts, told, reduction) => {
+      const model = createOpenAICompatible({ name: "p", baseURL: `${url}/v1`, apiKey: "k" })("m");
+      const named = (execute, more) => tool({ description: "A tool.", inputSchema: jsonSchema(schema), execute, ...more });
+      const image = { type: "content", value: [{ type: "text", text: "It shows:" }, { type: "media", data: PNG, mediaType: "image/png" }] };
+      const shows = named(async () => "an image", { toModelOutput: () => image });
+      const tools = { logs: named(async (args) => calls.logs(args)), fails: named(async () => calls.fails()), shows };
+      const ours = reduction && { model: wrapLanguageModel({ model, middleware: offcutMiddleware(reduction) }), tools: { ...tools, ...reader(reduction) } };
+      const messages = [];
+      for (const text of prompts) {
+        messages.push({ role: "user", content: [{ type: "text", text }, { type: "image", image: PNG }] });
+        const options = { model, tools, messages, stopWhen: stepCountIs(9), ...ours };
+        const run = way === "stream" ? streamText(options) : await generateText(options);
+        told.push(await run.text);
+        messages.push(...(await run.response).messages);
+      }
+      assert.ok(JSON.stringify(messages).includes(JSON.stringify(calls.logs({ nth: 1 }))), "the messages stay whole");
+    });
+  });
+
+  test(`LangChain, ${way}, prompts in a thread`, { skip: !has("langchain") }, async () => {
+    const { createAgent, tool } = await import("langchain");
+    const { MemorySaver } = await import("@langchain/langgraph");
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const { offcutMiddleware } = await import("offcut/langchain");
+    await compare(async (url, prompts, told, reduction) => {
+      const model = new ChatOpenAI({ model: "m", apiKey: "k", configuration: { baseURL: `${url}/v1` } });
+      const image = [{ type: "text", text: "It shows:" }, { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } }];
+      const named = (name, run) => tool(run, { name, description: "A tool.", schema });
+      const tools = [named("logs", (args) => calls.logs(args)), named("fails", () => calls.fails()), named("shows", () => image)];
+      const middleware = reduction ? [offcutMiddleware(reduction)] : [];
+      const agent = createAgent({ model, tools, middleware, checkpointer: new MemorySaver() });
+      const thread = { configurable: { thread_id: "1" } };
+      for (const text of prompts) {
+        const content = [{ type: "text", text }, { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } }];
+        const ask = { messages: [{ role: "user", content }] };
+        let state;
+        if (way === "generate") state = await agent.invoke(ask, thread);
+        else for await (const [mode, one] of await agent.stream(ask, { ...thread, streamMode: ["values", "messages"] })) if (mode === "values") state = one;
+        told.push(state.messages.at(-1).text);
+      }
+    });
+  });
+}
+
+for (const way of ["generate", "stream"]) {
   test(`Mastra, ${way}, prompts in a thread`, { skip: !has("@mastra/core/agent") }, async () => {
     const { Agent } = await import("@mastra/core/agent");
     const { MockMemory } = await import("@mastra/core/memory");

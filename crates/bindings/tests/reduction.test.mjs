@@ -1,11 +1,9 @@
 // The class `Reduction`, without any framework.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Worker } from "node:worker_threads";
 import { OffcutError, Reduction, SettingsError, State } from "offcut";
 
 const LONG = Array.from({ length: 4000 }, (_, nth) => `${nth}: a line\n`).join("");
@@ -105,6 +103,40 @@ test("mistakes are told with a cure", async () => {
   await assert.rejects(reduction.wrapToolCall({ a: 1 }, () => "x"), /as the provider writes it/);
 });
 
+const foreign = {
+  LangChain: { type: "tool", tool_call_id: "c", content: LONG },
+  "pydantic-ai": { kind: "request", parts: [{ part_kind: "tool-return", tool_name: "t", content: LONG }] },
+  "AI SDK ModelMessages": { role: "tool", content: [{ type: "tool-result", toolCallId: "c", output: { type: "text", value: LONG } }] },
+  "AI SDK UIMessages": { id: "1", role: "assistant", parts: [{ type: "tool-t", toolCallId: "c", output: LONG }] },
+};
+
+for (const [name, message] of Object.entries(foreign)) {
+  test(`a framework's messages are refused by name: ${name}`, async () => {
+    const reduction = Reduction.inDir(folder());
+    const told = { name: "TypeError", message: new RegExp(`${name}.*use the adapter`) };
+    for (const format of [undefined, "openai-chat"]) {
+      await assert.rejects(reduction.beforeModel([{ role: "user", content: "hi" }, message], { format }), told);
+      await assert.rejects(reduction.reduce({ messages: [message] }, { format }), told);
+    }
+  });
+}
+
+test("what is known of a turn counts", async () => {
+  const settings = { max_tokens_for_clear: 6000, clear_at_least_tokens: 0 };
+  const passed = async (turn) => {
+    const { decisions } = await Reduction.inDir(folder(), settings).beforeModel(conversation(), turn);
+    return decisions.filter((one) => one.outcome === "cleared").length;
+  };
+  assert.equal(await passed({}), 0);
+  assert.ok((await passed({ isCold: true })) > 0);
+  assert.equal(await passed({ isTooLong: true }), 5);
+  assert.ok((await passed({ lastUsage: 9000 })) > 0);
+  const body = { messages: conversation() };
+  const reduction = Reduction.inDir(folder(), settings).session("chat-42");
+  assert.equal(await reduction.reduce(body), body);
+  assert.match(JSON.stringify(await reduction.reduce(body, { isTooLong: true })), /offcut\/1 cleared/);
+});
+
 test("results that JSON has no words for", async () => {
   const reduction = Reduction.inDir(folder());
   const shown = async (run) => (await reduction.wrapToolCall(calls.anthropic, run)).content[0];
@@ -131,31 +163,35 @@ test("messages pushed during a pass stay", async () => {
   await assert.rejects(Reduction.inDir(folder()).beforeModel([], { lastUsage: -1 }), TypeError);
 });
 
-test("workers may end in the middle of calls", async () => {
-  const path = createRequire(import.meta.url).resolve("offcut");
-  const code = `const { Reduction } = require(${JSON.stringify(path)});
-    const one = Reduction.inDir(${JSON.stringify(folder())}).session("w");
-    for (let i = 0; i < 100; i++) one.truncate(("z" + i + " ").repeat(20000), { tool: "t", callId: "t" + i });
-    setTimeout(() => process.exit(0), 30);`;
-  const workers = Array.from({ length: 8 }, () => new Worker(code, { eval: true }));
-  await Promise.all(workers.map((worker) => new Promise((ended) => worker.on("exit", ended))));
-});
-
-test("many calls at once", async () => {
-  const reduction = Reduction.inDir(folder());
-  const all = Array.from({ length: 500 }, (_, nth) => reduction.truncate(`${nth}\n${LONG}`, { tool: "grep", callId: `c-${nth}` }));
-  const shown = await Promise.all(all);
-  for (const [nth, text] of shown.entries()) {
-    assert.equal(Buffer.from(await reduction.original(text.split('"')[1])).toString(), `${nth}\n${LONG}`);
-  }
-});
-
-test("the cases of state that all languages run", () => {
+test("the cases of state that all languages run", async () => {
   const cases = JSON.parse(readFileSync(process.env.OFFCUT_STATE_CASES, "utf8"));
-  assert.ok(cases.length > 15);
-  for (const { about, schema, state: value, updates, after, error: code } of cases) {
-    const run = () => new State(schema, value).apply(...updates);
-    if (after) assert.deepEqual(run(), after, about);
-    else assert.throws(run, (error) => error.message.startsWith(`${code}: `), about);
+  assert.ok(cases.length > 20);
+  for (const { about, schema, node, state: value, updates, prompt, answer, after, error } of cases) {
+    const run = async () => {
+      if (!node) return new State(schema, value).apply(...updates);
+      const [state, asked] = [{ ...value }, []];
+      const names = { promptTemplate: node.prompt_template, inputKeys: node.input_keys, outputKey: node.output_key };
+      const model = async (one) => (asked.push(one), answer);
+      try {
+        await Reduction.inDir(folder()).condense(state, model, { ...names, namesOriginals: false });
+      } catch (error) {
+        assert.deepEqual(state, value, about);
+        throw error;
+      } finally {
+        assert.deepEqual(asked, prompt === undefined ? [] : [prompt], about);
+      }
+      return state;
+    };
+    if (after) assert.deepEqual(await run(), after, about);
+    else await assert.rejects(run, (thrown) => thrown.message.startsWith(error), about);
   }
+});
+
+test("a condensed value names its originals", async () => {
+  const reduction = Reduction.inDir(folder());
+  const state = { notes: "a long story" };
+  const options = { promptTemplate: "Sum up: {notes}", inputKeys: ["notes"], outputKey: "sum" };
+  const { stored } = await reduction.condense(state, (prompt) => prompt.slice(-5), options);
+  assert.deepEqual(state, { sum: `story\n\n[originals: notes at ${stored[0][1]}]` });
+  assert.equal(Buffer.from(await reduction.original(stored[0][1])).toString(), "a long story");
 });

@@ -196,3 +196,146 @@ def test_anthropic(reduction, is_async, is_stream):
         for one in runner:
             last = one.get_final_message() if is_stream else one
     provider.check(last.content[0].text)
+
+
+# Two prompts and a third that reads: parallel calls, one of which is long.
+PROMPTS = ["Where is the leak?", "And now?", "Read it."]
+SCRIPT = [
+    [("call_a", "logs", {"nth": 1}), ("call_b", "ping", {"nth": 2})],
+    "The first answer.",
+    [("call_e", "logs", {"nth": 3})],
+    "The second answer.",
+]
+READS = [[("call_f", "read_file", {"path": "LOCATION", "pattern": "leak"})]]
+
+
+def ping(nth: int = 0) -> str:
+    """Answers briefly."""
+    return f"pong {nth}"
+
+
+def compare(reduction, talk):
+    """Runs `talk` without Offcut and with it: the same answers and requests, but for long results, and one that reads."""
+    plain, provider = Provider(script=SCRIPT), Provider(script=[*SCRIPT, *READS])
+    answers = talk(plain.url, PROMPTS[:2], None)
+    told = talk(provider.url, PROMPTS, reduction)
+    assert told[:2] == answers == ["The first answer.", "The second answer."]
+    assert "the leak is in pool.rs" in told[2]
+    assert len(provider.bodies) == len(plain.bodies) + 2
+    for before, after in zip(plain.bodies, provider.bodies):
+        assert masked(after) == masked(before)
+    assert max(len(text) for text in plain.texts) > 50_000
+    assert max(len(text) for text in provider.texts) < 30_000
+
+
+def masked(value):
+    """A body in which long results and our hints are alike, without the definition of the reader."""
+    if isinstance(value, dict):
+        return {name: masked(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [masked(one) for one in value if not (isinstance(one, dict) and (one.get("function") or one).get("name") == "read_file")]
+    is_long = isinstance(value, str) and (len(value) > 20_000 or value.startswith("[offcut/1 "))
+    return "a long result" if is_long else value
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_langchain_over_prompts(reduction, is_stream):
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.checkpoint.memory import InMemorySaver
+    from offcut.langchain import OffcutMiddleware
+
+    def talk(url, prompts, reduction):
+        model = ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", streaming=is_stream)
+        ours = [OffcutMiddleware(reduction)] if reduction else []
+        agent = langchain.create_agent(model, [tool(logs), tool(ping)], middleware=ours, checkpointer=InMemorySaver())
+        thread = {"configurable": {"thread_id": "1"}}
+        for prompt in prompts:
+            ask = {"messages": [("user", prompt)]}
+            *_, state = agent.stream(ask, thread, stream_mode="values") if is_stream else [agent.invoke(ask, thread)]
+            yield state["messages"][-1].text
+
+    compare(reduction, lambda *given: list(talk(*given)))
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_pydantic_ai_over_prompts(reduction, is_stream):
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    from offcut.pydantic_ai import Offcut
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async def talk(url, prompts, reduction):
+        model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k"))
+        ours = [Offcut(reduction)] if reduction else []
+        agent = pydantic_ai.Agent(model, tools=[logs, ping], capabilities=ours)
+        history, answers = [], []
+        for prompt in prompts:
+            if is_stream:
+                async with agent.run_stream(prompt, message_history=history) as run:
+                    answers.append(await run.get_output())
+            else:
+                run = await agent.run(prompt, message_history=history)
+                answers.append(run.output)
+            history = run.all_messages()
+        return answers
+
+    compare(reduction, lambda *given: asyncio.run(talk(*given)))
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_openai_agents_over_prompts(reduction, api, is_stream):
+    agents = pytest.importorskip("agents")
+    from offcut.openai_agents import input_filter, reader
+    from openai import AsyncOpenAI
+
+    agents.set_tracing_disabled(True)
+
+    async def talk(url, prompts, reduction):
+        kind = agents.OpenAIResponsesModel if api == "responses" else agents.OpenAIChatCompletionsModel
+        model = kind("m", AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
+        tools = [agents.function_tool(logs), agents.function_tool(ping)]
+        config = agents.RunConfig()
+        if reduction:
+            tools.append(reader(reduction))
+            config = agents.RunConfig(call_model_input_filter=input_filter(reduction))
+        agent, memory, answers = agents.Agent(name="a", model=model, tools=tools), agents.SQLiteSession("1"), []
+        for prompt in prompts:
+            if is_stream:
+                run = agents.Runner.run_streamed(agent, prompt, run_config=config, session=memory)
+                async for _ in run.stream_events():
+                    pass
+            else:
+                run = await agents.Runner.run(agent, prompt, run_config=config, session=memory)
+            answers.append(run.final_output)
+        assert LOG in [one.get("output") for one in await memory.get_items()], "the session stays whole"
+        return answers
+
+    compare(reduction.session("chat-42"), lambda *given: asyncio.run(talk(*given)))
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_anthropic_over_prompts(reduction, is_stream):
+    anthropic = pytest.importorskip("anthropic")
+    from offcut.anthropic import OffcutMiddleware, reader
+
+    def talk(url, prompts, reduction):
+        ours = [OffcutMiddleware(reduction)] if reduction else []
+        client = anthropic.Anthropic(base_url=url, api_key="k", middleware=ours)
+        tools = [anthropic.beta_tool(logs), anthropic.beta_tool(ping), *([reader(reduction)] if reduction else [])]
+        messages, answers = [], []
+        for prompt in prompts:
+            messages.append({"role": "user", "content": prompt})
+            runner = client.beta.messages.tool_runner(model="m", max_tokens=99, messages=messages, tools=tools, stream=is_stream)
+            for one in runner:
+                last = one.get_final_message() if is_stream else one
+                messages.append({"role": "assistant", "content": last.content})
+                if response := runner.generate_tool_call_response():
+                    messages.append(response)
+            answers.append(last.content[0].text)
+        assert LOG in json.dumps(messages, default=str).encode().decode("unicode_escape"), "the messages stay whole"
+        return answers
+
+    compare(reduction.session("chat-42"), talk)

@@ -8,7 +8,7 @@ import inspect
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ._offcut import Core, OffcutError
@@ -87,13 +87,17 @@ class Reduction:
         *,
         tools: Sequence[Any] = (),
         last_usage: int | None = None,
+        is_too_long: bool = False,
+        is_cold: bool = False,
     ) -> Report:
         """The moment before a model call: clears old results in `messages` if these are over the threshold.
 
         `messages` is changed in place. For Anthropic and Gemini, the newest results of parallel calls are joined into
         one message. `tools` are counted too; `last_usage` is what the provider counted as input of the last request.
+        `is_too_long`: the provider has just refused these messages as too long, so all results before the newest round
+        are cleared. `is_cold`: its cache holds nothing of them, so half of the threshold is enough.
         """
-        return self._clear(messages, format, tools, last_usage, True)
+        return self._clear(messages, format, True, _turn(tools, last_usage, is_too_long, is_cold))
 
     async def abefore_model(
         self,
@@ -102,8 +106,11 @@ class Reduction:
         *,
         tools: Sequence[Any] = (),
         last_usage: int | None = None,
+        is_too_long: bool = False,
+        is_cold: bool = False,
     ) -> Report:
-        return await asyncio.to_thread(self._clear, messages, format, tools, last_usage, True)
+        turn = _turn(tools, last_usage, is_too_long, is_cold)
+        return await asyncio.to_thread(self._clear, messages, format, True, turn)
 
     def clear(
         self,
@@ -112,9 +119,11 @@ class Reduction:
         *,
         tools: Sequence[Any] = (),
         last_usage: int | None = None,
+        is_too_long: bool = False,
+        is_cold: bool = False,
     ) -> Report:
         """Does what `before_model` does, but joins no messages, so their number stays."""
-        return self._clear(messages, format, tools, last_usage, False)
+        return self._clear(messages, format, False, _turn(tools, last_usage, is_too_long, is_cold))
 
     def wrap_tool_call(self, call: Any, run: Callable[[], Any], format: Format | None = None) -> Any:
         """The moment of a tool call: returns the message that answers `call`.
@@ -173,7 +182,9 @@ class Reduction:
             self.truncate, result, tool=tool, call_id=call_id, arguments=arguments, is_error=is_error
         )
 
-    def reduce(self, body: Any, format: Format | None = None) -> Any:
+    def reduce(
+        self, body: Any, format: Format | None = None, *, is_too_long: bool = False, is_cold: bool = False
+    ) -> Any:
         """Does both moments' work on a whole request: its body, or its list of messages.
 
         Returns the body as it was given: text, bytes, or a dict or list, which stays unchanged. What was decided is kept
@@ -185,7 +196,7 @@ class Reduction:
             text = body.decode()
         elif text is None:
             text = _dumps(body)
-        new, report = self._core.reduce(format, text)
+        new, report = self._core.reduce(format, text, _turn((), None, is_too_long, is_cold))
         self._tell(report)
         if new is None:
             return body
@@ -193,8 +204,46 @@ class Reduction:
             return new
         return new.encode() if isinstance(body, (bytes, bytearray)) else json.loads(new)
 
-    async def areduce(self, body: Any, format: Format | None = None) -> Any:
-        return await asyncio.to_thread(self.reduce, body, format)
+    async def areduce(
+        self, body: Any, format: Format | None = None, *, is_too_long: bool = False, is_cold: bool = False
+    ) -> Any:
+        return await asyncio.to_thread(self.reduce, body, format, is_too_long=is_too_long, is_cold=is_cold)
+
+    def condense(
+        self,
+        state: MutableMapping[str, Any],
+        model: Callable[[str], str],
+        prompt_template: str,
+        *,
+        input_keys: Sequence[str] = (),
+        output_key: str = "reduced_output",
+        names_originals: bool = True,
+    ) -> dict[str, Any]:
+        """Has a model condense values of a state into one: Lár's `ReduceNode`.
+
+        The template's `{key}`s are filled in from `state`, the input keys are stored and deleted, and the answer of
+        `model` stands under `output_key`, with a last line that names what was stored if `names_originals`. After an
+        error, `state` is as it was. Returns `output`, `deleted`, `stored` (pairs of a key and a location) and
+        `left_in_place`.
+        """
+        node, before = _node(prompt_template, input_keys, output_key, names_originals), _dumps(state)
+        asked = json.loads(self._core.condense(node, before, None))
+        return _condensed(state, output_key, self._core.condense(node, before, model(asked["prompt"])))
+
+    async def acondense(
+        self,
+        state: MutableMapping[str, Any],
+        model: Callable[[str], Awaitable[str]],
+        prompt_template: str,
+        *,
+        input_keys: Sequence[str] = (),
+        output_key: str = "reduced_output",
+        names_originals: bool = True,
+    ) -> dict[str, Any]:
+        node, before = _node(prompt_template, input_keys, output_key, names_originals), _dumps(state)
+        asked = json.loads(await asyncio.to_thread(self._core.condense, node, before, None))
+        answer = await model(asked["prompt"])
+        return _condensed(state, output_key, await asyncio.to_thread(self._core.condense, node, before, answer))
 
     def read(self, path: str, **arguments: Any) -> str:
         """Returns a page of stored content, as the reader shows it to the model.
@@ -222,13 +271,9 @@ class Reduction:
         """The reader's answer, and true if it tells of a mistake."""
         return self._core.read(_dumps(arguments))
 
-    def _clear(
-        self, messages: MutableSequence[Any], format: Format | None, tools: Sequence[Any], usage: int | None, joins: bool
-    ) -> Report:
-        if usage is not None and not 0 <= usage < 1 << 63:
-            raise ValueError("`last_usage` must be the number of tokens that the provider counted")
+    def _clear(self, messages: MutableSequence[Any], format: Format | None, joins: bool, turn: str) -> Report:
         before = list(messages)
-        kept, report = self._core.clear(format, _dumps(before), _dumps(list(tools)), usage, joins)
+        kept, report = self._core.clear(format, _dumps(before), turn, joins)
         if kept is not None:
             # Others may have been added in the meantime.
             messages[: len(before)] = [before[one] if isinstance(one, int) else json.loads(one) for one in kept]
@@ -257,6 +302,26 @@ class Reduction:
                 # What it is about has been done.
                 _log.exception("on_report has raised an exception")
         return report
+
+
+def _turn(tools: Sequence[Any], usage: int | None, is_too_long: bool, is_cold: bool) -> str:
+    if usage is not None and not 0 <= usage < 1 << 63:
+        raise ValueError("`last_usage` must be the number of tokens that the provider counted")
+    known = {"tools": list(tools), "last_usage": usage, "is_too_long": bool(is_too_long), "is_cold": bool(is_cold)}
+    return _dumps(known)
+
+
+def _node(prompt_template: str, input_keys: Sequence[str], output_key: str, names_originals: bool) -> str:
+    node = {"prompt_template": prompt_template, "input_keys": list(input_keys), "output_key": output_key}
+    return _dumps({**node, "names_originals": names_originals})
+
+
+def _condensed(state: MutableMapping[str, Any], output_key: str, text: str) -> dict[str, Any]:
+    done: dict[str, Any] = json.loads(text)
+    for key in done["deleted"]:
+        state.pop(key, None)
+    state[output_key] = done["output"]
+    return done
 
 
 def _well_formed(value: Any) -> str:

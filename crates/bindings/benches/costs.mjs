@@ -1,0 +1,26 @@
+// Prints the milliseconds of `truncate`, of an untriggered `beforeModel`, and of its messages' conversion to JSON.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { Reduction } from "offcut";
+
+const given = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const { messages } = given;
+const reduction = new Reduction(given.settings);
+
+async function fastest(work) {
+  const times = [];
+  for (let nth = 0; nth < given.runs; nth++) {
+    const start = performance.now();
+    await work(nth);
+    times.push(performance.now() - start);
+  }
+  return Math.min(...times);
+}
+
+const truncate = async (nth) => {
+  const shown = await reduction.truncate(`${nth}\n${given.text}`, { tool: "grep", callId: `call_${nth}` });
+  assert.ok(shown.startsWith("[offcut/1"));
+};
+const pass = () => reduction.beforeModel(messages, { format: "openai-chat" });
+const convert = () => Buffer.from(JSON.stringify(messages));
+console.log(JSON.stringify([await fastest(truncate), await fastest(pass), await fastest(convert)]));

@@ -5,155 +5,51 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A metric: its name, its help and its type.
-struct Family {
-    name: &'static str,
-    help: &'static str,
-    kind: &'static str,
+/// Makes the metrics of rows with a name in code, a name for Prometheus, and help.
+macro_rules! metrics {
+    ($($metric:ident $name:literal $help:literal)*) => {
+        /// A counter, whose name ends in `_total`, or a gauge.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Metric {
+            $($metric),*
+        }
+
+        const FAMILIES: &[(Metric, &str, &str)] = &[$((Metric::$metric, $name, $help)),*];
+    };
 }
 
-/// A counter or gauge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Metric {
-    Requests,
-    Passed,
-    Replies,
-    Connections,
-    ProviderTokens,
-    Bytes,
-    Reads,
-    Untouched,
-    CacheMisses,
-    CacheMissedBytes,
-    CacheMissedTokens,
-    SenderBytes,
-    SenderTokens,
-    StoreAvailable,
-    Build,
+metrics! {
+    Bytes "offcut_bytes_total"
+        "Bytes of the requests that were reduced, before and after."
+    Reads "offcut_reads_total"
+        "Calls of the reader."
+    Untouched "offcut_untouched_conversations_total"
+        "Conversations of which the provider took only the original, which pass untouched since."
+    CacheMisses "offcut_cache_misses_total"
+        "Requests of which the provider's cache could have held more, by upstream and reason."
+    CacheMissedBytes "offcut_cache_missed_bytes_total"
+        "Bytes that were sent before and are billed as new once more, by upstream and reason."
+    CacheMissedTokens "offcut_cache_missed_tokens_total"
+        "The same in input tokens, by the provider's own count, where it says what its cache held."
+    SenderBytes "offcut_sender_bytes_total"
+        "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others."
+    SenderTokens "offcut_sender_tokens_total"
+        "Input tokens by the provider's own count, by tenant, model and client."
+    StoreAvailable "offcut_store_available"
+        "1 if the store took what it was last given, and 0 if not, or while it is left alone."
+    Build "offcut_build_info"
+        "1, with the version of the program."
+    Requests "offcut_requests_total"
+        "Requests, by upstream and outcome."
+    Passed "offcut_passed_total"
+        "Requests that passed unchanged, or reduced only in part, although they might have been reduced, by reason."
+    Replies "offcut_replies_total"
+        "Replies, by upstream and status; 0 where the provider did not answer."
+    Connections "offcut_connections"
+        "Open connections of clients."
+    ProviderTokens "offcut_provider_tokens_total"
+        "Input tokens by the provider's own count: fresh, cached, and written to the cache."
 }
-
-const FAMILIES: [(Metric, Family); 15] = [
-    (
-        Metric::Bytes,
-        Family {
-            name: "offcut_bytes_total",
-            help: "Bytes of the requests that were reduced, before and after.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::Reads,
-        Family {
-            name: "offcut_reads_total",
-            help: "Calls of the reader.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::Untouched,
-        Family {
-            name: "offcut_untouched_conversations_total",
-            help: "Conversations of which the provider took only the original, which pass untouched since.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::CacheMisses,
-        Family {
-            name: "offcut_cache_misses_total",
-            help: "Requests of which the provider's cache could have held more, by upstream and reason.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::CacheMissedBytes,
-        Family {
-            name: "offcut_cache_missed_bytes_total",
-            help: "Bytes that were sent before and are billed as new once more, by upstream and reason.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::CacheMissedTokens,
-        Family {
-            name: "offcut_cache_missed_tokens_total",
-            help: "The same in input tokens, by the provider's own count, where it says what its cache held.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::SenderBytes,
-        Family {
-            name: "offcut_sender_bytes_total",
-            help: "Bytes of requests, before and after, by tenant, model and client: the first 200 of these, and others.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::SenderTokens,
-        Family {
-            name: "offcut_sender_tokens_total",
-            help: "Input tokens by the provider's own count, by tenant, model and client.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::StoreAvailable,
-        Family {
-            name: "offcut_store_available",
-            help: "1 if the store took what it was last given, and 0 if not, or while it is left alone.",
-            kind: "gauge",
-        },
-    ),
-    (
-        Metric::Build,
-        Family {
-            name: "offcut_build_info",
-            help: "1, with the version of the program.",
-            kind: "gauge",
-        },
-    ),
-    (
-        Metric::Requests,
-        Family {
-            name: "offcut_requests_total",
-            help: "Requests, by upstream and outcome.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::Passed,
-        Family {
-            name: "offcut_passed_total",
-            help: "Requests that passed unchanged, or reduced only in part, although they might have been reduced, by reason.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::Replies,
-        Family {
-            name: "offcut_replies_total",
-            help: "Replies, by upstream and status; 0 where the provider did not answer.",
-            kind: "counter",
-        },
-    ),
-    (
-        Metric::Connections,
-        Family {
-            name: "offcut_connections",
-            help: "Open connections of clients.",
-            kind: "gauge",
-        },
-    ),
-    (
-        Metric::ProviderTokens,
-        Family {
-            name: "offcut_provider_tokens_total",
-            help: "Input tokens by the provider's own count: fresh, cached, and written to the cache.",
-            kind: "counter",
-        },
-    ),
-];
 
 /// Upper bounds of added latency in seconds.
 const BOUNDS: [f64; 10] = [
@@ -213,8 +109,9 @@ impl Metrics {
     pub(crate) fn text(&self) -> String {
         let figures = self.figures();
         let mut text = String::new();
-        for (metric, family) in &FAMILIES {
-            let Family { name, help, kind } = family;
+        for (metric, name, help) in FAMILIES {
+            let is_counter = name.ends_with("_total");
+            let kind = if is_counter { "counter" } else { "gauge" };
             _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
             for ((of, labels), value) in &figures.values {
                 if of == metric {
@@ -269,7 +166,7 @@ mod tests {
         for file in files {
             for name in file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             {
-                let mut known = FAMILIES.iter().map(|(_, family)| family.name);
+                let mut known = FAMILIES.iter().map(|(_, name, _)| *name);
                 assert!(
                     !name.starts_with("offcut_")
                         || name == "offcut_added_seconds_bucket"

@@ -1,7 +1,6 @@
 //! Examines an installation: reads the agent's settings and sends a result of its own through them.
 
 mod codex;
-mod coverage;
 mod finding;
 mod probe;
 mod servers;
@@ -16,7 +15,6 @@ use crate::agents::install::{
 };
 use crate::agents::{Agent, layout, log};
 
-pub use coverage::{Coverage, coverage};
 pub use finding::{Finding, Level};
 use probe::Probe;
 
@@ -42,7 +40,7 @@ pub fn examine(installation: &Installation) -> Vec<Finding> {
 
 /// Finds the version of the agent on the PATH.
 fn version(agent: Agent) -> Finding {
-    let (program, oldest) = coverage::oldest(agent);
+    let (program, oldest) = oldest(agent);
     let output = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -65,6 +63,17 @@ fn version(agent: Agent) -> Finding {
             format!("the version of {agent} is unknown: `{program} --version` fails or names none"),
             format!("install version {oldest_name} or later, with `{program}` on the PATH"),
         ),
+    }
+}
+
+/// The agent's own program, and the oldest version that is known to work.
+fn oldest(agent: Agent) -> (&'static str, [u64; 3]) {
+    match agent {
+        Agent::ClaudeCode => ("claude", [2, 1, 121]),
+        Agent::Codex => ("codex", [0, 169, 0]),
+        Agent::GeminiCli => ("gemini", [0, 61, 0]),
+        Agent::OpenCode => ("opencode", [1, 18, 0]),
+        Agent::Pi => ("pi", [0, 73, 0]),
     }
 }
 

@@ -133,18 +133,13 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
         .iter()
         .any(|finding| finding.level == Level::Problem);
     let code = ExitCode::from(if has_problem { FAILED } else { 0 });
-    let coverage = doctor::coverage(installation.agent);
     if json {
         let findings = findings.iter().map(|finding| {
             json!({"level": level(finding.level), "text": finding.text, "advice": finding.advice})
         });
-        let coverage = coverage.iter();
-        let coverage =
-            coverage.map(|row| json!({"results": row.results, "treatment": row.treatment}));
         output::write_json(&json!({
             "agent": installation.agent.name(),
             "findings": findings.collect::<Vec<_>>(),
-            "coverage": coverage.collect::<Vec<_>>(),
         }))?;
         return Ok(code);
     }
@@ -154,17 +149,6 @@ pub(crate) fn doctor(args: &args::Place, json: bool) -> Result<ExitCode, Failure
         if let Some(advice) = &finding.advice {
             output::write(&format!("{:8} → {advice}\n", ""))?;
         }
-    }
-    if !coverage.is_empty() {
-        output::write(&format!("\nResults of {}:\n", installation.agent))?;
-    }
-    let width = coverage
-        .iter()
-        .map(|row| row.results.len())
-        .max()
-        .unwrap_or_default();
-    for row in coverage {
-        output::write(&format!("  {:width$}  {}\n", row.results, row.treatment))?;
     }
     Ok(code)
 }

@@ -21,7 +21,7 @@ const MIN_ROOM: usize = 1024;
 /// - **`structuredContent`** over the limit is stored, as the text block that repeats it or by itself,
 ///   and shortened in its own shape: long strings lose their middle, long lists their last items, and
 ///   one string carries the hint. If it is little but one string, that string is what is stored, or what a text
-///   block repeats. The outcome is valid against `schema`. If it can't be short and
+///   block repeats; the only text, if it repeats all of it as JSON, is shortened as that is. The outcome is valid against `schema`. If it can't be short and
 ///   valid, it stays whole, or is left out if there is no schema.
 /// - **Everything else** keeps its spelling: `isError`, `_meta`, images, audio, blobs, links, unknown fields.
 ///
@@ -86,6 +86,11 @@ enum Document {
         /// JSON pointer to the string.
         string: Option<String>,
     },
+    /// Means the same as the only text. Its only long string is the part that stands for both.
+    Twin {
+        text: String,
+        string: String,
+    },
     /// A part of its own, the last one: all of it, or its only long string.
     Alone {
         text: String,
@@ -98,11 +103,15 @@ impl Document {
     fn string(&self) -> Option<&str> {
         match self {
             Self::Missing => None,
+            Self::Twin { string, .. } => Some(string),
             Self::SameAs { string, .. } | Self::Alone { string, .. } => string.as_deref(),
         }
     }
 }
 
+/// Maximum number of values in a message, or in a text that may repeat structured content, that is read: each takes
+/// up to a hundred bytes while a result is shortened.
+pub(crate) const MAX_VALUES: usize = 1 << 20;
 /// The most blocks without a text that a result may have.
 const MAX_OTHERS: usize = 1_000;
 
@@ -114,17 +123,25 @@ fn take_apart(result: &JsonText) -> Result<(ToolOutput, Document), ReduceError> 
         return Err(ReduceError::Ambiguous);
     }
     // A value takes a hundred times the memory of its shortest text.
-    let others = blocks.iter().filter(|block| block.text().is_none());
-    if others.count() > MAX_OTHERS {
+    let texts = blocks.iter().filter_map(Block::text).count();
+    if blocks.len() - texts > MAX_OTHERS {
         return Err(ReduceError::Ambiguous);
     }
     let mut parts: Vec<Part> = blocks.iter().map(Block::part).collect();
     let document = match structured.filter(|node| blocks::is_document(*node)) {
         None => Document::Missing,
-        Some(structured) => match twin(&blocks, structured) {
-            Some(nth) => Document::SameAs { nth, string: None },
-            None => {
-                let only = only_string(structured);
+        Some(structured) => match (twin(&blocks, structured), only_string(structured)) {
+            (Some(0), Some((string, value))) if texts == 1 => {
+                let text = value.to_owned();
+                let stand_in = Part::Text(text.clone());
+                let part = parts.iter_mut().find(|part| is_text(part));
+                if let Some(part) = part {
+                    *part = stand_in;
+                }
+                Document::Twin { text, string }
+            }
+            (Some(nth), _) => Document::SameAs { nth, string: None },
+            (None, only) => {
                 let mut texts = blocks.iter().filter_map(Block::text);
                 let nth = only
                     .as_ref()
@@ -155,7 +172,8 @@ fn twin(blocks: &[Block<'_>], structured: Node<'_>) -> Option<usize> {
     let texts = blocks.iter().filter_map(Block::text);
     let is_twin = |text: &str| {
         let begins = text.trim_start().starts_with(['{', '[']);
-        let parsed = begins.then(|| JsonText::parse(text).ok()).flatten();
+        let parsed = begins.then(|| JsonText::parse_within(text, MAX_VALUES).ok()?);
+        let parsed = parsed.flatten();
         parsed.is_some_and(|text| text.is_plain() && same(Node::root(&text), structured))
     };
     texts.into_iter().position(is_twin)
@@ -183,7 +201,6 @@ fn put_together(
 ) -> Option<Replaced> {
     let [content, structured] = Node::root(result).pick(["content", "structuredContent"]);
     let blocks = Block::all(content);
-    let is_text = |part: &Part| matches!(part, Part::Text(_));
     let texts: Vec<&str> = blocks.iter().filter_map(Block::text).collect();
     let is_alone = matches!(document, Document::Alone { .. });
     // With fewer texts than blocks, several have been joined into one.
@@ -199,17 +216,28 @@ fn put_together(
             text.filter(|text| texts.get(*nth) != Some(text))
                 .map(str::to_owned)
         }
-        Document::Alone { text: own, .. } => {
+        Document::Alone { text: own, .. } | Document::Twin { text: own, .. } => {
             let text = shown.iter().filter_map(text).next_back();
             text.filter(|text| own != text).map(str::to_owned)
         }
     });
-    let structured = match (document, standing) {
+    let in_shape = |schema: &OutputSchema| match (document, &standing) {
         (Document::Missing, _) | (_, None) => Structured::Whole,
         (_, Some((structured, standing))) => {
-            shortened(result, structured, &standing, schema, document.string())
+            shortened(result, *structured, standing, schema, document.string())
         }
     };
+    let structured = in_shape(schema);
+    if matches!(document, Document::Twin { .. })
+        && !are_joined
+        && let Some(part) = shown.iter_mut().find(|part| is_text(part))
+    {
+        // All else in it is stored nowhere. No schema binds a text.
+        *part = Part::Text(match in_shape(&OutputSchema::None) {
+            Structured::Short(text) => text,
+            _ => texts.concat(),
+        });
+    }
     // Without a text that repeats it, the content became a text only to be stored. It is shown as one
     // only if nothing else shows it.
     if is_alone
@@ -233,6 +261,10 @@ fn put_together(
         content,
         structured,
     })
+}
+
+fn is_text(part: &Part) -> bool {
+    matches!(part, Part::Text(_))
 }
 
 fn text(part: &Part) -> Option<&str> {

@@ -286,6 +286,42 @@ fn a_text_that_is_also_the_only_long_string_of_the_structured_content_is_stored_
 }
 
 #[test]
+fn the_only_long_string_is_stored_also_if_the_text_repeats_all_of_it_as_json() {
+    for (document, place) in [
+        (json!({"stdout": log(), "exit_code": 0}), "/stdout"),
+        (json!({"data": [{"text": log(), "n": 1.5}]}), "/data/0/text"),
+    ] {
+        let closed = json!({"const": document});
+        for (schema, is_bound) in [
+            (OutputSchema::None, false),
+            (OutputSchema::new(&closed), true),
+        ] {
+            let mut result = structured(&document);
+            let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+            let content = result["content"].as_array_mut().unwrap();
+            content.insert(0, image.clone());
+            let reduction = reduction();
+            let new = spelled(&reduction, &result.to_string(), &schema).unwrap();
+            let shown: Value = serde_json::from_str(&new).unwrap();
+            assert_eq!(shown["content"][0], image);
+            let text = shown["content"][1]["text"].as_str().unwrap();
+            let mut text: Value = serde_json::from_str(text).unwrap();
+            // A text is bound by no schema.
+            let in_shape = if is_bound { &document } else { &text };
+            assert_eq!(shown["structuredContent"], *in_shape);
+            let string = text.pointer_mut(place).unwrap();
+            let location = hint(string).unwrap().location.unwrap();
+            assert_eq!(stored(&reduction, &location), log());
+            // Nothing else has changed.
+            *string = json!(log());
+            assert_eq!(text, document);
+            // Its outcome stays.
+            assert_eq!(spelled(&reduction, &new, &schema), None);
+        }
+    }
+}
+
+#[test]
 fn places_that_may_not_change_stay_and_others_go() {
     let token = "ab".repeat(400);
     let document = json!({"token": token, "kinds": vec!["a"; 40], "log": log()});

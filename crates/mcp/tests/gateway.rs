@@ -225,17 +225,19 @@ async fn errors_and_requests_of_the_server_pass_as_they_are() {
     assert_eq!(ends.seen().await, sampled);
 }
 
+/// The reduction with a reader of another name.
+fn renamed(name: &str) -> Option<ToolReduction> {
+    ToolReduction::builder()
+        .backend(Memory::named("t").unwrap())
+        .max_length_for_trunc(LIMIT)
+        .preview_length(500)
+        .read_file_tool_name(name)
+        .build()
+        .ok()
+}
+
 #[tokio::test]
 async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
-    let renamed = |name: &str| {
-        ToolReduction::builder()
-            .backend(Memory::named("t").unwrap())
-            .max_length_for_trunc(LIMIT)
-            .preview_length(500)
-            .read_file_tool_name(name)
-            .build()
-            .ok()
-    };
     let with_name = offcut_mcp::McpGateway::new(reduction()).renamed_by(renamed);
     let mut ends = Ends::around(with_name.into());
     let shown = listed(&mut ends, &["read_file", "read_stored_result", "log"]).await;
@@ -261,20 +263,48 @@ async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
 }
 
 #[tokio::test]
-async fn only_the_last_page_of_the_list_has_the_reader_and_other_fields_keep_their_spelling() {
+async fn only_the_first_page_of_the_list_has_the_reader_and_other_fields_keep_their_spelling() {
     let mut ends = Ends::around(gateway(reduction()));
     let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let first = r#"{"jsonrpc":"2.0","id":1, "result":{ "tools":[{"name":"log","x":1.00} ],"nextCursor":"2","ttlMs":1E2}}"#;
+    // Also when it is asked for again.
+    for _ in 0..2 {
+        ends.ask(&ask).await;
+        let shown = ends.reply_line(first).await;
+        let (before, after) = first.split_once(" ],").unwrap();
+        assert!(shown.starts_with(&format!("{before},{{")), "{shown}");
+        assert!(shown.ends_with(&format!("}}],{after}")), "{shown}");
+        for last in [first, r#"{"jsonrpc":"2.0","id":1,"result":{ "tools":[ ]}}"#] {
+            let mut next = ask.clone();
+            next["params"] = json!({"cursor": "2"});
+            ends.ask(&next).await;
+            assert_eq!(ends.reply_line(last).await, last);
+        }
+    }
+}
+
+#[tokio::test]
+async fn m4_a_reader_whose_name_a_later_page_takes_is_shown_again() {
+    let mut ends = Ends::around(
+        offcut_mcp::McpGateway::new(reduction())
+            .renamed_by(renamed)
+            .into(),
+    );
+    let names = |shown: &Value| {
+        let tools = shown["result"]["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     ends.ask(&ask).await;
-    let first =
-        r#"{"jsonrpc":"2.0","id":1, "result":{ "tools":[ ],"nextCursor":"2","ttlMs":1.00}}"#;
-    assert_eq!(ends.reply_line(first).await, first);
+    let mut page = list(&json!(1), &["log"]);
+    page["result"]["nextCursor"] = json!("2");
+    assert_eq!(names(&ends.reply(&page).await), ["log", "read_file"]);
+    ask["params"] = json!({"cursor": "2"});
     ends.ask(&ask).await;
-    let last =
-        r#"{"jsonrpc":"2.0","id":1, "result":{ "tools":[{"name":"log","x":1.00} ],"ttlMs":1E2}}"#;
-    let shown = ends.reply_line(last).await;
-    let (before, after) = last.split_once(" ],").unwrap();
-    assert!(shown.starts_with(&format!("{before},{{")), "{shown}");
-    assert!(shown.ends_with(&format!("}}],{after}")), "{shown}");
+    let shown = ends.reply(&list(&json!(1), &["read_file"])).await;
+    assert_eq!(names(&shown), ["read_file", "read_stored_result"]);
 }
 
 #[tokio::test]

@@ -128,7 +128,9 @@ impl Conversation {
                 "tools/call" => self.called(id, params),
                 "tools/list" => {
                     self.server().ask_for_list();
-                    self.passed(id, Waiting::List)
+                    let cursor = params.map_or("", |params| params.text("cursor"));
+                    let is_first = cursor.is_empty();
+                    self.passed(id, Waiting::List { is_first })
                 }
                 "tasks/result" | "tasks/get" => {
                     let task = params.map(|params| params.text("taskId"));
@@ -247,7 +249,7 @@ impl Conversation {
         let (range, result) = (result.range(), result.to_text());
         let new = match waiting {
             Waiting::Call(call) => self.reduced(call, result).await,
-            Waiting::List => self.listed(result),
+            Waiting::List { is_first } => self.listed(result, is_first),
             Waiting::OwnList(list) => return FromServer::Own(self.learned(result, list)),
             Waiting::Answered | Waiting::Passed => None,
         };
@@ -307,15 +309,12 @@ impl Conversation {
         (self.gateway.log)(&format!("the result of {name:?}: {problem}"));
     }
 
-    fn listed(&self, result: JsonText) -> Option<String> {
+    fn listed(&self, result: JsonText, is_first: bool) -> Option<String> {
         let page = Page::new(result)?;
         let mut server = self.server();
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
-        let reader = server
-            .reduction
-            .as_ref()
-            .filter(|one| is_last && reader(one).is_some());
+        let reader = server.reader_for_page(is_first, is_last);
         let reader = reader.map(|reduction| answer::listed(&reduction.read_file_tool()));
         Some(page.shown(&self.gateway.dropped, reader.as_ref()))
     }

@@ -22,6 +22,8 @@ pub(super) struct KnownServer {
     /// The session below the gateway's own, if results of different clients are kept apart.
     session: Option<String>,
     tools: ListedTools,
+    /// The name under which the client was last shown the reader.
+    shown: Option<String>,
     /// True once somebody has asked for the list of tools.
     is_list_asked_for: bool,
     /// Ids of tasks and the calls that have become them, the newest last.
@@ -35,6 +37,7 @@ impl KnownServer {
             reduction: reduction.map(|reduction| below(reduction.clone(), session)),
             session: session.map(str::to_owned),
             tools: ListedTools::new(gateway.room_for_tools.clone()),
+            shown: None,
             is_list_asked_for: false,
             tasks: VecDeque::new(),
         }
@@ -48,6 +51,22 @@ impl KnownServer {
     /// Notes that the list of tools is asked for. Returns true the first time.
     pub(super) fn ask_for_list(&mut self) -> bool {
         !std::mem::replace(&mut self.is_list_asked_for, true)
+    }
+
+    /// The reduction whose reader a page of the list has to show: the first page, since there may be no last one,
+    /// and the last if a tool on a page between them has taken its name.
+    pub(super) fn reader_for_page(
+        &mut self,
+        is_first: bool,
+        is_last: bool,
+    ) -> Option<&ToolReduction> {
+        let reduction = self.reduction.as_ref()?;
+        let name = reader(reduction)?;
+        let is_due = is_first || is_last && self.shown.as_deref() != Some(name);
+        is_due.then(|| {
+            self.shown = Some(name.to_owned());
+            reduction
+        })
     }
 
     /// The call that has become a task.

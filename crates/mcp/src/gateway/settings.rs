@@ -24,7 +24,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///
 /// - **Results of `tools/call`** over the limit, which [`reduce`](crate::reduce) shortens. The same
 ///   goes for the results of tasks that calls have become.
-/// - **`tools/list`**, which has the reader after its last page. If the server has a tool of that
+/// - **`tools/list`**, which has the reader at the end of its first page. If the server has a tool of that
 ///   name, the reader takes another.
 /// - **Calls of the reader**, which the gateway answers itself.
 ///

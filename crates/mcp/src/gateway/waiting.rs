@@ -10,7 +10,7 @@ pub(super) enum Waiting {
     /// A call of a tool, or the request for the result of a task.
     Call(ToolCall),
     /// A page of the tool list for the client.
-    List,
+    List { is_first: bool },
     /// A page of the tool list for the gateway itself.
     OwnList(OwnList),
     /// A request that the gateway answers, and that the server does not see.
@@ -115,7 +115,7 @@ mod tests {
         waiting.push("own".to_owned(), Waiting::Answered);
         for nth in 0..MAX_WAITING + 10 {
             // Also of one id.
-            waiting.push((nth % 700).to_string(), Waiting::List);
+            waiting.push((nth % 700).to_string(), Waiting::List { is_first: true });
         }
         assert_eq!(waiting.count, MAX_WAITING);
         assert!(waiting.own("own").is_some(), "it is being answered");

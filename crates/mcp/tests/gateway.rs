@@ -308,6 +308,28 @@ async fn m4_a_reader_whose_name_a_later_page_takes_is_shown_again() {
 }
 
 #[tokio::test]
+async fn a_dense_message_of_a_server_passes_unread_and_the_log_says_so() {
+    let (gateway, lines) = common::logged(offcut_mcp::McpGateway::new(reduction()));
+    let mut ends = Ends::around(gateway);
+    listed(&mut ends, &["log"]).await;
+    for (id, values, is_read) in [(1, 1 << 20, false), (2, 1 << 18, true)] {
+        ends.ask(&call(&json!(id), "log")).await;
+        let list = "1,".repeat(values);
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{{"a":[{list}1]}}}}}}"#
+        );
+        let shown = ends.reply_line(&answer).await;
+        assert_eq!(shown.len() < answer.len(), is_read);
+        assert!(is_read || shown == answer);
+    }
+    let lines = lines.lock().unwrap();
+    assert!(
+        lines.len() == 1 && lines[0].contains("the server"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
 async fn schemas_of_tools_are_asked_for_before_the_first_call() {
     let mut ends = Ends::around(gateway(reduction()));
     let mut asked = call(&json!(1), "rows");

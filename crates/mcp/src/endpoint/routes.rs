@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use offcut::json::{JsonText, Node, View};
 
 use super::streams::OWN;
-use crate::gateway::message::{Message, is_message, key, parse};
+use crate::gateway::message::{Message, is_message, key, may_be_dense, parse};
 
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
 const MAX_WAITING: usize = 1024;
@@ -65,7 +65,11 @@ impl Routes {
     /// The way of a line of the server; `None` if it is not a message. `is_read` tells whether a client reads
     /// a stream.
     pub(super) fn of(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
-        let json = parse(line).filter(is_message)?;
+        let Some(json) = parse(line) else {
+            let is_unread = may_be_dense(line);
+            return is_unread.then(|| self.of_long(line, is_read))?;
+        };
+        is_message(&json).then_some(())?;
         Some(self.of_message(&json, is_read))
     }
 

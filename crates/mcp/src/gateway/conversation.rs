@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::asked::ReaderCall;
 use super::known::{KnownServer, reader};
-use super::message::{MAX_ID, Message, is_dense, kept, key, own_id, parse, task};
+use super::message::{MAX_ID, Message, kept, key, may_be_dense, own_id, parse, task};
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
@@ -116,10 +116,7 @@ impl Conversation {
     /// Decides about a message of the client.
     pub fn from_client(&self, message: &[u8]) -> FromClient {
         let pass = FromClient::Pass { first: None };
-        let Some(json) = Some(message)
-            .filter(|message| !is_dense(message))
-            .and_then(parse)
-        else {
+        let Some(json) = parse(message) else {
             return pass;
         };
         match Message::read(&json) {
@@ -234,6 +231,9 @@ impl Conversation {
             return FromServer::Pass;
         }
         let Some(json) = parse(message) else {
+            if may_be_dense(message) {
+                self.gateway.note_long("the server");
+            }
             return FromServer::Pass;
         };
         let Message::Response { id, result } = Message::read(&json) else {

@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use offcut::json::{JsonText, Kind, Node, View};
 use serde_json::json;
 
+use crate::result::MAX_VALUES;
+
 /// The key by which requests of revisions without sessions name their revision.
 pub(crate) const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The beginning of all such keys.
@@ -90,10 +92,10 @@ pub(crate) fn own_id() -> String {
 /// Some servers write it before their text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// A message as JSON. `None` if it is not.
+/// A message as JSON. `None` if it is not, or has more values than are read.
 pub(crate) fn parse(message: &[u8]) -> Option<JsonText> {
     let message = message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message);
-    JsonText::parse(str::from_utf8(message).ok()?).ok()
+    JsonText::parse_within(str::from_utf8(message).ok()?, MAX_VALUES).ok()?
 }
 
 /// A message, or a part of one, on one line. In JSON, a line break is never a part of a value.
@@ -105,14 +107,17 @@ pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Returns true for a long message of so many short values that it would take many times its own length. Only a
-/// client's is not read then, since results of that kind have to be shortened.
+/// Returns true for a message of so many short values that reading it would take many times its own length.
+#[cfg(any(feature = "http", test))]
 pub(crate) fn is_dense(message: &[u8]) -> bool {
-    const MIN: usize = 4 << 20;
-    const BYTES_OF_VALUE: usize = 8;
-    let most = message.len() / BYTES_OF_VALUE;
-    let mut values = memchr::memchr3_iter(b',', b'[', b'{', message);
-    message.len() > MIN && values.nth(most).is_some()
+    let values = |text: &str| JsonText::parse_within(text, MAX_VALUES);
+    may_be_dense(message)
+        && str::from_utf8(message).is_ok_and(|text| matches!(values(text), Ok(None)))
+}
+
+/// Returns false for a message that is too short to be dense.
+pub(crate) fn may_be_dense(message: &[u8]) -> bool {
+    message.len() > MAX_VALUES
 }
 
 /// The fields of a request's `_meta` with which each request says what it is about.
@@ -200,10 +205,18 @@ mod tests {
     #[test]
     fn a_long_message_of_many_short_values_is_dense() {
         let list = |item: &str, count: usize| format!("[{}1]", item.repeat(count)).into_bytes();
-        assert!(is_dense(&list("1,", 4 << 20)) && is_dense(&list("{},", 2 << 20)));
-        assert!(is_dense("[".repeat(5 << 20).as_bytes()));
-        for body in [list("1,", 1 << 20), list("\"a longer text\",", 1 << 20)] {
-            assert!(!is_dense(&body));
+        for dense in [
+            list("1,", MAX_VALUES),
+            list("{},", MAX_VALUES),
+            "[".repeat(2 * MAX_VALUES).into(),
+        ] {
+            assert!(is_dense(&dense) && parse(&dense).is_none());
+        }
+        for body in [
+            list("1,", MAX_VALUES / 2),
+            list("\"1,1,1,1,1\",", MAX_VALUES / 4),
+        ] {
+            assert!(may_be_dense(&body) && !is_dense(&body) && parse(&body).is_some());
         }
     }
 

@@ -18,7 +18,7 @@ use super::parameters::Parameters;
 use super::session::{SESSION, Session};
 use super::to_client::ToClient;
 use crate::gateway::McpGateway;
-use crate::gateway::message::{Message, key, parse};
+use crate::gateway::message::{Message, key, may_be_dense, parse};
 
 /// The state that all exchanges of one client with one server share.
 pub(super) struct Link {
@@ -147,7 +147,12 @@ impl Link {
     /// Learns from a message of the server, and returns its relation to the request with this `meaning`.
     pub(super) fn learn(&self, message: &[u8], meaning: &Meaning) -> Relation {
         let Some(json) = parse(message) else {
-            return Relation::Stray;
+            // Only answers are that long.
+            return if may_be_dense(message) {
+                Relation::Result
+            } else {
+                Relation::Stray
+            };
         };
         match Message::read(&json) {
             Message::Response { id, .. } if meaning.request_key() != Some(&key(id)) => {

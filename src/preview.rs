@@ -36,8 +36,8 @@ pub mod text;
 mod units;
 mod values;
 
+pub use choice::Preview;
 pub use custom::PreviewOf;
 pub(crate) use custom::{CustomPreview, Previewer};
-pub(crate) use method::sketch;
-pub use method::{Preview, holds_only};
+pub use method::holds_only;
 pub(crate) use sketch::Sketch;

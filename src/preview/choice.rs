@@ -10,8 +10,10 @@
 //! the exact order. They fall at most as often as there are names in the text, which bounds the
 //! running time.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::preview::cost::about_tokens;
 use crate::preview::excerpt::{
@@ -20,7 +22,7 @@ use crate::preview::excerpt::{
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
 use crate::preview::heads::groups;
-use crate::preview::outcomes::{ending, told, without_header};
+use crate::preview::outcomes::{ending, is_han, told, without_header};
 use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
@@ -48,14 +50,23 @@ const PER_LINE: f32 = 1.0;
 /// little budget left is not worth it.
 const MAX_TOO_LONG: usize = 256;
 
-/// The kinds of items to choose from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+/// A method of previewing texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Preview {
+    /// The beginning and the end, half of the budget each. A mark between them tells what is left
+    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
+    #[default]
+    HeadTail,
+    /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
+    /// that tell how it ended and lines that report failures take precedence.
     Lines,
+    /// Names in the text, each after the number of a line that has it, so that this line can be
+    /// read back.
     Index,
-    Both,
-    /// None: the beginning and the end are shown.
-    Ends,
+    /// Records, JSON documents and logs in their shape; of any other text lines and names together.
+    Mixed,
 }
 
 /// Chooses from `units`, which are in text order, an excerpt of at most `budget` bytes. Empty if
@@ -63,16 +74,16 @@ pub(crate) enum Wanted {
 pub(crate) fn choose<'t>(
     units: &[Unit<'t>],
     templates: &Templates,
-    wanted: Wanted,
+    wanted: Preview,
     length: Length,
     budget: usize,
 ) -> Excerpt<'t> {
-    let Some(left) = budget.checked_sub(most_overhead(length, wanted != Wanted::Lines)) else {
+    let Some(left) = budget.checked_sub(most_overhead(length, wanted != Preview::Lines)) else {
         return Excerpt::default();
     };
     let units = without_header(units);
     let mut chooser = Chooser::new(&units, left);
-    if wanted != Wanted::Index {
+    if wanted != Preview::Index {
         chooser.take_ending();
         chooser.take_failing(templates);
         chooser.take_heads();
@@ -113,31 +124,22 @@ fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
     (last > at && units[last].place.ends_line).then_some(last)
 }
 
+/// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
-    let is_file = is_excerpt_of_file(units);
-    let of_kind = |unit: &Unit<'_>| {
-        let heading = if is_heading(unit) { HEADING } else { 0.0 };
-        // Names are mostly how one looks something up in a file.
-        let han = if is_file {
-            0
-        } else {
-            han(unit.text).min(MAX_HAN)
-        };
-        heading + HAN * han as f32
-    };
+    // Names are mostly how one looks something up in a file.
+    let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
     let extra = units.iter().zip(failure_worth(units));
     extra
-        .map(|(unit, failure)| failure + of_kind(unit))
+        .map(|(unit, failure)| {
+            let heading = if is_heading(unit) { HEADING } else { 0.0 };
+            let han = unit
+                .text
+                .chars()
+                .filter(|letter| is_han(*letter))
+                .take(MAX_HAN);
+            failure + heading + of_han * han.count() as f32
+        })
         .collect()
-}
-
-/// Number of Han characters of `text`.
-fn han(text: &str) -> usize {
-    if text.is_ascii() {
-        return 0;
-    }
-    let is_han = |letter: &char| ('\u{4e00}'..='\u{9fff}').contains(letter);
-    text.chars().filter(is_han).count()
 }
 
 impl<'u, 't> Chooser<'u, 't> {
@@ -211,39 +213,40 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    fn take_best(&mut self, wanted: Wanted) {
+    fn take_best(&mut self, wanted: Preview) {
         let mut heap = self.items(wanted);
         let mut too_long = 0;
         while let Some(entry) = heap.pop() {
-            if entry.density <= 0.0 {
+            let (density, Reverse(item), tokens) = entry;
+            if density == 0 {
                 break;
             }
-            let now = Entry::of(self, entry.item, entry.tokens);
-            if now.density < entry.density && heap.peek().is_some_and(|next| now < *next) {
+            let now = self.entry(item, f32::from_bits(tokens));
+            if now < entry && heap.peek().is_some_and(|next| now < *next) {
                 heap.push(now);
                 continue;
             }
-            let head = self.open_head(entry.item);
+            let head = self.open_head(item);
             let of_head = head.map_or(0, |head| self.bytes(ChoiceItem::Line(head)));
-            let bytes = self.bytes(entry.item) + of_head;
-            if now.density <= 0.0 || bytes > self.left {
+            let bytes = self.bytes(item) + of_head;
+            if now.0 == 0 || bytes > self.left {
                 too_long += usize::from(bytes > self.left);
                 if too_long > MAX_TOO_LONG {
                     break;
                 }
                 continue;
             }
-            if !self.take(entry.item) {
+            if !self.take(item) {
                 continue;
             }
             head.map(|head| self.take(ChoiceItem::Line(head)));
             self.left -= bytes;
-            let ChoiceItem::Line(unit) = entry.item else {
-                continue;
-            };
-            if self.follows_taken(unit + 1) && !self.is_taken[unit + 1] {
+            if let ChoiceItem::Line(unit) = item
+                && self.follows_taken(unit + 1)
+                && !self.is_taken[unit + 1]
+            {
                 // The next line no longer needs a mark.
-                heap.push(Entry::of_line(self, unit + 1));
+                heap.push(self.line_entry(unit + 1));
             }
         }
     }
@@ -256,22 +259,30 @@ impl<'u, 't> Chooser<'u, 't> {
         self.heads[unit].filter(|head| !self.is_taken[*head] && !self.is_taken[unit])
     }
 
-    fn items(&self, wanted: Wanted) -> BinaryHeap<Entry> {
+    fn items(&self, wanted: Preview) -> BinaryHeap<Entry> {
         let mut heap = BinaryHeap::new();
-        if wanted != Wanted::Index {
+        if wanted != Preview::Index {
             let open = (0..self.units.len()).filter(|unit| !self.is_taken[*unit]);
-            heap.extend(open.map(|unit| Entry::of_line(self, unit)));
+            heap.extend(open.map(|unit| self.line_entry(unit)));
         }
-        if wanted != Wanted::Lines {
+        if wanted != Preview::Lines {
             let names = self.found.names.iter().enumerate();
-            let names = names.filter(|(_, name)| !is_number(name.text));
+            let names = names.filter(|(_, name)| name.is_listed() && !is_number(name.text));
             heap.extend(
-                names.map(|(at, name)| {
-                    Entry::of(self, ChoiceItem::Name(at), about_tokens(name.text))
-                }),
+                names.map(|(at, name)| self.entry(ChoiceItem::Name(at), about_tokens(name.text))),
             );
         }
         heap
+    }
+
+    fn entry(&self, item: ChoiceItem, tokens: f32) -> Entry {
+        let density = self.gain(item) / (tokens + self.overhead(item));
+        (density.to_bits(), Reverse(item), tokens.to_bits())
+    }
+
+    fn line_entry(&self, unit: usize) -> Entry {
+        let tokens = about_tokens(own_text(&self.units[unit]));
+        self.entry(ChoiceItem::Line(unit), tokens)
     }
 
     /// Takes an item. Returns false if it was already taken.
@@ -343,7 +354,7 @@ impl<'u, 't> Chooser<'u, 't> {
                     + if self.follows_taken(at) {
                         0
                     } else {
-                        unit.mark_length()
+                        unit.mark().len()
                     }
             }
             ChoiceItem::Name(name) => {
@@ -363,48 +374,6 @@ impl<'u, 't> Chooser<'u, 't> {
     }
 }
 
-#[derive(Debug)]
-struct Entry {
-    density: f32,
-    item: ChoiceItem,
-    /// Estimated tokens of its text.
-    tokens: f32,
-}
-
-impl Entry {
-    fn of(chooser: &Chooser<'_, '_>, item: ChoiceItem, tokens: f32) -> Self {
-        Self {
-            density: chooser.gain(item) / (tokens + chooser.overhead(item)),
-            item,
-            tokens,
-        }
-    }
-
-    fn of_line(chooser: &Chooser<'_, '_>, unit: usize) -> Self {
-        let tokens = about_tokens(own_text(&chooser.units[unit]));
-        Self::of(chooser, ChoiceItem::Line(unit), tokens)
-    }
-}
-
-/// By density; ties put lines before names, and earlier items first.
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.density
-            .total_cmp(&other.density)
-            .then_with(|| Reverse(self.item).cmp(&Reverse(other.item)))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Entry {}
+/// An item with its worth per token, and the estimated tokens of its text, in bits of numbers that are not negative and
+/// so in their order. Ties put lines before names, and earlier items first.
+type Entry = (u32, Reverse<ChoiceItem>, u32);

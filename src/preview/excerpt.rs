@@ -14,12 +14,13 @@
 //! after the number of a line that has it. The last line gives the number of bytes that are in no
 //! shown line.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
 use crate::preview::text::lines::count_feeds;
-use crate::preview::units::{Cutter, Place, Unit, own_number};
+use crate::preview::units::{Cutter, OwnedUnits, Place, Unit, own_number};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
@@ -57,15 +58,6 @@ impl Unit<'_> {
         self.follows(before) || self.is_next_line(before)
     }
 
-    /// Returns true if `line` may start with this unit as shown.
-    fn begins(&self, line: &str) -> bool {
-        if self.place.ends_line {
-            line == self.text
-        } else {
-            line.starts_with(self.text)
-        }
-    }
-
     fn number(&self) -> Option<(u64, usize)> {
         if self.place.byte == 0 {
             own_number(self.text)
@@ -80,13 +72,31 @@ impl Unit<'_> {
             .is_some_and(|(number, _)| number == self.place.line)
     }
 
-    /// Length in bytes of the mark before it, if no shown unit comes right before.
-    pub(crate) fn mark_length(&self) -> usize {
+    /// The mark before it, if no shown unit comes right before.
+    pub(crate) fn mark(&self) -> String {
         match self.place {
-            Place { byte: 0, .. } if self.is_numbered_right() => 0,
-            Place { line, byte: 0, .. } => digits(line) + "|".len(),
-            Place { line, byte, .. } => digits(line) + digits(byte) + "+|".len() + CUT.len(),
+            Place { byte: 0, .. } if self.is_numbered_right() => String::new(),
+            Place { line, byte: 0, .. } => format!("{line}|"),
+            Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
         }
+    }
+
+    /// Length of the beginning of `line` that shows this unit after `last`, if it may.
+    fn begins(&self, line: &str, last: Option<&Self>) -> Option<usize> {
+        let is_next = last.is_some_and(|last| self.is_next_line(last));
+        let number = self.number().filter(|_| is_next);
+        let verbatim = is_next.then(|| (String::new(), 0));
+        let counted_on = number.map(|(_, length)| (String::new(), length));
+        let mut forms = verbatim
+            .into_iter()
+            .chain(counted_on)
+            .chain([(self.mark(), 0)]);
+        forms.find_map(|(mark, from)| {
+            let text = &self.text[from..];
+            let shown = line.strip_prefix(&mark)?;
+            let fits = shown.starts_with(text) && !(self.place.ends_line && shown != text);
+            fits.then_some(mark.len() + text.len())
+        })
     }
 }
 
@@ -107,11 +117,7 @@ pub(crate) fn most_of_unit(unit: &Unit<'_>) -> usize {
 
 /// Upper bound in bytes for a name.
 pub(crate) fn most_of_name(line: u64, name: &str) -> usize {
-    " ".len() + digits(line) + " ".len() + name.len()
-}
-
-fn digits(number: u64) -> usize {
-    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+    format!(" {line} ").len() + name.len()
 }
 
 fn mark(bytes: u64) -> String {
@@ -141,12 +147,7 @@ impl Excerpt<'_> {
                     if let Some((last, _)) = before {
                         out.push_str(if last.place.ends_line { "\n" } else { "…\n" });
                     }
-                    // Writing to a String can't fail.
-                    let _ = match place {
-                        Place { byte: 0, .. } if unit.is_numbered_right() => Ok(()),
-                        Place { line, byte: 0, .. } => write!(out, "{line}|"),
-                        Place { line, byte, .. } => write!(out, "{line}+{byte}|{CUT}"),
-                    };
+                    out.push_str(&unit.mark());
                     out.push_str(text);
                 }
             }
@@ -159,6 +160,7 @@ impl Excerpt<'_> {
             out.push_str(NAMES);
             let mut at = None;
             for (line, name) in &self.names {
+                // Writing to a String can't fail.
                 if at != Some(line) {
                     let _ = write!(out, " {line}");
                 }
@@ -182,25 +184,29 @@ fn counted_on(before: Option<u64>, number: Option<(u64, usize)>) -> usize {
     }
 }
 
-/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text; keeps
-/// no more than the preview in memory.
+/// Returns true if `preview` is an excerpt of `text` and has no other content. Linear in the text.
 pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     let Some((shown, _)) = preview.rsplit_once('\n') else {
         return false;
     };
-    let last = shown.rfind('\n').map_or(0, |feed| feed + 1);
-    let names = shown[last..].strip_prefix(NAMES).and_then(parse_names);
+    let (lines, last) = shown.rsplit_once('\n').unwrap_or(("", shown));
+    let names = last.strip_prefix(NAMES).and_then(parse_names);
     let length = Length {
         bytes: text.len() as u64,
         feeds: count_feeds(text.as_bytes()),
     };
+    let (mut cutter, mut plain) = (Cutter::new(), PlainText::default());
+    let mut all = OwnedUnits::default();
+    let mut see = |unit: Unit<'_>| all.push(unit);
+    plain.push(text, &mut |piece| cutter.push(piece, &mut see));
+    plain.end(&mut |piece| cutter.push(piece, &mut see));
+    cutter.end(&mut see);
     let is = |lines: &str, names| {
-        let excerpt = Reader::new(lines, names).read(text);
+        let excerpt = find(lines, &all).map(|units| Excerpt { units, names });
         excerpt.is_some_and(|excerpt| excerpt.render(length) == preview)
     };
     // A line that looks like names may be part of the text.
-    names.is_some_and(|names| is(shown[..last].strip_suffix('\n').unwrap_or_default(), names))
-        || is(shown, Vec::new())
+    names.is_some_and(|names| are_in(&all, &names) && is(lines, names)) || is(shown, Vec::new())
 }
 
 fn parse_names(list: &str) -> Option<Vec<(u64, &str)>> {
@@ -219,159 +225,46 @@ pub(crate) fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Finds the parts of an excerpt in its text.
-struct Reader<'p> {
-    lines: Vec<&'p str>,
-    /// The line to find, and the number of its bytes already found.
-    at: usize,
-    found: usize,
-    names: Vec<(u64, &'p str)>,
-    is_found: Vec<bool>,
-    units: Vec<(Place, String)>,
-}
-
-impl<'p> Reader<'p> {
-    fn new(lines: &'p str, names: Vec<(u64, &'p str)>) -> Self {
-        let lines = if lines.is_empty() {
-            Vec::new()
-        } else {
-            lines.split('\n').collect()
-        };
-        let is_found = vec![false; names.len()];
-        Self {
-            lines,
-            at: 0,
-            found: 0,
-            names,
-            is_found,
-            units: Vec::new(),
-        }
-    }
-
-    fn read(mut self, text: &str) -> Option<OwnedExcerpt<'p>> {
-        let mut cutter = Cutter::new();
-        let mut first_name = 0;
-        let mut see = |unit: Unit<'_>| {
-            self.look_for_line(&unit);
-            while self
-                .names
-                .get(first_name)
-                .is_some_and(|(line, _)| *line < unit.place.line)
-            {
-                first_name += 1;
-            }
-            let named = first_name
-                ..first_name
-                    + self.names[first_name..]
-                        .partition_point(|(line, _)| *line <= unit.place.line);
-            if !named.is_empty() {
-                let mut see = |text: &str| {
-                    for at in named.clone().filter(|at| self.names[*at].1 == text) {
-                        self.is_found[at] = true;
-                    }
-                };
-                each_name(unit.text, |name| see(name.text));
-                each_value(unit.text, |kind, text| {
-                    if kind == Kind::Flag {
-                        see(text);
-                    }
-                });
+/// The units that these lines show: for each line, the first that it may begin with, and those that follow.
+fn find<'u>(lines: &str, all: &'u OwnedUnits) -> Option<Vec<Unit<'u>>> {
+    let mut found: Vec<Unit<'_>> = Vec::new();
+    let mut units = all.iter().peekable();
+    for line in lines.split('\n').filter(|_| !lines.is_empty()) {
+        let mut rest = loop {
+            let unit = units.next()?;
+            if let Some(length) = unit.begins(line, found.last()) {
+                found.push(unit);
+                break &line[length..];
             }
         };
-        let mut plain = PlainText::default();
-        plain.push(text, &mut |piece| cutter.push(piece, &mut see));
-        plain.end(&mut |piece| cutter.push(piece, &mut see));
-        cutter.end(&mut see);
-        let is_all = self.at == self.lines.len()
-            || self.at + 1 == self.lines.len() && self.lines[self.at][self.found..] == *CUT;
-        (is_all && self.is_found.iter().all(|is_found| *is_found)).then_some(OwnedExcerpt {
-            units: self.units,
-            names: self.names,
-        })
-    }
-
-    fn look_for_line(&mut self, unit: &Unit<'_>) {
-        let Some(mut line) = self.lines.get(self.at) else {
-            return;
-        };
-        let last = self.units.last().map(|(place, text)| Unit {
-            text,
-            place: *place,
-        });
-        if self.found > 0 {
-            let rest = &line[self.found..];
-            if last.is_some_and(|last| unit.follows(&last)) && unit.begins(rest) {
-                return self.take(unit, self.found + unit.text.len());
-            }
-            if rest != CUT {
-                return;
-            }
-            (self.at, self.found) = (self.at + 1, 0);
-            let Some(next) = self.lines.get(self.at) else {
-                return;
-            };
-            line = next;
-        }
-        let last = self.units.last().map(|(place, text)| Unit {
-            text,
-            place: *place,
-        });
-        let number = unit.number();
-        let is_next_line = last.is_some_and(|last| unit.is_next_line(&last));
-        let skipped = number
-            .filter(|_| is_next_line)
-            .map_or(0, |(_, length)| length);
-        let counted_on = Unit {
-            text: &unit.text[skipped..],
-            ..*unit
-        };
-        let mark = match unit.place {
-            Place { line, byte: 0, .. } => format!("{line}|"),
-            Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
-        };
-        if (is_next_line || unit.is_numbered_right()) && unit.begins(line) {
-            self.take(unit, unit.text.len());
-        } else if skipped > 0 && counted_on.begins(line) {
-            self.take(unit, counted_on.text.len());
-        } else if line
-            .strip_prefix(mark.as_str())
-            .is_some_and(|line| unit.begins(line))
-        {
-            self.take(unit, mark.len() + unit.text.len());
-        }
-    }
-
-    fn take(&mut self, unit: &Unit<'_>, found: usize) {
-        self.units.push((unit.place, unit.text.to_owned()));
-        let is_whole = unit.place.ends_line && self.lines[self.at].len() == found;
-        (self.at, self.found) = if is_whole {
-            (self.at + 1, 0)
-        } else {
-            (self.at, found)
-        };
-    }
-}
-
-/// An excerpt that owns its text.
-struct OwnedExcerpt<'p> {
-    units: Vec<(Place, String)>,
-    names: Vec<(u64, &'p str)>,
-}
-
-impl OwnedExcerpt<'_> {
-    fn render(&self, length: Length) -> String {
-        let units = self
-            .units
-            .iter()
-            .map(|(place, text)| Unit {
-                text,
-                place: *place,
+        while let Some(last) = found.last()
+            && let Some(unit) = units.next_if(|unit| {
+                unit.follows(last)
+                    && rest.starts_with(unit.text)
+                    && !(unit.place.ends_line && rest != unit.text)
             })
-            .collect();
-        Excerpt {
-            units,
-            names: self.names.clone(),
+        {
+            rest = &rest[unit.text.len()..];
+            found.push(unit);
         }
-        .render(length)
     }
+    Some(found)
+}
+
+/// Returns true if each of these names is in its line.
+fn are_in(all: &OwnedUnits, names: &[(u64, &str)]) -> bool {
+    let lines: HashSet<u64> = names.iter().map(|(line, _)| *line).collect();
+    let mut found = HashSet::new();
+    let listed = all.iter().filter(|unit| lines.contains(&unit.place.line));
+    for Unit { text, place } in listed {
+        each_name(text, |name| {
+            found.insert((place.line, name.text));
+        });
+        each_value(text, |kind, text| {
+            if kind == Kind::Flag {
+                found.insert((place.line, text));
+            }
+        });
+    }
+    names.iter().all(|name| found.contains(name))
 }

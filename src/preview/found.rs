@@ -6,7 +6,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::preview::names::each_name;
 use crate::preview::units::{Unit, own_text};
-use crate::preview::values::{Kind, each_value, may_have_value};
+use crate::preview::values::{Kind, each_value};
 
 /// Extra worth of showing a name in a line, as a factor of its worth in the index.
 const SHOWN: f32 = 2.0;
@@ -18,50 +18,22 @@ pub(crate) fn worth(name: &str) -> f32 {
     (name.len().min(FULL_WORTH) as f32 / 12.0).sqrt().sqrt()
 }
 
+/// The names and values of some units.
 #[derive(Debug)]
 pub(crate) struct Found<'t> {
     pub(crate) names: Vec<Named<'t>>,
-    values: Vec<Value>,
-    /// Indexes of the names, and of the values, in each unit.
-    names_in: Groups,
-    values_in: Groups,
-}
-
-/// A list of indexes for each unit, all in one.
-#[derive(Debug, Default)]
-struct Groups {
-    all: Vec<usize>,
-    /// End of each unit's list.
+    /// Indexes of those in each unit, all in one, and the end of each unit's.
+    names_in: Vec<usize>,
     ends: Vec<usize>,
 }
 
-impl Groups {
-    /// Adds an index to the list that is open, unless it is there.
-    fn add(&mut self, index: usize) {
-        let open = self.ends.last().copied().unwrap_or_default();
-        if !self.all[open..].contains(&index) {
-            self.all.push(index);
-        }
-    }
-
-    /// Ends the list that is open.
-    fn end(&mut self) {
-        self.ends.push(self.all.len());
-    }
-
-    fn range(&self, unit: usize) -> Range<usize> {
-        unit.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[unit]
-    }
-
-    fn of(&self, unit: usize) -> &[usize] {
-        &self.all[self.range(unit)]
-    }
-}
-
+/// A name or a value.
 #[derive(Debug)]
 pub(crate) struct Named<'t> {
     pub(crate) text: &'t str,
-    worth: f32,
+    /// Worth of naming it, 0 for a value, and of showing it in a line.
+    named: f32,
+    shown: f32,
     /// The first unit that contains it.
     pub(crate) first: usize,
     /// Indexes of the names that are parts of it.
@@ -70,84 +42,79 @@ pub(crate) struct Named<'t> {
     is_shown: bool,
 }
 
-#[derive(Debug)]
-struct Value {
-    worth: f32,
-    is_shown: bool,
-}
-
 impl<'t> Found<'t> {
     /// Finds all names and values of `units`.
     pub(crate) fn new(units: &[Unit<'t>]) -> Self {
         let mut names = Vec::<Named<'t>>::with_capacity(2 * units.len());
         let mut known = HashMap::with_capacity(2 * units.len());
+        let (mut names_in, mut ends) = (Vec::new(), Vec::<usize>::new());
         let mut seen = Vec::new();
-        let mut names_in = Groups::default();
-        let (mut values, mut known_values) = (Vec::new(), HashMap::<&'t str, usize>::new());
-        let mut values_in = Groups::default();
         for (first, unit) in units.iter().enumerate() {
+            let from = names_in.len();
+            let mut add = |names: &mut Vec<Named<'t>>, text: &'t str, named: f32, shown: f32| {
+                let index = *known.entry((text, named > 0.0)).or_insert(names.len());
+                if index == names.len() {
+                    names.push(Named {
+                        text,
+                        named,
+                        shown,
+                        first,
+                        parts: Vec::new(),
+                        is_named: false,
+                        is_shown: false,
+                    });
+                }
+                if !names_in[from..].contains(&index) {
+                    names_in.push(index);
+                }
+                index
+            };
             seen.clear();
             each_name(unit.text, |name| {
-                let index = *known.entry(name.text).or_insert(names.len());
-                if index == names.len() {
-                    names.push(Named::new(name.text, worth(name.text), first));
-                }
+                let worth = worth(name.text);
+                let index = add(&mut names, name.text, worth, SHOWN * worth);
                 seen.push(index);
                 if let Some(whole) = name.within.map(|whole| seen[whole])
                     && !names[whole].parts.contains(&index)
                 {
                     names[whole].parts.push(index);
                 }
-                names_in.add(index);
             });
-            let text = own_text(unit);
-            if may_have_value(text) {
-                each_value(text, |kind, text| {
-                    // An option is listed like a name.
-                    if kind == Kind::Flag {
-                        let index = *known.entry(text).or_insert(names.len());
-                        if index == names.len() {
-                            names.push(Named::new(text, kind.worth(), first));
-                        }
-                        names_in.add(index);
-                        return;
-                    }
-                    let index = *known_values.entry(text).or_insert(values.len());
-                    if index == values.len() {
-                        values.push(Value {
-                            worth: kind.worth(),
-                            is_shown: false,
-                        });
-                    }
-                    values_in.add(index);
-                });
-            }
-            names_in.end();
-            values_in.end();
+            each_value(own_text(unit), |kind, text| {
+                // An option is listed like a name.
+                let named = if kind == Kind::Flag {
+                    kind.worth()
+                } else {
+                    0.0
+                };
+                let shown = if kind == Kind::Flag { SHOWN } else { 1.0 } * kind.worth();
+                add(&mut names, text, named, shown);
+            });
+            ends.push(names_in.len());
         }
         Self {
             names,
-            values,
             names_in,
-            values_in,
+            ends,
         }
+    }
+
+    fn range(&self, unit: usize) -> Range<usize> {
+        unit.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[unit]
     }
 
     /// Marks all in a unit as shown.
     pub(crate) fn show(&mut self, unit: usize) {
         self.name_all_in(unit);
-        for name in self.names_in.of(unit) {
-            self.names[*name].is_shown = true;
-        }
-        for value in self.values_in.of(unit) {
-            self.values[*value].is_shown = true;
+        for at in self.range(unit) {
+            self.names[self.names_in[at]].is_shown = true;
         }
     }
 
     /// Marks all names in a unit as named, and their parts.
     pub(crate) fn name_all_in(&mut self, unit: usize) {
-        for at in self.names_in.range(unit) {
-            self.name(self.names_in.all[at]);
+        for at in self.range(unit) {
+            self.name(self.names_in[at]);
         }
     }
 
@@ -162,21 +129,12 @@ impl<'t> Found<'t> {
 
     /// Worth of what a unit would show for the first time.
     pub(crate) fn gain_of_unit(&self, unit: usize) -> f32 {
-        let of_name = |name: &usize| {
+        let names = self.names_in[self.range(unit)].iter();
+        let gain = names.map(|name| {
             let name = &self.names[*name];
-            let shown = if name.is_shown {
-                0.0
-            } else {
-                SHOWN * name.worth
-            };
-            shown + name.gain()
-        };
-        let of_value = |value: &usize| {
-            let value = &self.values[*value];
-            if value.is_shown { 0.0 } else { value.worth }
-        };
-        let values: f32 = self.values_in.of(unit).iter().map(of_value).sum();
-        values + self.names_in.of(unit).iter().map(of_name).sum::<f32>()
+            name.gain() + if name.is_shown { 0.0 } else { name.shown }
+        });
+        gain.sum()
     }
 
     /// Worth of what an index entry would name for the first time.
@@ -187,19 +145,13 @@ impl<'t> Found<'t> {
     }
 }
 
-impl<'t> Named<'t> {
-    fn new(text: &'t str, worth: f32, first: usize) -> Self {
-        Self {
-            text,
-            worth,
-            first,
-            parts: Vec::new(),
-            is_named: false,
-            is_shown: false,
-        }
+impl Named<'_> {
+    /// Returns true for a name, which may be in the index.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.named > 0.0
     }
 
     fn gain(&self) -> f32 {
-        if self.is_named { 0.0 } else { self.worth }
+        if self.is_named { 0.0 } else { self.named }
     }
 }

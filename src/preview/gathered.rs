@@ -5,18 +5,17 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::{FixedState, RandomState};
 
-use crate::preview::choice::{Wanted, choose};
+use crate::preview::choice::{Preview, choose};
 use crate::preview::excerpt::Length;
 use crate::preview::failures::{Templates, failing, may_be_failure};
 use crate::preview::found::worth;
 use crate::preview::head_tail;
 use crate::preview::names::each_name;
-use crate::preview::outcomes::{FIRST, LAST, is_ruler, told};
+use crate::preview::outcomes::{is_ruler, told};
 use crate::preview::plain::Piece;
-use crate::preview::units::{Cutter, Place, Unit, is_heading};
-use crate::preview::values::{has_value, may_have_value};
+use crate::preview::units::{Cutter, OwnedUnits, Unit};
 
-/// Maximum number of bytes, and of lines, kept of the lines with names. A longer text keeps those
+/// Maximum number of bytes, and of lines, that are kept. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
 const MAX_KEPT: usize = 256 * 1024;
 const MAX_UNITS: usize = 16 * 1024;
@@ -42,38 +41,22 @@ pub(crate) struct Gathered {
     kept: Kept,
 }
 
-/// The lines with names, values, failures or outcomes, or a selection of them.
+/// The lines of a text but for rulers, or a selection of them; of a text whose ends are shown, those that report failures.
 #[derive(Clone, Debug)]
 struct Kept {
-    wanted: Wanted,
-    text: String,
-    units: Vec<KeptUnit>,
+    wanted: Preview,
+    units: OwnedUnits,
+    /// Worth of the names of each that no earlier line has.
+    news: Vec<f32>,
     /// Hashes of the names so far.
     seen: HashSet<u64, RandomState>,
     templates: Templates,
     /// Number of bytes of the text in lines with names.
     named: u64,
-    /// Number of the first lines so far, which are kept whatever they tell.
-    first: usize,
-    /// The last lines that are neither kept nor rulers.
-    last: Vec<(String, Place)>,
-    /// Number of such lines so far, of which the newest take the place of the oldest.
-    unkept: usize,
-    /// The newest line that may report a failure. If it comes in pieces, the last one is kept.
-    failing: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct KeptUnit {
-    /// End of its text in `Kept::text`; it begins at the end of the unit before.
-    end: usize,
-    place: Place,
-    /// Worth of its names that no earlier line has.
-    news: f32,
 }
 
 impl Gathered {
-    pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
+    pub(crate) fn new(wanted: Preview, budget: usize) -> Self {
         Self {
             ends: head_tail::HeadTailSketch::new(budget),
             cutter: Cutter::new(),
@@ -112,7 +95,7 @@ impl Gathered {
             return self.ends.show(budget, std::iter::empty());
         }
         let (kept, all) = (&self.kept, self.kept.all());
-        let is_chosen = kept.wanted != Wanted::Ends
+        let is_chosen = kept.wanted != Preview::HeadTail
             && (kept.named >= bytes / SURE || kept.templates.is_repetitive());
         if is_chosen {
             let length = Length {
@@ -130,18 +113,14 @@ impl Gathered {
 }
 
 impl Kept {
-    fn new(wanted: Wanted) -> Self {
+    fn new(wanted: Preview) -> Self {
         Self {
             wanted,
-            text: String::new(),
-            units: Vec::new(),
+            units: OwnedUnits::default(),
+            news: Vec::new(),
             seen: HashSet::default(),
             templates: Templates::default(),
             named: 0,
-            first: 0,
-            last: Vec::new(),
-            unkept: 0,
-            failing: 0,
         }
     }
 
@@ -156,15 +135,10 @@ impl Kept {
     /// Keeps a unit if it is worth that.
     fn keep(&mut self, unit: Unit<'_>, is_ruler: bool) {
         let may_fail = may_be_failure(unit.text);
-        if may_fail {
-            self.failing = unit.place.line;
-        }
-        let is_failing = may_fail || self.failing == unit.place.line && unit.place.ends_line;
         // A piece of a long line is data.
         let is_telling = unit.place.byte == 0 && (may_fail || told(unit.text).any());
         let mut news = if is_telling { TELLING } else { 0.0 };
-        let mut is_kept = is_failing;
-        if self.wanted != Wanted::Ends {
+        if self.wanted != Preview::HeadTail {
             let mut is_named = false;
             each_name(unit.text, |name| {
                 is_named = true;
@@ -175,23 +149,14 @@ impl Kept {
             if is_named {
                 self.named += unit.place.bytes + u64::from(unit.place.ends_line);
             }
-            let is_first = self.first < FIRST && !is_ruler;
-            self.first += usize::from(is_first);
-            is_kept |= is_named || is_first || is_telling || is_worth_keeping(&unit);
-            if !is_kept && !is_ruler {
-                self.set_last(unit);
-            }
         }
+        let is_kept = may_fail || self.wanted != Preview::HeadTail && !is_ruler;
         if !is_kept {
             return;
         }
-        self.text.push_str(unit.text);
-        self.units.push(KeptUnit {
-            end: self.text.len(),
-            place: unit.place,
-            news,
-        });
-        if self.text.len() > MAX_KEPT || self.units.len() > MAX_UNITS {
+        self.units.push(unit);
+        self.news.push(news);
+        if self.units.bytes() > MAX_KEPT || self.units.len() > MAX_UNITS {
             self.prune();
         }
     }
@@ -204,42 +169,9 @@ impl Kept {
         }
     }
 
-    /// Keeps a line for as long as it is one of the last.
-    fn set_last(&mut self, unit: Unit<'_>) {
-        if self.last.len() < LAST {
-            self.last.push((unit.text.to_owned(), unit.place));
-        } else {
-            // The buffer of the oldest is used again.
-            let (text, place) = &mut self.last[self.unkept % LAST];
-            unit.text.clone_into(text);
-            *place = unit.place;
-        }
-        self.unkept += 1;
-    }
-
-    fn units(&self) -> impl Iterator<Item = (f32, Unit<'_>)> {
-        let mut start = 0;
-        self.units.iter().map(move |unit| {
-            let text = &self.text[start..unit.end];
-            start = unit.end;
-            (
-                unit.news,
-                Unit {
-                    text,
-                    place: unit.place,
-                },
-            )
-        })
-    }
-
-    /// The kept units, the last lines and the odd ones, in text order.
+    /// The kept units and the odd lines, in text order.
     fn all(&self) -> Vec<Unit<'_>> {
-        let last = self.last.iter().map(|(text, place)| Unit {
-            text,
-            place: *place,
-        });
-        let others = last.chain(self.templates.odd());
-        let mut all: Vec<Unit<'_>> = self.units().map(|(_, unit)| unit).chain(others).collect();
+        let mut all: Vec<Unit<'_>> = self.units.iter().chain(self.templates.odd()).collect();
         // Mostly in order.
         all.sort_by_key(|unit| unit.place);
         all.dedup_by_key(|unit| unit.place);
@@ -248,42 +180,39 @@ impl Kept {
 
     /// Drops about half: keeps both ends and the units with the most news per byte.
     fn prune(&mut self) {
-        let ends = self.units.len() / 8;
-        let (from, to) = (END, self.text.len() - END);
-        let mut middle: Vec<(f32, usize)> = Vec::new();
-        let mut keeps = vec![true; self.units.len()];
-        for (at, (news, unit)) in self.units().enumerate() {
-            let end = self.units[at].end;
-            let is_end = end <= from && at < ends || end > to && at >= self.units.len() - ends;
+        let (count, bytes) = (self.units.len(), self.units.bytes());
+        let (ends, mut end) = (count / 8, 0);
+        let mut middle: Vec<(f32, usize, usize)> = Vec::new();
+        for (at, (unit, news)) in self.units.iter().zip(&self.news).enumerate() {
+            let length = unit.text.len();
+            end += length;
+            let is_end = end <= END && at < ends || end + END > bytes && at >= count - ends;
             if !is_end {
-                middle.push((news / (unit.text.len() + 16) as f32, at));
+                middle.push((news / (length + 16) as f32, at, length));
             }
         }
         // Of two with equal news per byte, the later one is newer.
-        middle.sort_unstable_by(|(news, at), (other_news, other)| {
+        middle.sort_unstable_by(|(news, at, _), (other_news, other, _)| {
             other_news.total_cmp(news).then(other.cmp(at))
         });
-        let (mut bytes, mut count) = (0, 0);
-        for (_, at) in middle {
-            let start = at.checked_sub(1).map_or(0, |before| self.units[before].end);
-            bytes += self.units[at].end - start;
-            count += 1;
-            keeps[at] = bytes <= MAX_KEPT / 4 && count <= MAX_UNITS / 4;
+        let mut keeps = vec![true; count];
+        let mut bytes = 0;
+        for (nth, (_, at, length)) in middle.into_iter().enumerate() {
+            bytes += length;
+            keeps[at] = bytes <= MAX_KEPT / 4 && nth < MAX_UNITS / 4;
         }
-        let (mut text, mut units) = (String::new(), Vec::new());
-        for (at, (_, unit)) in self.units().enumerate().filter(|(at, _)| keeps[*at]) {
-            text.push_str(unit.text);
-            units.push(KeptUnit {
-                end: text.len(),
-                ..self.units[at]
-            });
+        let (units, news) = (
+            std::mem::take(&mut self.units),
+            std::mem::take(&mut self.news),
+        );
+        let kept = units
+            .iter()
+            .zip(news)
+            .zip(keeps)
+            .filter(|(_, keeps)| *keeps);
+        for ((unit, news), _) in kept {
+            self.units.push(unit);
+            self.news.push(news);
         }
-        (self.text, self.units) = (text, units);
     }
-}
-
-/// Returns true for a line that is worth something without a name.
-fn is_worth_keeping(unit: &Unit<'_>) -> bool {
-    let line = unit.text;
-    may_have_value(line) && has_value(line) || is_heading(unit) || line.ends_with(':')
 }

@@ -95,18 +95,7 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
     let further = few.flat_map(|kind| &kind.lines[1..]).copied();
     let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
-    let around = kinds.iter().filter(|kind| kind.lines.len() == 1);
-    let around = around.flat_map(|kind| {
-        [
-            kind.lines[0].saturating_sub(1),
-            (kind.lines[0] + 1).min(lines.len() - 1),
-        ]
-    });
-    let others = [lines.len() - 1]
-        .into_iter()
-        .chain(further)
-        .chain(last)
-        .chain(around);
+    let others = [lines.len() - 1].into_iter().chain(further).chain(last);
     let mut taken = BTreeMap::new();
     for (at, kind) in first.chain(others.map(|at| (at, None))) {
         let line = shown(at, kind);
@@ -161,12 +150,8 @@ mod tests {
         2…1998 ×1249|2026-11-25T00:00:02Z INFO GET /items/2 200 2 ms
         3…2000 ×698|2026-11-25T00:00:03Z INFO job job_3 done
         7…1967 ×50|2026-11-25T00:00:07Z WARN slow query 350 ms
-        1202|2026-11-25T00:20:02Z INFO GET /items/1202 200 5 ms
         1203|2026-11-25T00:20:03Z payment of 12 EUR declined by the bank
-        1204|2026-11-25T00:20:04Z INFO GET /items/1204 200 7 ms
-        1399|2026-11-25T00:23:19Z INFO job job_39 done
         1400|2026-11-25T00:23:20Z ERROR payment 771 failed
-        1401|2026-11-25T00:23:21Z INFO GET /items/1401 200 6 ms
         1967|2026-11-25T00:32:47Z WARN slow query 200 ms
         1998|2026-11-25T00:33:18Z INFO GET /items/1998 200 0 ms
         2000|2026-11-25T00:33:20Z INFO job job_0 done

@@ -1,30 +1,9 @@
 //! The methods of previewing texts.
 
-use serde::{Deserialize, Serialize};
-
-use crate::preview::choice::Wanted;
+use crate::preview::choice::Preview;
 use crate::preview::plain::plain;
 use crate::preview::sketch::Sketch;
 use crate::preview::{excerpt, head_tail, shapes};
-
-/// A method of previewing texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Preview {
-    /// The beginning and the end, half of the budget each. A mark between them tells what is left
-    /// out: `[… 43000 B, L51-760 …]` stands for 43 000 bytes, from line 51 to line 760.
-    #[default]
-    HeadTail,
-    /// The lines with the most names and values, verbatim and numbered. In logs and test runs, lines
-    /// that tell how it ended and lines that report failures take precedence.
-    Lines,
-    /// Names in the text, each after the number of a line that has it, so that this line can be
-    /// read back.
-    Index,
-    /// Records, JSON documents and logs in their shape; of any other text lines and names together.
-    Mixed,
-}
 
 impl Preview {
     /// Returns a preview of `text` in at most `budget` bytes, marks included. A text that fits is
@@ -39,22 +18,10 @@ impl Preview {
     /// ```
     #[must_use]
     pub fn show(self, text: &str, budget: usize) -> String {
-        let mut sketch = sketch(self, budget);
+        let mut sketch = Sketch::new(self, budget);
         sketch.push(text);
         sketch.show(budget)
     }
-}
-
-/// A sketch that previews a text arriving in chunks by `method`, in at most `budget` bytes.
-#[must_use]
-pub(crate) fn sketch(method: Preview, budget: usize) -> Sketch {
-    let wanted = match method {
-        Preview::HeadTail => Wanted::Ends,
-        Preview::Lines => Wanted::Lines,
-        Preview::Index => Wanted::Index,
-        Preview::Mixed => Wanted::Both,
-    };
-    Sketch::new(wanted, budget)
 }
 
 /// Returns true if `preview` could be a method's preview of `text` and has no other content.
@@ -369,7 +336,7 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
             cuts.sort_unstable();
             for preview in CHOSEN {
-                let (mut sketch, mut from) = (sketch(preview, budget), 0);
+                let (mut sketch, mut from) = (Sketch::new(preview, budget), 0);
                 for cut in cuts.iter().copied().chain([text.len()]) {
                     sketch.push(&text[from..cut]);
                     from = cut;
@@ -381,10 +348,10 @@ mod tests {
         #[test]
         fn texts_put_together_are_shown_as_one(texts in proptest::collection::vec(texts(), 1..4), budget in 0usize..600) {
             for preview in CHOSEN.into_iter().chain([Preview::HeadTail]) {
-                let mut joined = sketch(preview, budget);
+                let mut joined = Sketch::new(preview, budget);
                 let texts: Vec<String> = texts.iter().map(|text| drawn(text)).collect();
                 for text in &texts {
-                    let mut sketch = sketch(preview, budget);
+                    let mut sketch = Sketch::new(preview, budget);
                     sketch.push(text);
                     joined.append(&sketch);
                     joined.push("\n");

@@ -3,11 +3,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
 
 use crate::preview::failures::may_be_failure;
 use crate::preview::units::{Unit, is_excerpt_of_file, own_number};
 
-/// Number of the first lines among which an exit code counts beside the last one.
+/// Number of the first lines among which a harness says how a command ended, before its output.
 const FRAME: u64 = 8;
 /// Maximum number of lines of counts that come before all others.
 const MAX_COUNTS: usize = 3;
@@ -15,14 +18,14 @@ const MAX_COUNTS: usize = 3;
 const MAX_NAME: usize = 24;
 
 /// Number of first and of last lines that come before others. Rulers do not count.
-pub(crate) const FIRST: usize = 2;
-pub(crate) const LAST: usize = 2;
+const FIRST: usize = 2;
+const LAST: usize = 2;
 /// The same beside counts.
 const FIRST_BESIDE: usize = 1;
 const LAST_BESIDE: usize = 1;
 
 /// Indexes of the units that tell how the text ended and began, the most telling first: the last
-/// exit code, one at the beginning, then the last counts, the last and the first line; without counts,
+/// exit code, then the last counts, the last and the first line; without counts,
 /// two of each. Equal lines are named once.
 ///
 /// An excerpt of a file ends nothing, whatever a reader adds to it. A line with a number of its own is
@@ -49,12 +52,6 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
             break;
         }
     }
-    // A shell may say how a command ended, or that it has not, before its output.
-    let frame = units
-        .iter()
-        .take_while(|unit| unit.place.line <= FRAME)
-        .position(|unit| told(unit.text).exit);
-    let exits = exit.into_iter().chain(frame);
     // Counts tell more than what stands beside them.
     let (last, first) = if counts.is_empty() {
         (LAST, FIRST)
@@ -73,7 +70,7 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         .filter(is_end);
     let first = (0..units.len()).filter(is_line).take(first).filter(is_end);
     let mut seen = HashSet::new();
-    let all = exits.chain(counts).chain(last).chain(first);
+    let all = exit.into_iter().chain(counts).chain(last).chain(first);
     all.filter(|at| seen.insert(units[*at].text)).collect()
 }
 
@@ -121,150 +118,47 @@ impl Told {
     }
 }
 
-/// Looks at each whole number of `line`. Most are done with at a glance, for logs are full of them.
+/// A number after a code or a status and a verb up to two words before it, or after the id of what is running: it has
+/// not ended.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static EXIT: LazyLock<Regex> = LazyLock::new(|| {
+    let code = "(?:exit|return|finish|terminat|complet)(?:[a-z]*[^a-z]){0,2}[a-z]*(?:code|status)";
+    let id = "running(?:[^a-z][a-z]*){0,2}[^a-z_]id";
+    Regex::new(&format!(
+        r#"(?i-u)(?:^|[^a-z])(?:{code}|{id})[:=>"']* ?-?[0-9]"#
+    ))
+    .expect("a pattern")
+});
+
+/// A number and something that test runs, compilers or package managers count: `12 tests`, `12 new tests`,
+/// `failed: 3`.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static COUNTS: LazyLock<Regex> = LazyLock::new(|| {
+    let counted = "(?:(?:assertion|error|example|issue|package|problem|spec|suite|test|warning)s?|fail(?:ed|ing|ures?)?|ignored|pass(?:ed|es|ing)?|skip(?:ped)?|vulnerabilit(?:y|ies))";
+    Regex::new(&format!(
+        r"(?i-u)(?:^|[^a-z0-9.])[0-9]+ (?:[a-z]* )?{counted}(?:[^a-z]|$)|(?:^|[^a-z]){counted}[:=]? +[0-9]"
+    ))
+    .expect("a pattern")
+});
+
+/// Looks for the signs of an outcome in `line`.
 pub(crate) fn told(line: &str) -> Told {
-    let bytes = line.as_bytes();
-    let (mut told, mut at) = (Told::default(), 0);
-    while let Some(byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        if !byte.is_ascii_digit() {
-            continue;
-        }
-        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
-            at += 1;
-        }
-        let (before, after) = (&bytes[..start], &bytes[at..]);
-        // Times and other groups of numbers.
-        let is_grouped = matches!(before, [.., b'0'..=b'9', _]) && after.first() != Some(&b' ');
-        if is_grouped || before.last().is_some_and(u8::is_ascii_alphanumeric) {
-            continue;
-        }
-        told.exit |= is_exit(before);
-        told.counts |= counts_after(before, after) || counts_before(before);
+    let line = line.as_bytes();
+    let has_number = line.iter().any(u8::is_ascii_digit);
+    Told {
+        exit: has_number && EXIT.is_match(line),
+        counts: has_number && COUNTS.is_match(line),
     }
-    told
-}
-
-/// Returns true if the number after `before` is an exit code.
-fn is_exit(before: &[u8]) -> bool {
-    let before = before.strip_suffix(b"-").unwrap_or(before);
-    let before = before.strip_suffix(b" ").unwrap_or(before);
-    let marks = |byte: u8| matches!(byte, b':' | b'=' | b'>' | b'"' | b'\'');
-    let before = trim_end(before, marks);
-    // The last letter of `code`, `status` or `ID`.
-    if !matches!(before.last(), Some(b'e' | b'E' | b's' | b'S' | b'd' | b'D')) {
-        return false;
-    }
-    let said = trim_end(before, |byte| byte.is_ascii_alphabetic() || byte == b'_');
-    let said = &before[said.len()..];
-    let has_end = |words: &[&str], text: &[u8]| {
-        words.iter().any(|word| {
-            let end = text.len().checked_sub(word.len());
-            end.is_some_and(|end| text[end..].eq_ignore_ascii_case(word.as_bytes()))
-        })
-    };
-    let mut words = before.rsplit(|byte| !byte.is_ascii_alphabetic());
-    if said.eq_ignore_ascii_case(b"id") {
-        // It has not ended: `Process running with session ID 7`.
-        return words
-            .take(4)
-            .any(|word| word.eq_ignore_ascii_case(b"running"));
-    }
-    if !has_end(&["code", "status"], said) {
-        return false;
-    }
-    // The verb is in the same word, or one or two words before.
-    words.by_ref().take(3).any(|word| {
-        ["exit", "return", "finish", "terminat", "complet"]
-            .iter()
-            .any(|verb| {
-                word.len() >= verb.len() && word[..verb.len()].eq_ignore_ascii_case(verb.as_bytes())
-            })
-    })
-}
-
-/// Returns true if the number between `before` and `after` counts what follows: `12 tests`, `12 new
-/// tests`.
-fn counts_after(before: &[u8], after: &[u8]) -> bool {
-    let Some(mut next) = after
-        .strip_prefix(b" ")
-        .filter(|_| before.last() != Some(&b'.'))
-    else {
-        return false;
-    };
-    for _ in 0..2 {
-        let word = word_of(next);
-        if is_counted(word) {
-            return true;
-        }
-        let Some(rest) = next[word.len()..].strip_prefix(b" ") else {
-            break;
-        };
-        next = rest;
-    }
-    false
-}
-
-/// Returns true if the number after `before` counts what comes before it: `failed: 3`.
-fn counts_before(before: &[u8]) -> bool {
-    if before.last() != Some(&b' ') {
-        return false;
-    }
-    let spaces = trim_end(before, |byte| byte == b' ');
-    let marks = spaces
-        .strip_suffix(b":")
-        .or_else(|| spaces.strip_suffix(b"="));
-    let word = marks.unwrap_or(spaces);
-    let from = trim_end(word, |byte| byte.is_ascii_alphabetic()).len();
-    is_counted(&word[from..])
-}
-
-/// The letters at the start of `text`.
-fn word_of(text: &[u8]) -> &[u8] {
-    let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
-    &text[..letters.count()]
-}
-
-/// Returns true for a word of things that test runs, compilers and package managers count.
-fn is_counted(word: &[u8]) -> bool {
-    let Some(first) = word.first() else {
-        return false;
-    };
-    // By the first letter, for most words are others.
-    let counted: &[&str] = match first.to_ascii_lowercase() {
-        b'a' => &["assertion", "assertions"],
-        b'e' => &["error", "errors", "example", "examples"],
-        b'f' => &["fail", "failed", "failing", "failure", "failures"],
-        b'i' => &["ignored", "issue", "issues"],
-        b'p' => &[
-            "package", "packages", "pass", "passed", "passes", "passing", "problem", "problems",
-        ],
-        b's' => &["skip", "skipped", "spec", "specs", "suite", "suites"],
-        b't' => &["test", "tests"],
-        b'v' => &["vulnerability", "vulnerabilities"],
-        b'w' => &["warning", "warnings"],
-        _ => &[],
-    };
-    counted
-        .iter()
-        .any(|counted| counted.as_bytes().eq_ignore_ascii_case(word))
-}
-
-fn trim_end(mut text: &[u8], is_so: impl Fn(u8) -> bool) -> &[u8] {
-    while let Some((last, rest)) = text.split_last()
-        && is_so(*last)
-    {
-        text = rest;
-    }
-    text
 }
 
 /// Returns true for an empty line, or one of marks only.
 pub(crate) fn is_ruler(line: &str) -> bool {
     // Han is the slowest to look up.
-    let is_han = |letter| ('\u{4e00}'..='\u{9fff}').contains(&letter);
     !line.contains(|letter: char| is_han(letter) || letter.is_alphanumeric())
+}
+
+pub(crate) fn is_han(letter: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&letter)
 }
 
 #[cfg(test)]
@@ -390,10 +284,5 @@ mod tests {
         );
         assert_eq!(ends("  1→fn a() {\n  2→}\n  3→// end\n"), [""; 0]);
         assert_eq!(ends("-----\n"), [""; 0]);
-        let frame = "Process running with session ID 7\na\nb: exit code 0\nc\nd\n";
-        assert_eq!(
-            ends(frame)[..3],
-            ["b: exit code 0", "Process running with session ID 7", "d"]
-        );
     }
 }

@@ -19,9 +19,9 @@ use std::borrow::Cow;
 use crate::json::{Kind, Node, View};
 use crate::preview::records::{MORE, cell, cell_of_text, cut};
 
-/// Maximum lengths in bytes of a value that is shown whole, and of the beginning of a longer text, each once there is
-/// room for it.
-const TEXTS: [usize; 4] = [60, 240, 960, 3_840];
+/// Maximum lengths in bytes of a value that is shown whole, and of the beginning of a longer text, the most that fits.
+const TEXTS: [usize; 4] = [3_840, 960, 240, MIN_TEXT];
+const MIN_TEXT: usize = 60;
 /// Maximum numbers of items of a list, the most that fit.
 const ITEMS: [usize; 4] = [60, 20, 6, 2];
 /// Of a longer value in bytes, blanks between its own values included, only a part is shown.
@@ -44,17 +44,22 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
         lines: vec![OutlineLine::new(0, String::new(), root)],
         left: budget.checked_sub(before.len() + MORE.len())?,
     };
-    outline.left = outline.left.checked_sub(outline.lines[0].length(0))?;
+    outline.left = outline
+        .left
+        .checked_sub(outline.lines[0].rendered(MIN_TEXT).len())?;
     outline.open_all();
-    outline.lengthen();
-    if outline.scalars() * SHOWN < scalars {
+    let most = |most: usize| {
+        let lines = outline.lines.iter();
+        lines.map(|line| line.rendered(most)).collect::<String>()
+    };
+    let room = budget - before.len() - MORE.len();
+    let (most, lines) = TEXTS
+        .into_iter()
+        .map(|text| (text, most(text)))
+        .find(|(_, lines)| lines.len() <= room)?;
+    if outline.scalars(most) * SHOWN < scalars {
         return None;
     }
-    let lines: String = outline
-        .lines
-        .iter()
-        .map(|line| line.rendered(line.length))
-        .collect();
     Some(format!("{before}{lines}{MORE}"))
 }
 
@@ -69,8 +74,6 @@ struct OutlineLine<'j> {
     depth: usize,
     label: String,
     node: Option<Node<'j>>,
-    /// Which of [`TEXTS`] is shown of a text.
-    length: usize,
 }
 
 impl<'j> OutlineLine<'j> {
@@ -79,16 +82,16 @@ impl<'j> OutlineLine<'j> {
             depth,
             label,
             node: Some(node),
-            length: 0,
         }
     }
 
-    fn says(&self, length: usize) -> Cow<'j, str> {
+    /// Its value, or the first `most` bytes of a text.
+    fn says(&self, most: usize) -> Cow<'j, str> {
         let Some(node) = self.node else {
             return "".into();
         };
         let bytes = node.range().len();
-        let begins = || cut(cell(node), TEXTS[length]);
+        let begins = || cut(cell(node), most);
         let short = match node.kind() {
             Kind::Object => format!("{{{} fields, {bytes} B}}", node.fields().count()),
             Kind::Array if is_list_of_scalars(node) => {
@@ -100,18 +103,18 @@ impl<'j> OutlineLine<'j> {
         // Blanks are left out of a value that is shown.
         let whole = Some(node).filter(|_| bytes <= MAX_WHOLE).map(cell);
         whole
-            .filter(|whole| whole.len() <= short.len().max(TEXTS[0]))
+            .filter(|whole| whole.len() <= short.len().max(MIN_TEXT))
             .unwrap_or(short.into())
     }
 
     /// Returns true if nothing of its value is left out.
-    fn is_whole(&self) -> bool {
+    fn is_whole(&self, most: usize) -> bool {
         let node = self.node.filter(|node| node.range().len() <= MAX_WHOLE);
-        node.is_some_and(|node| self.says(self.length) == cell(node))
+        node.is_some_and(|node| self.says(most) == cell(node))
     }
 
-    fn rendered(&self, length: usize) -> String {
-        let (indent, says) = (" ".repeat(self.depth.saturating_sub(1)), self.says(length));
+    fn rendered(&self, most: usize) -> String {
+        let (indent, says) = (" ".repeat(self.depth.saturating_sub(1)), self.says(most));
         let colon = if self.label.is_empty() || self.node.is_none() {
             ""
         } else {
@@ -120,15 +123,11 @@ impl<'j> OutlineLine<'j> {
         format!("{indent}{}{colon}{says}\n", self.label)
     }
 
-    fn length(&self, length: usize) -> usize {
-        self.rendered(length).len()
-    }
-
     /// Lines of its fields or items, if some are left out; of items, at most `most`.
     fn inside(&self, most: usize) -> Vec<OutlineLine<'j>> {
         let Some(node) = self
             .node
-            .filter(|node| !is_list_of_scalars(*node) && !self.is_whole())
+            .filter(|node| !is_list_of_scalars(*node) && !self.is_whole(MIN_TEXT))
         else {
             return Vec::new();
         };
@@ -145,7 +144,6 @@ impl<'j> OutlineLine<'j> {
                 depth,
                 label: format!("… {more} more"),
                 node: None,
-                length: 0,
             });
         }
         lines
@@ -192,7 +190,10 @@ impl DocumentOutline<'_> {
                 let tries = if is_list { &ITEMS[..] } else { &ITEMS[..1] };
                 let inside = tries.iter().map(|most| self.lines[at].inside(*most));
                 let cost = |inside: &[OutlineLine<'_>]| {
-                    inside.iter().map(|line| line.length(0)).sum::<usize>()
+                    inside
+                        .iter()
+                        .map(|line| line.rendered(MIN_TEXT).len())
+                        .sum::<usize>()
                 };
                 let mut fit = inside.filter(|inside| cost(inside) <= self.left);
                 let inside = fit.next().filter(|inside| !inside.is_empty());
@@ -209,22 +210,9 @@ impl DocumentOutline<'_> {
     }
 
     /// Number of the scalars that are shown whole.
-    fn scalars(&self) -> usize {
-        let whole = self.lines.iter().filter(|line| line.is_whole());
+    fn scalars(&self, most: usize) -> usize {
+        let whole = self.lines.iter().filter(|line| line.is_whole(most));
         whole.filter_map(|line| Some(scalars(line.node?).0)).sum()
-    }
-
-    /// Shows more of texts that are cut.
-    fn lengthen(&mut self) {
-        for length in 1..TEXTS.len() {
-            for line in &mut self.lines {
-                let more = line.length(length).saturating_sub(line.length(length - 1));
-                if line.length == length - 1 && more <= self.left {
-                    self.left -= more;
-                    line.length = length;
-                }
-            }
-        }
     }
 }
 

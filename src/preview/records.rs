@@ -66,9 +66,6 @@ struct Row<'j> {
 struct Field<'j> {
     /// Different values, the first row that has each, and how many have it.
     counts: Vec<(Node<'j>, usize, usize)>,
-    numbers: usize,
-    /// The least and the greatest number, and the rows that have them.
-    ends: Option<[(f64, usize, Node<'j>); 2]>,
     /// Number of records that lack it, and of those in which it is `null`.
     missing: usize,
     nulls: usize,
@@ -152,7 +149,9 @@ impl<'j> Records<'j> {
         if shown.len() > room {
             return None;
         }
-        let fields = self.fields();
+        let fields: Vec<Field<'_>> = (0..self.names.len())
+            .map(|column| self.field(column))
+            .collect();
         for (name, field) in self.names.iter().zip(&fields) {
             let name = cut(cell_of_text(name), MAX_CELL);
             let line = format!("{name}: {}\n", field.says(self.rows.len()));
@@ -232,44 +231,28 @@ impl<'j> Records<'j> {
         line
     }
 
-    fn fields(&self) -> Vec<Field<'j>> {
-        let mut fields: Vec<Field<'j>> = self.names.iter().map(|_| Field::default()).collect();
-        let mut places: Vec<HashMap<&str, usize>> = vec![HashMap::new(); fields.len()];
+    fn field(&self, column: usize) -> Field<'j> {
+        let mut field = Field::default();
+        let mut places = HashMap::new();
         for (at, row) in self.rows.iter().enumerate() {
-            for (nth, (field, places)) in fields.iter_mut().zip(&mut places).enumerate() {
-                let Some(value) = row.cell(nth) else {
-                    field.missing += 1;
-                    continue;
-                };
-                if value.kind() == Kind::Null {
-                    field.nulls += 1;
-                    continue;
-                }
-                let next = field.counts.len();
-                let place = *places.entry(value.spelling()).or_insert(next);
-                if place == next {
-                    field.counts.push((value, at, 0));
-                }
-                field.counts[place].2 += 1;
-                if let (Kind::Number, Ok(number)) = (value.kind(), value.spelling().parse::<f64>())
-                {
-                    field.numbers += 1;
-                    let this = (number, at, value);
-                    let [least, greatest] = field.ends.get_or_insert([this; 2]);
-                    if number < least.0 {
-                        *least = this;
+            match row.cell(column) {
+                None => field.missing += 1,
+                Some(value) if value.kind() == Kind::Null => field.nulls += 1,
+                Some(value) => {
+                    let next = field.counts.len();
+                    let place = *places.entry(value.spelling()).or_insert(next);
+                    if place == next {
+                        field.counts.push((value, at, 0));
                     }
-                    if number > greatest.0 {
-                        *greatest = this;
-                    }
+                    field.counts[place].2 += 1;
                 }
             }
         }
-        fields
+        field
     }
 
     /// The records, the most telling first: the first one, those with a value that no other has, those at which a
-    /// number is at its extreme, and the last one; then the others in order.
+    /// number or a date is at its extreme, and the last one; then the others in order.
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
         let mut ranked = vec![0];
@@ -277,10 +260,8 @@ impl<'j> Records<'j> {
             if field.is_counted(all) {
                 let odd = field.counts.iter().filter(|(.., count)| *count == 1);
                 ranked.extend(odd.map(|(_, at, _)| *at));
-            } else if field.numbers == field.values(all)
-                && let Some(ends) = field.ends
-            {
-                ranked.extend(ends.map(|(_, at, _)| at));
+            } else if let Some(ends) = field.ends() {
+                ranked.extend(ends.map(|(_, at)| at));
             }
         }
         ranked.push(all - 1);
@@ -303,24 +284,23 @@ impl Field<'_> {
         self.counts.len() <= MAX_COUNTED && 2 * self.counts.len() <= all
     }
 
-    /// Number of values that are not `null`, in `all` records.
-    fn values(&self, all: usize) -> usize {
-        all - self.missing - self.nulls
-    }
-
-    /// The first and the last of texts that are all times as ISO 8601 writes them.
-    fn times(&self) -> Option<(&str, &str)> {
-        let times = self.counts.iter().map(|(value, ..)| {
-            let text = value.as_str()?;
-            let begins = text.as_bytes().first_chunk::<10>()?;
-            let is_date = begins.iter().enumerate().all(|(at, byte)| match at {
-                4 | 7 => *byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-            is_date.then_some(text)
+    /// The least and the greatest of values that are all numbers or all dates, and the first rows that have them.
+    fn ends(&self) -> Option<[(&str, usize); 2]> {
+        let ordered = self.counts.iter().map(|(value, at, _)| {
+            let (spelling, number) = match value.as_str() {
+                Some(date) if is_date(date) => (date, None),
+                _ => (
+                    value.spelling(),
+                    Some(value.spelling().parse::<f64>().ok()?),
+                ),
+            };
+            Some((number.unwrap_or_default(), spelling, number.is_some(), *at))
         });
-        let times: Vec<&str> = times.collect::<Option<_>>()?;
-        Some((times.iter().min()?, times.iter().max()?))
+        let mut ordered: Vec<_> = ordered.collect::<Option<_>>()?;
+        ordered.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(other.1)));
+        let (least, greatest) = (ordered.first()?, ordered.last()?);
+        let are_alike = ordered.iter().all(|value| value.2 == least.2);
+        are_alike.then_some([(least.1, least.3), (greatest.1, greatest.3)])
     }
 
     /// The first few of its values, and the number of different ones.
@@ -339,24 +319,21 @@ impl Field<'_> {
     /// Its values, in `all` records.
     fn says(&self, all: usize) -> String {
         let is_kind = |kind: Kind| self.counts.iter().all(|(value, ..)| value.kind() == kind);
-        let mut says = match self.ends {
-            _ if self.is_counted(all) => {
-                let mut counts: Vec<_> = self.counts.iter().collect();
-                counts.sort_by_key(|(.., count)| Reverse(*count));
-                let counts = counts.into_iter();
-                let counts = counts
-                    .map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
-                counts.collect::<Vec<_>>().join(", ")
-            }
-            Some([(.., least), (.., greatest)]) if self.numbers == self.values(all) => {
-                format!("{}{CUT}{}", least.spelling(), greatest.spelling())
-            }
-            _ if is_kind(Kind::Array) => "lists".to_owned(),
-            _ if is_kind(Kind::Object) => "objects".to_owned(),
-            _ => match self.times() {
-                Some((first, last)) => format!("{first}{CUT}{last}"),
-                None => self.examples(),
-            },
+        let mut says = if self.is_counted(all) {
+            let mut counts: Vec<_> = self.counts.iter().collect();
+            counts.sort_by_key(|(.., count)| Reverse(*count));
+            let counts = counts.into_iter();
+            let counts =
+                counts.map(|(value, _, count)| format!("{} {count}", cut(cell(*value), MAX_CELL)));
+            counts.collect::<Vec<_>>().join(", ")
+        } else if let Some([(least, _), (greatest, _)]) = self.ends() {
+            format!("{least}{CUT}{greatest}")
+        } else if is_kind(Kind::Array) {
+            "lists".to_owned()
+        } else if is_kind(Kind::Object) {
+            "objects".to_owned()
+        } else {
+            self.examples()
         };
         for (count, what) in [(self.nulls, "null"), (self.missing, "none")] {
             if count > 0 {
@@ -367,6 +344,17 @@ impl Field<'_> {
         }
         says
     }
+}
+
+/// Returns true for a text that begins with a date as ISO 8601 writes it.
+fn is_date(text: &str) -> bool {
+    let begins = text.as_bytes().first_chunk::<10>();
+    begins.is_some_and(|begins| {
+        begins.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    })
 }
 
 /// Writes a row of a table.
@@ -441,7 +429,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use crate::preview::shapes::show;
-    use crate::preview::{Preview, holds_only, sketch};
+    use crate::preview::{Preview, Sketch, holds_only};
 
     fn flights() -> Vec<Value> {
         let flight = |n: usize| {
@@ -474,8 +462,8 @@ mod tests {
         6|FL106|131|JFK|false|6|2026-12-07
         7|FL107|138|LHR|false|7|2026-12-08
         8|FL108|95|JFK|false|8|2026-12-09
-        9|FL109|102|LHR|false|9|2026-12-10
         17|FL117|108|LHR|true|17|2026-12-18
+        27|FL127|128|LHR|false|27|2026-12-28
         39|FL139|112|LHR|false|39|2026-12-12
         [… more …]
         "#);
@@ -510,9 +498,9 @@ mod tests {
         line|id|price|to|late|seats|at
         1|FL100|89|JFK|false|0|2026-12-01
         2|FL101|96|LHR|false|1|2026-12-02
-        3|FL102|103|JFK|false|2|2026-12-03
         8|FL107|138|LHR|false|7|2026-12-08
         18|FL117|108|LHR|true|17|2026-12-18
+        28|FL127|128|LHR|false|27|2026-12-28
         40|FL139|112|LHR|false|39|2026-12-12
         [… more …]
         ");
@@ -671,7 +659,7 @@ mod tests {
             prop_assert!(shown.len() <= budget || shown == text);
             prop_assert!(holds_only(&shown, &text), "{shown}");
             let (first, rest) = text.split_at(text.floor_char_boundary(cut));
-            let mut sketch = sketch(Preview::Mixed, budget);
+            let mut sketch = Sketch::new(Preview::Mixed, budget);
             sketch.push(first);
             sketch.push(rest);
             prop_assert_eq!(sketch.show(budget), shown);

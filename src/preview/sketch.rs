@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::preview::choice::Wanted;
+use crate::preview::choice::Preview;
 use crate::preview::gathered::Gathered;
 use crate::preview::plain::PlainText;
 use crate::preview::shapes;
@@ -22,11 +22,11 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    pub(crate) fn new(wanted: Wanted, budget: usize) -> Self {
+    pub(crate) fn new(wanted: Preview, budget: usize) -> Self {
         Self {
             plain: PlainText::default(),
             gathered: Gathered::new(wanted, budget),
-            whole: (wanted == Wanted::Both).then(String::new),
+            whole: (wanted == Preview::Mixed).then(String::new),
             bytes: 0,
             end: Position::START,
         }

@@ -51,6 +51,42 @@ pub(crate) struct Place {
     pub(crate) ends_line: bool,
 }
 
+/// Units with the texts that they are about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnedUnits {
+    text: String,
+    /// Each with the end of its text in `text`; it begins at the end of the unit before.
+    places: Vec<(usize, Place)>,
+}
+
+impl OwnedUnits {
+    pub(crate) fn push(&mut self, unit: Unit<'_>) {
+        self.text.push_str(unit.text);
+        self.places.push((self.text.len(), unit.place));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Unit<'_>> {
+        let mut start = 0;
+        self.places.iter().map(move |(end, place)| {
+            let text = &self.text[start..*end];
+            start = *end;
+            Unit {
+                text,
+                place: *place,
+            }
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Number of bytes of their texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+}
+
 /// Cuts a plain text into units, which don't depend on the chunks in which it arrives.
 #[derive(Clone, Debug)]
 pub(crate) struct Cutter {

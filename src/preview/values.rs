@@ -32,23 +32,6 @@ impl Kind {
     }
 }
 
-/// Returns false for most texts without values, at the speed of memory.
-pub(crate) fn may_have_value(text: &str) -> bool {
-    let is_telling =
-        |byte: &u8| byte.is_ascii_digit() | byte.is_ascii_uppercase() | (*byte == b'-');
-    // Without an early end, so that many bytes are looked at at once.
-    text.as_bytes()
-        .iter()
-        .fold(false, |found, byte| found | is_telling(byte))
-}
-
-/// Returns true if `text` has a value.
-pub(crate) fn has_value(text: &str) -> bool {
-    let mut has_value = false;
-    each_value(text, |_, _| has_value = true);
-    has_value
-}
-
 /// Passes every value to `see`, in text order. Linear.
 pub(crate) fn each_value<'t>(text: &'t str, mut see: impl FnMut(Kind, &'t str)) {
     let bytes = text.as_bytes();
@@ -136,7 +119,6 @@ mod tests {
     fn values(text: &str) -> Vec<(Kind, &str)> {
         let mut values = Vec::new();
         each_value(text, |kind, value| values.push((kind, value)));
-        assert_eq!(has_value(text), !values.is_empty(), "{text}");
         values
     }
 

@@ -47,7 +47,7 @@ impl Job {
     /// An empty sketch of a text.
     pub(super) fn sketch(&self) -> Sketch {
         let length = self.policy.preview_length.at_most();
-        crate::preview::sketch(self.policy.preview, length)
+        Sketch::new(self.policy.preview, length)
     }
 
     /// Applies `on_offload_error` to a failed store: returns an error, or the failure to report and

@@ -36,8 +36,8 @@ impl Access {
         let host = host.ok_or(
             "this name is not one of the endpoint's: use 127.0.0.1, or start offcut with --allow-host",
         )?;
-        let origin = headers.get(ORIGIN);
-        if origin.is_some_and(|origin| !self.is_of(origin, &host) && !self.is_allowed(origin)) {
+        let is_let_in = |origin: &HeaderValue| self.is_of(origin, &host) || self.is_allowed(origin);
+        if !headers.get_all(ORIGIN).iter().all(is_let_in) {
             return Err(
                 "web pages of this origin have no access: start offcut with --allow-origin",
             );
@@ -61,14 +61,16 @@ impl Access {
             || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// Returns true for a page of the endpoint's own host and port.
+    /// Returns true for a page of the endpoint's own scheme, host and port.
     fn is_of(&self, origin: &HeaderValue, host: &Authority) -> bool {
         let origin: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
         let Some(origin) = origin else { return false };
         let own = |name: &str| {
             name.eq_ignore_ascii_case(host.host()) || is_loopback(name) && is_loopback(host.host())
         };
-        origin.host().is_some_and(own) && origin.port_u16() == host.port_u16()
+        origin.scheme_str() == Some("http")
+            && origin.host().is_some_and(own)
+            && origin.port_u16() == host.port_u16()
     }
 
     fn is_allowed(&self, origin: &HeaderValue) -> bool {
@@ -159,9 +161,18 @@ mod tests {
             "http://localhost:2",
             "http://evil.example",
             "http://evil.example:1",
+            "https://localhost:1",
+            "ftp://localhost:1",
+            "localhost:1",
             "https://app.example.evil",
         ] {
             assert!(!is_let_in(&access, "localhost:1", Some(origin)), "{origin}");
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("localhost:1"));
+            headers.insert(ORIGIN, HeaderValue::from_static("http://localhost:1"));
+            assert!(access.host(&headers).is_ok());
+            headers.append(ORIGIN, origin.parse().unwrap());
+            assert!(access.host(&headers).is_err(), "{origin} comes second");
         }
     }
 

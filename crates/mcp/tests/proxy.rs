@@ -606,6 +606,28 @@ async fn a_refusal_leads_a_client_to_the_servers_authorization_server() {
 }
 
 #[tokio::test]
+async fn a_browser_is_led_only_where_secrets_may_go() {
+    for place in [
+        "javascript:alert(1)//",
+        "http://evil.example/authorize",
+        "file:///etc/passwd",
+        "//evil.example/authorize",
+        "",
+    ] {
+        let server = Server::start(move |seen| match &*seen.path {
+            "/.well-known/oauth-authorization-server" => {
+                json_answer(&json!({"issuer": "x", "authorization_endpoint": place}))
+            }
+            _ => status(404),
+        })
+        .await;
+        let client = before(&server).await;
+        let answer = client.send("GET", "/authorize?client_id=1", "").await;
+        assert_eq!((answer.status, answer.header("location")), (400, None));
+    }
+}
+
+#[tokio::test]
 async fn an_authorization_server_that_names_itself_is_shown_as_it_is() {
     let server = Server::start(|seen| {
         let own = format!("http://{}", seen.header("host").unwrap());

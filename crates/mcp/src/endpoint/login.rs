@@ -106,7 +106,17 @@ impl Login {
                 let problem = "the server names a resource that is not its own";
                 refused(StatusCode::BAD_REQUEST, problem)
             }
-            (AUTHORIZE, Method::GET) => found.authorize(&own, parts.uri.query(), &self.origin()),
+            (AUTHORIZE, Method::GET) => {
+                let place = found.place("authorization_endpoint");
+                let place = place.unwrap_or_else(|| format!("{}{AUTHORIZE}", self.origin()));
+                match self.trusted(&place) {
+                    Some(place) => found.authorize(&own, parts.uri.query(), &place),
+                    None => refused(
+                        StatusCode::BAD_REQUEST,
+                        "the server leads to a place that gets no secrets",
+                    ),
+                }
+            }
             ("/token", Method::POST) => {
                 let place = found.place("token_endpoint");
                 self.post(place, "/token", &parts.headers, body, |form| {

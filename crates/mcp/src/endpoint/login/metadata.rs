@@ -68,12 +68,10 @@ impl Metadata {
         place.as_str().map(str::to_owned)
     }
 
-    /// Sends a browser on to the authorization server.
-    pub(super) fn authorize(&self, own: &str, query: Option<&str>, origin: &str) -> Response<Body> {
-        let place = self.place("authorization_endpoint");
-        let place = place.unwrap_or_else(|| format!("{origin}/authorize"));
+    /// Sends a browser on to the `place` of the authorization server.
+    pub(super) fn authorize(&self, own: &str, query: Option<&str>, place: &Uri) -> Response<Body> {
         let query = self.with_resource(own, query.unwrap_or_default());
-        let join = if place.contains('?') { '&' } else { '?' };
+        let join = if place.query().is_some() { '&' } else { '?' };
         let mut answer = reply::empty(StatusCode::FOUND);
         match HeaderValue::from_str(&format!("{place}{join}{query}")) {
             Ok(place) => {

@@ -32,18 +32,26 @@ pub(super) struct Probe {
     session: String,
     /// A project of Gemini CLI, in whose folder results are stored.
     project: Option<PathBuf>,
+    /// The folders above it that were not there, the innermost first.
+    missing: Vec<PathBuf>,
 }
 
 impl Probe {
     pub(super) fn new(agent: Agent) -> Self {
         let session = format!("{PROBES}{}", std::process::id());
         let in_project = layout::agent_home(agent).filter(|_| agent == Agent::GeminiCli);
+        let project = in_project.map(|home| home.join("tmp").join(&session));
+        let above = project
+            .iter()
+            .flat_map(|project| project.ancestors().skip(1));
+        let missing = above.take_while(|folder| !folder.exists());
         Self {
             agent,
             original: (0..2_000)
                 .map(|n| format!("line {n} of the probe\n"))
                 .collect(),
-            project: in_project.map(|home| home.join("tmp").join(&session)),
+            missing: missing.map(PathBuf::from).collect(),
+            project,
             session,
         }
     }
@@ -113,6 +121,10 @@ impl Probe {
         let of_session = folders.find(|folder| folder.ends_with(&self.session));
         for folder in [of_session, self.project.as_deref()].into_iter().flatten() {
             _ = std::fs::remove_dir_all(folder);
+        }
+        // One that somebody else has put something into meanwhile stays.
+        for folder in &self.missing {
+            _ = std::fs::remove_dir(folder);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The base URLs at which an agent is set up to find its providers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -11,13 +12,6 @@ use crate::agents::{Agent, layout};
 /// The endpoints of an agent by the names of their providers: `anthropic`, `openai`, `gemini`.
 pub type Endpoints = BTreeMap<&'static str, String>;
 
-/// Variables that name a provider's base URL.
-const VARIABLES: [(&str, &str); 3] = [
-    ("anthropic", "ANTHROPIC_BASE_URL"),
-    ("openai", "OPENAI_BASE_URL"),
-    ("gemini", "GOOGLE_GEMINI_BASE_URL"),
-];
-
 /// Names of providers in the settings of OpenCode and pi, and ours.
 const NAMES: [(&str, &str); 3] = [
     ("anthropic", "anthropic"),
@@ -25,52 +19,60 @@ const NAMES: [(&str, &str); 3] = [
     ("google", "gemini"),
 ];
 
+/// The variables of the environment.
+type Variables = BTreeMap<String, String>;
+
 /// The base URLs that `agent` would use in the directory `folder` for `arguments`, as far as they are not
 /// the public ones.
 ///
 /// # Errors
 ///
-/// The agent would go elsewhere than a base URL can lead it, or its settings can't be read. The error
-/// says what to do. It holds none of their text.
+/// The agent would go elsewhere than a base URL can lead it, its settings can't be read, or it depends on
+/// more than they say which URL it takes. The error says what to do. It holds none of their text.
 pub fn endpoints(agent: Agent, folder: &Path, arguments: &[String]) -> Result<Endpoints, String> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let mut found = Endpoints::new();
-    let providers: &[&str] = match agent {
-        Agent::ClaudeCode => &["anthropic"],
-        Agent::Codex => &["openai"],
-        Agent::GeminiCli => &["gemini"],
-        Agent::OpenCode | Agent::Pi => &["anthropic", "openai", "gemini"],
-    };
-    for (provider, name) in VARIABLES {
-        if providers.contains(&provider)
-            && let Some(url) = variable(name)
-        {
-            found.insert(provider, url);
-        }
-    }
+    let text = |text: OsString| text.into_string().ok();
+    let variables = std::env::vars_os();
+    let variables = variables
+        .filter_map(|(name, value)| text(name).zip(text(value)))
+        .collect();
+    of(agent, folder, arguments, &variables)
+}
+
+fn of(
+    agent: Agent,
+    folder: &Path,
+    arguments: &[String],
+    variables: &Variables,
+) -> Result<Endpoints, String> {
     match agent {
-        Agent::ClaudeCode => claude_code(folder, arguments, &variable, &mut found)?,
-        Agent::Codex => codex(folder, arguments, &mut found)?,
-        Agent::GeminiCli => gemini_cli(folder, &variable, &mut found)?,
-        Agent::OpenCode => opencode(folder, &variable, &mut found)?,
-        Agent::Pi => pi(&mut found)?,
+        Agent::ClaudeCode => claude_code(folder, arguments, variables),
+        Agent::Codex => {
+            let of_user = layout::agent_home(Agent::Codex).map(|home| home.join("config.toml"));
+            let own = [PathBuf::from("/etc/codex/config.toml")];
+            let own: Vec<_> = own.into_iter().chain(of_user).collect();
+            codex(&own, folder, arguments, variables)
+        }
+        Agent::GeminiCli => gemini_cli(folder, variables),
+        Agent::OpenCode => opencode(folder, variables),
+        Agent::Pi => pi(layout::pi_settings().as_deref()),
     }
-    Ok(found)
 }
 
 fn claude_code(
     folder: &Path,
     arguments: &[String],
-    variable: &dyn Fn(&str) -> Option<String>,
-    found: &mut Endpoints,
-) -> Result<(), String> {
-    const ELSEWHERE: [&str; 3] = [
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_VERTEX",
-        "CLAUDE_CODE_USE_FOUNDRY",
-    ];
-    if has_option(arguments, "--settings") {
-        return Err("`--settings` in the agent's arguments would replace those that lead it here: put them into a file that it reads by itself".to_owned());
+    variables: &Variables,
+) -> Result<Endpoints, String> {
+    // Variables that begin so lead to a cloud's endpoint, but for the harmless ones.
+    const ELSEWHERE: &str = "CLAUDE_CODE_USE_";
+    const HARMLESS: [&str; 2] = ["NATIVE_FILE_SEARCH", "POWERSHELL_TOOL"];
+    const URL: &str = "ANTHROPIC_BASE_URL";
+    for option in ["--settings", "--setting-sources"] {
+        if has_option(arguments, option) {
+            return Err(format!(
+                "`{option}` in the agent's arguments changes which settings lead it: put them into a file that it reads by itself"
+            ));
+        }
     }
     let managed = Path::new(if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode/managed-settings.json"
@@ -84,201 +86,309 @@ fn claude_code(
         folder.join(".claude/settings.local.json"),
         managed.to_owned(),
     ]);
-    let mut switches: BTreeMap<&str, String> = ELSEWHERE
-        .iter()
-        .filter_map(|name| Some((*name, variable(name)?)))
-        .collect();
+    let mut set = variables.clone();
     for file in files {
         let settings = json(&file)?;
-        let Some(env) = settings.get("env") else {
-            continue;
-        };
-        for name in ELSEWHERE {
-            if let Some(value) = env.get(name) {
-                let text = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned);
-                switches.insert(name, text);
-            }
-        }
-        if let Some(url) = url_in(&env["ANTHROPIC_BASE_URL"]) {
-            if file == managed {
+        for (name, value) in settings["env"].as_object().into_iter().flatten() {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            if name == URL && file == managed {
                 return Err(format!(
                     "the agent's base URL is set in {}, which nothing here can override: run `offcut serve`, and set its address there",
                     file.display()
                 ));
             }
-            found.insert("anthropic", url.to_owned());
+            set.insert(name.clone(), text);
         }
     }
-    let is_on = |value: &str| {
-        !matches!(
-            value.to_ascii_lowercase().as_str(),
-            "" | "0" | "false" | "no" | "off"
-        )
-    };
-    match switches.iter().find(|(_, value)| is_on(value)) {
+    let elsewhere = set.iter().find(|(name, value)| {
+        let what = name.strip_prefix(ELSEWHERE);
+        what.is_some_and(|what| !HARMLESS.contains(&what)) && is_on(value)
+    });
+    match elsewhere {
         Some((name, _)) => Err(format!(
             "{name} is set, so the agent goes to a cloud's own endpoint, past any base URL: unset it, or use the agent's hooks"
         )),
-        None => Ok(()),
+        None => Ok(given(&set, URL)
+            .map(|url| ("anthropic", url))
+            .into_iter()
+            .collect()),
     }
 }
 
-fn codex(folder: &Path, arguments: &[String], found: &mut Endpoints) -> Result<(), String> {
-    let sets_provider = |text: &str| {
-        let text = text.trim_start();
-        ["model_provider", "openai_base_url", "profile"]
-            .iter()
-            .any(|name| text.starts_with(name))
+/// Reads the `own` files of Codex, the stronger last.
+fn codex(
+    own: &[PathBuf],
+    folder: &Path,
+    arguments: &[String],
+    variables: &Variables,
+) -> Result<Endpoints, String> {
+    const CHOICES: [&str; 3] = ["model_provider", "openai_base_url", "profile"];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments = arguments.split(|one| *one == "--").next();
+    let arguments = arguments.unwrap_or_default();
+    let chooses = |text: &str| {
+        let text = text.trim_start_matches('=').trim_start();
+        CHOICES.iter().any(|name| text.starts_with(name))
     };
-    let overrides = arguments
-        .windows(2)
-        .any(|pair| matches!(pair[0].as_str(), "-c" | "--config") && sets_provider(&pair[1]))
-        || arguments.iter().any(|argument| {
-            let glued = argument
-                .strip_prefix("--config=")
-                .or_else(|| argument.strip_prefix("-c"));
-            glued.is_some_and(sets_provider) || argument == "--oss"
-        });
-    if overrides
-        || ["--profile", "-p"]
-            .iter()
-            .any(|name| has_option(arguments, name))
-    {
+    let overrides = arguments.iter().enumerate().any(|(nth, argument)| {
+        let after = arguments.get(nth + 1).copied().unwrap_or_default();
+        let setting = match argument.strip_prefix("--config") {
+            Some("") => Some(after),
+            Some(glued) => Some(glued),
+            None => argument
+                .strip_prefix("-c")
+                .map(|glued| if glued.is_empty() { after } else { glued }),
+        };
+        setting.is_some_and(chooses)
+            || argument.starts_with("-p")
+            || ["--profile", "--oss"]
+                .iter()
+                .any(|name| argument.starts_with(name))
+    });
+    if overrides {
         return Err(
             "the agent's arguments choose a provider or a profile: choose it in its config.toml"
                 .to_owned(),
         );
     }
-    let of_user = layout::agent_home(Agent::Codex).map(|home| home.join("config.toml"));
-    let mut settings = toml::Table::new();
-    for file in of_user
-        .into_iter()
-        .chain([folder.join(".codex/config.toml")])
-    {
-        let parsed: toml::Table = toml::from_str(&text(&file)?)
+    let is_own = |file: &Path| own.iter().any(|own| is_same_file(own, file));
+    let others = folder
+        .ancestors()
+        .map(|folder| folder.join(".codex/config.toml"))
+        .chain(["/etc/codex/managed_config.toml".into()])
+        .filter(|file| !is_own(file));
+    let mut all = Vec::new();
+    for file in own.iter().cloned().chain(others) {
+        let table: toml::Table = toml::from_str(&text(&file)?)
             .map_err(|_| format!("{} is not TOML: mend it", file.display()))?;
-        settings.extend(parsed);
+        // Some versions take them from trusted projects, and others from none.
+        let foreign = CHOICES.iter().find(|name| table.contains_key(**name));
+        if let Some(name) = foreign.filter(|_| !is_own(&file)) {
+            return Err(format!(
+                "`{name}` is set in {}, and it depends on the agent's version whether that counts: set it in your own config.toml alone",
+                file.display()
+            ));
+        }
+        all.push(table);
     }
-    let value = |table: &toml::Table, name: &str| Some(table.get(name)?.as_str()?.to_owned());
-    let profile = value(&settings, "profile").and_then(|name| {
-        let profiles = settings.get("profiles")?.as_table()?;
-        profiles.get(&name)?.as_table().cloned()
-    });
-    let of = |name| {
-        profile
-            .as_ref()
-            .and_then(|one| value(one, name))
-            .or_else(|| value(&settings, name))
+    let profiles = all
+        .iter()
+        .filter_map(|table| table.get("profiles")?.as_table());
+    let mut profiles = profiles.flat_map(toml::Table::values);
+    if all.iter().any(|table| table.contains_key("profile"))
+        && profiles.any(|one| CHOICES.iter().any(|name| one.get(name).is_some()))
+    {
+        return Err("a profile of the agent chooses its endpoint, and it depends on the agent's version whether that counts: set it above the profiles in your config.toml".to_owned());
+    }
+    let chosen = |name| {
+        let mut values = all.iter().rev().filter_map(|table| table.get(name));
+        Some(values.next()?.as_str()?.to_owned())
     };
-    if let Some(provider) = of("model_provider").filter(|name| name != "openai") {
+    if let Some(provider) = chosen("model_provider").filter(|name| name != "openai") {
         return Err(format!(
             "the agent has a `model_provider` of its own, `{provider}`, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `base_url` to the server's"
         ));
     }
-    found.extend(of("openai_base_url").map(|url| ("openai", url)));
-    Ok(())
-}
-
-fn gemini_cli(
-    folder: &Path,
-    variable: &dyn Fn(&str) -> Option<String>,
-    found: &mut Endpoints,
-) -> Result<(), String> {
-    // The client reads the first file that is there, and does not replace what is set.
-    let home = std::env::home_dir();
-    let above = folder.ancestors().chain(home.as_deref());
-    let mut files = above.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]);
-    let file = files.find(|file| file.is_file());
-    let lines = match &file {
-        Some(file) => text(file)?,
-        None => String::new(),
-    };
-    let of = |name: &str| {
-        variable(name).or_else(|| {
-            let mut lines = lines.lines().filter_map(|line| {
-                let line = line.trim();
-                let (key, value) = line
-                    .strip_prefix("export ")
-                    .unwrap_or(line)
-                    .split_once('=')?;
-                (key.trim() == name).then(|| value.trim().trim_matches(['"', '\'']).to_owned())
-            });
-            lines.find(|value| !value.is_empty())
-        })
-    };
-    if of("GOOGLE_GENAI_USE_VERTEXAI").is_some_and(|value| value == "true" || value == "1") {
-        return Err("GOOGLE_GENAI_USE_VERTEXAI is set, so the agent goes to Vertex AI, past any base URL: unset it, or use the agent's hooks".to_owned());
+    match chosen("openai_base_url") {
+        Some(url) => Ok([("openai", url)].into()),
+        None if given(variables, "OPENAI_BASE_URL").is_some() => Err(
+            "OPENAI_BASE_URL is set, which only old versions of the agent read: unset it, and set `openai_base_url` in its config.toml if it is meant".to_owned(),
+        ),
+        None => Ok(Endpoints::new()),
     }
-    found.extend(of("GOOGLE_GEMINI_BASE_URL").map(|url| ("gemini", url)));
-    Ok(())
 }
 
-fn opencode(
-    folder: &Path,
-    variable: &dyn Fn(&str) -> Option<String>,
-    found: &mut Endpoints,
-) -> Result<(), String> {
-    let mut folders: Vec<PathBuf> = layout::opencode_settings().into_iter().collect();
-    let above: Vec<&Path> = folder.ancestors().collect();
-    folders.extend(
-        above
-            .iter()
-            .rev()
-            .flat_map(|folder| [folder.to_path_buf(), folder.join(".opencode")]),
-    );
-    folders.extend(variable("OPENCODE_CONFIG_DIR").map(PathBuf::from));
-    let mut files: Vec<PathBuf> = folders
+fn gemini_cli(folder: &Path, variables: &Variables) -> Result<Endpoints, String> {
+    const URL: &str = "GOOGLE_GEMINI_BASE_URL";
+    const ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
+    const ACCOUNTS: [&str; 2] = ["/security/auth/selectedType", "/selectedAuthType"];
+    if let Some(name) = ELSEWHERE
         .iter()
-        .flat_map(|folder| ["opencode.json", "opencode.jsonc"].map(|name| folder.join(name)))
-        .collect();
-    files.extend(layout::opencode_settings().map(|folder| folder.join("config.json")));
-    files.extend(variable("OPENCODE_CONFIG").map(PathBuf::from));
-    let mut all = Vec::new();
-    for file in files {
+        .find(|name| given(variables, name).is_some_and(|value| is_on(&value)))
+    {
+        return Err(format!(
+            "{name} is set, so the agent goes past any base URL: unset it, or use the agent's hooks"
+        ));
+    }
+    let home = given(variables, "GEMINI_CLI_HOME")
+        .map(PathBuf::from)
+        .or_else(std::env::home_dir);
+    let system = given(variables, "GEMINI_CLI_SYSTEM_SETTINGS_PATH");
+    let system = system.unwrap_or_else(|| "/etc/gemini-cli/settings.json".to_owned());
+    let above = folder.ancestors().chain(home.as_deref());
+    let in_folders = above
+        .clone()
+        .map(|folder| folder.join(".gemini/settings.json"));
+    for file in in_folders.chain([system.into()]) {
         let settings = json(&file)?;
-        all.push(settings);
-    }
-    if let Some(text) = variable("OPENCODE_CONFIG_CONTENT") {
-        let parsed = serde_json::from_str(&text);
-        all.push(parsed.map_err(|_| "OPENCODE_CONFIG_CONTENT is not JSON: mend it")?);
-    }
-    for settings in all {
-        for (theirs, name) in NAMES {
-            let Some(url) = url_in(&settings["provider"][theirs]["options"]["baseURL"]) else {
-                continue;
-            };
-            let url = match url
-                .strip_prefix("{env:")
-                .and_then(|rest| rest.strip_suffix('}'))
-            {
-                Some(name) => variable(name).ok_or_else(|| {
-                    format!("the base URL of {theirs} is in {name}, which is not set")
-                })?,
-                None if url.contains('{') => {
-                    return Err(format!(
-                        "the base URL of {theirs} is put together from other places: write it out"
-                    ));
-                }
-                None => url.to_owned(),
-            };
-            found.insert(name, url);
+        let mut accounts = ACCOUNTS
+            .iter()
+            .filter_map(|path| settings.pointer(path)?.as_str());
+        if accounts.any(|one| one != "gemini-api-key") {
+            return Err(format!(
+                "the agent logs in otherwise than by an API key, as {} says, and goes past any base URL: choose `gemini-api-key` there, or use the agent's hooks",
+                file.display()
+            ));
         }
     }
-    Ok(())
+    // It reads one of them, which depends on its version and on the folders that it trusts, and does not replace
+    // what is set, be it empty.
+    for file in above.flat_map(|folder| [folder.join(".gemini/.env"), folder.join(".env")]) {
+        let text = text(&file)?;
+        let mut names = [URL].into_iter().chain(ELSEWHERE);
+        if let Some(name) = names.find(|name| text.contains(name) && !variables.contains_key(*name))
+        {
+            return Err(format!(
+                "{} names {name}: set that variable in the environment, which counts more, or set it to nothing",
+                file.display()
+            ));
+        }
+    }
+    Ok(given(variables, URL)
+        .map(|url| ("gemini", url))
+        .into_iter()
+        .collect())
 }
 
-fn pi(found: &mut Endpoints) -> Result<(), String> {
-    let Some(folder) = layout::pi_settings() else {
-        return Ok(());
+fn opencode(folder: &Path, variables: &Variables) -> Result<Endpoints, String> {
+    const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+    let global = layout::opencode_settings();
+    let of_user = std::env::home_dir().map(|home| home.join(".opencode"));
+    let named = given(variables, "OPENCODE_CONFIG_DIR").map(PathBuf::from);
+    let own = global.iter().cloned().chain(of_user).chain(named);
+    let own = own.flat_map(|folder| FILES.map(|name| folder.join(name)));
+    let own = own
+        .chain(global.iter().map(|folder| folder.join("config.json")))
+        .chain(given(variables, "OPENCODE_CONFIG").map(PathBuf::from));
+    // It looks for others up to the root of the repository.
+    let root = folder
+        .ancestors()
+        .find(|folder| folder.join(".git").exists());
+    let above = folder.ancestors().flat_map(|above| {
+        let is_read = root.is_none_or(|root| above.starts_with(root))
+            && !variables.contains_key("OPENCODE_DISABLE_PROJECT_CONFIG");
+        let folders = [above.to_path_buf(), above.join(".opencode")];
+        let files = folders.map(|folder| FILES.map(|name| folder.join(name)));
+        files.into_iter().flatten().map(move |file| (file, is_read))
+    });
+    let mut found: BTreeMap<&str, BTreeSet<Option<String>>> = BTreeMap::new();
+    for (file, is_read) in own.map(|file| (file, true)).chain(above) {
+        for (name, url) in opencode_urls(&json(&file)?, variables)? {
+            let urls = found.entry(name).or_default();
+            urls.insert(Some(url));
+            // Without the file, it may be the public one.
+            urls.extend((!is_read).then_some(None));
+        }
+    }
+    let last = match given(variables, "OPENCODE_CONFIG_CONTENT") {
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|_| "OPENCODE_CONFIG_CONTENT is not JSON: mend it")?,
+        None => Value::Null,
+    };
+    let last = opencode_urls(&last, variables)?;
+    let mut all = Endpoints::new();
+    for (_, name) in NAMES {
+        let of_variable = match name {
+            "anthropic" => given(variables, "ANTHROPIC_BASE_URL"),
+            "openai" => given(variables, "OPENAI_BASE_URL"),
+            // The client of this provider reads none.
+            _ => None,
+        };
+        let in_files = found.remove(name).unwrap_or_default();
+        if in_files.len() > 1 && !last.contains_key(name) {
+            return Err(format!(
+                "files of the agent differ in the base URL of {name}: leave one, or set it in OPENCODE_CONFIG_CONTENT, which counts most"
+            ));
+        }
+        let in_files = in_files.into_iter().flatten().next();
+        let url = last.get(name).cloned().or(in_files).or(of_variable);
+        all.extend(url.map(|url| (name, url)));
+    }
+    Ok(all)
+}
+
+/// The base URLs in settings of OpenCode.
+fn opencode_urls(settings: &Value, variables: &Variables) -> Result<Endpoints, String> {
+    let model = settings["model"]
+        .as_str()
+        .and_then(|model| model.split_once('/'));
+    if let Some((provider, _)) = model
+        && !NAMES.iter().any(|(theirs, _)| *theirs == provider)
+    {
+        return Err("the agent's model is of a provider of its own, which no base URL leads here: run `offcut serve` with that provider in `[serve.upstreams]`, and set its `baseURL` to the server's".to_owned());
+    }
+    let mut found = Endpoints::new();
+    for (theirs, name) in NAMES {
+        let provider = &settings["provider"][theirs];
+        let models = provider["models"].as_object().into_iter().flatten();
+        let mut all = models
+            .map(|(_, model)| &model["provider"])
+            .chain([provider]);
+        if all.any(|one| url_in(&one["api"]).is_some()) {
+            return Err(format!(
+                "a base URL of {theirs} is in `api`: set it in the provider's `options.baseURL` alone"
+            ));
+        }
+        let Some(url) = url_in(&provider["options"]["baseURL"]) else {
+            continue;
+        };
+        let variable = url.strip_prefix("{env:");
+        let url = match variable.and_then(|rest| rest.strip_suffix('}')) {
+            Some(name) => given(variables, name).ok_or_else(|| {
+                format!("the base URL of {theirs} is in {name}, which is not set")
+            })?,
+            None if url.contains('{') => {
+                return Err(format!(
+                    "the base URL of {theirs} is put together from other places: write it out"
+                ));
+            }
+            None => url.to_owned(),
+        };
+        found.insert(name, url);
+    }
+    Ok(found)
+}
+
+fn pi(folder: Option<&Path>) -> Result<Endpoints, String> {
+    let mut found = Endpoints::new();
+    let Some(folder) = folder else {
+        return Ok(found);
     };
     let models = json(&folder.join("models.json"))?;
     for (theirs, name) in NAMES {
-        let url = url_in(&models["providers"][theirs]["baseUrl"]);
-        found.extend(url.map(|url| (name, url.to_owned())));
+        let provider = &models["providers"][theirs];
+        let mut own = provider["models"].as_array().into_iter().flatten();
+        if own.any(|model| url_in(&model["baseUrl"]).is_some()) {
+            return Err(format!(
+                "a model of {theirs} has a base URL of its own in the agent's models.json: set that of the provider alone"
+            ));
+        }
+        found.extend(url_in(&provider["baseUrl"]).map(|url| (name, url.to_owned())));
     }
-    Ok(())
+    Ok(found)
+}
+
+/// The value of a variable that is set to something.
+fn given(variables: &Variables, name: &str) -> Option<String> {
+    let value = variables.get(name).filter(|value| !value.is_empty());
+    value.cloned()
+}
+
+fn is_on(value: &str) -> bool {
+    !matches!(
+        value.to_ascii_lowercase().as_str(),
+        "" | "0" | "false" | "no" | "off"
+    )
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other
+        || one
+            .canonicalize()
+            .ok()
+            .is_some_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// A base URL in settings, if there is one.
@@ -328,14 +438,45 @@ mod tests {
         folder
     }
 
-    fn of(agent: Agent, files: &[(&str, &str)], arguments: &[&str]) -> Result<Endpoints, String> {
+    fn found(
+        agent: Agent,
+        files: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Result<Endpoints, String> {
+        with(agent, files, arguments, &[])
+    }
+
+    /// The endpoints in the folder `a/b` of a repository, whose root `files` are in.
+    fn with(
+        agent: Agent,
+        files: &[(&str, &str)],
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Endpoints, String> {
         let folder = folder(files);
+        let inner = folder.path().join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        fs::create_dir_all(folder.path().join(".git")).unwrap();
+        let own = [
+            folder.path().join("system.toml"),
+            folder.path().join("user.toml"),
+        ];
         let arguments: Vec<_> = arguments.iter().map(|&one| one.to_owned()).collect();
-        endpoints(agent, folder.path(), &arguments)
+        let variables = variables.iter();
+        let variables = variables
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let is_split = matches!(agent, Agent::Codex | Agent::OpenCode | Agent::GeminiCli);
+        let at = if is_split { &inner } else { folder.path() };
+        match agent {
+            Agent::Codex => codex(&own, at, &arguments, &variables),
+            Agent::Pi => pi(Some(at)),
+            agent => of(agent, at, &arguments, &variables),
+        }
     }
 
     #[test]
-    fn base_urls_of_projects_are_found() {
+    fn base_urls_in_settings_are_found() {
         let url = "http://lab:4000/v1";
         let cases = [
             (
@@ -346,27 +487,21 @@ mod tests {
             ),
             (
                 Agent::Codex,
-                ".codex/config.toml",
-                format!("openai_base_url = \"{url}\"\n"),
+                "user.toml",
+                format!("openai_base_url = \"{url}\"\n[profiles.p]\nmodel = \"m\"\n"),
                 "openai",
             ),
             (
                 Agent::Codex,
-                ".codex/config.toml",
-                format!("profile = \"p\"\n[profiles.p]\nopenai_base_url = \"{url}\"\n"),
+                "system.toml",
+                format!("openai_base_url = \"{url}\"\n"),
                 "openai",
             ),
             (
-                Agent::GeminiCli,
-                ".gemini/.env",
-                format!("A=1\nexport GOOGLE_GEMINI_BASE_URL=\"{url}\"\n"),
-                "gemini",
-            ),
-            (
-                Agent::GeminiCli,
-                ".env",
-                format!("GOOGLE_GEMINI_BASE_URL={url}\n"),
-                "gemini",
+                Agent::Pi,
+                "models.json",
+                format!(r#"{{"providers": {{"openai": {{"baseUrl": "{url}"}}}}}}"#),
+                "openai",
             ),
             (
                 Agent::OpenCode,
@@ -384,7 +519,7 @@ mod tests {
             ),
         ];
         for (agent, file, text, provider) in cases {
-            let found = of(agent, &[(file, &text)], &[]).unwrap();
+            let found = found(agent, &[(file, &text)], &[]).unwrap();
             assert_eq!(
                 found.get(provider).map(String::as_str),
                 Some(url),
@@ -396,15 +531,29 @@ mod tests {
     #[test]
     fn agents_that_go_past_a_base_url_are_refused() {
         let own = "model_provider = \"corp\"\n[model_providers.corp]\nbase_url = \"http://lab\"\n";
-        let cases: [(Agent, &str, &str, &[&str], &str); 9] = [
+        let profile = "profile = \"p\"\n[profiles.p]\nopenai_base_url = \"http://lab\"\n";
+        let bedrock = r#"{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}"#;
+        let vertex = r#"{"security": {"auth": {"selectedType": "vertex-ai"}}}"#;
+        let account = r#"{"selectedAuthType": "oauth-personal"}"#;
+        let pieces = r#"{"provider": {"openai": {"options": {"baseURL": "{file:x}"}}}}"#;
+        let api = r#"{"provider": {"openai": {"api": "http://lab/v1"}}}"#;
+        let of_model =
+            r#"{"provider": {"openai": {"models": {"m": {"provider": {"api": "http://lab"}}}}}}"#;
+        let corp = r#"{"model": "corp/m", "provider": {"corp": {}}}"#;
+        let of_pi =
+            r#"{"providers": {"openai": {"models": [{"id": "m", "baseUrl": "http://lab"}]}}}"#;
+        let cases: [(Agent, &str, &str, &[&str], &str); 26] = [
+            (Agent::Codex, "user.toml", own, &[], "model_provider"),
+            (Agent::Codex, "user.toml", profile, &[], "profile"),
+            (Agent::Codex, ".codex/config.toml", own, &[], "your own"),
             (
                 Agent::Codex,
-                ".codex/config.toml",
-                own,
+                "a/.codex/config.toml",
+                profile,
                 &[],
-                "model_provider",
+                "your own",
             ),
-            (Agent::Codex, ".codex/config.toml", "x", &[], "config.toml"),
+            (Agent::Codex, "user.toml", "x", &[], "user.toml"),
             (
                 Agent::Codex,
                 "x",
@@ -412,11 +561,15 @@ mod tests {
                 &["-c", "model_provider=corp"],
                 "arguments",
             ),
+            (Agent::Codex, "x", "", &["-cprofile=p"], "arguments"),
+            (Agent::Codex, "x", "", &["-c=profile=p"], "arguments"),
+            (Agent::Codex, "x", "", &["--config= profile=p"], "arguments"),
             (Agent::Codex, "x", "", &["--profile", "p"], "arguments"),
+            (Agent::Codex, "x", "", &["exec", "-pcorp"], "arguments"),
             (
                 Agent::ClaudeCode,
                 ".claude/settings.json",
-                r#"{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}"#,
+                bedrock,
                 &[],
                 "BEDROCK",
             ),
@@ -435,24 +588,153 @@ mod tests {
                 "--settings",
             ),
             (
+                Agent::ClaudeCode,
+                "x",
+                "",
+                &["--setting-sources=user"],
+                "--setting-sources",
+            ),
+            (
                 Agent::GeminiCli,
                 ".env",
-                "GOOGLE_GENAI_USE_VERTEXAI=true",
+                "GOOGLE_GENAI_USE_GCA=true",
                 &[],
-                "VERTEX",
+                "GCA",
+            ),
+            (
+                Agent::GeminiCli,
+                ".env",
+                "export\tGOOGLE_GEMINI_BASE_URL: x",
+                &[],
+                "environment",
+            ),
+            (
+                Agent::GeminiCli,
+                "a/.gemini/.env",
+                "A=1\rGOOGLE_GEMINI_BASE_URL=x",
+                &[],
+                "environment",
+            ),
+            (
+                Agent::GeminiCli,
+                ".gemini/settings.json",
+                vertex,
+                &[],
+                "gemini-api-key",
+            ),
+            (
+                Agent::GeminiCli,
+                ".gemini/settings.json",
+                account,
+                &[],
+                "gemini-api-key",
             ),
             (
                 Agent::OpenCode,
                 "opencode.json",
-                r#"{"provider": {"openai": {"options": {"baseURL": "{file:x}"}}}}"#,
+                pieces,
                 &[],
                 "write it out",
             ),
+            (
+                Agent::OpenCode,
+                "opencode.json",
+                api,
+                &[],
+                "options.baseURL",
+            ),
+            (
+                Agent::OpenCode,
+                "a/.opencode/opencode.jsonc",
+                of_model,
+                &[],
+                "options.baseURL",
+            ),
+            (
+                Agent::OpenCode,
+                "opencode.json",
+                corp,
+                &[],
+                "provider of its own",
+            ),
+            (Agent::Pi, "models.json", of_pi, &[], "the provider alone"),
+            (Agent::Pi, "models.json", "[", &[], "models.json"),
         ];
         for (agent, file, text, arguments, word) in cases {
-            let problem = of(agent, &[(file, text)], arguments).unwrap_err();
+            let problem = found(agent, &[(file, text)], arguments).unwrap_err();
             assert!(problem.contains(word), "{agent} {file}: {problem}");
         }
-        of(Agent::Codex, &[], &["exec", "--", "--profile"]).unwrap();
+        found(Agent::Codex, &[], &["exec", "--", "--profile"]).unwrap();
+    }
+
+    #[test]
+    fn of_a_codex_profile_no_file_hides_another() {
+        let user = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"corp\"\n";
+        let project = "[profiles.q]\nmodel = \"m\"\n";
+        let files = [("user.toml", user), (".codex/config.toml", project)];
+        let problem = found(Agent::Codex, &files, &[]).unwrap_err();
+        assert!(problem.contains("profile"), "{problem}");
+        found(Agent::Codex, &files[1..], &[]).unwrap();
+    }
+
+    #[test]
+    fn files_of_opencode_that_differ_are_refused() {
+        let settings = |url: &str| {
+            format!(r#"{{"provider": {{"openai": {{"options": {{"baseURL": "{url}"}}}}}}}}"#)
+        };
+        let [one, other, last] = ["http://one", "http://other", "http://last"].map(settings);
+        let files = [("opencode.json", &*one), ("a/opencode.json", &*other)];
+        let problem = found(Agent::OpenCode, &files, &[]).unwrap_err();
+        assert!(problem.contains("OPENCODE_CONFIG_CONTENT"), "{problem}");
+        let content = [("OPENCODE_CONFIG_CONTENT", &*last)];
+        let all = with(Agent::OpenCode, &files, &[], &content).unwrap();
+        assert_eq!(all["openai"], "http://last");
+        // A file above the repository may be read or not.
+        let above = [("opencode.json", &*one), ("a/.git/HEAD", "")];
+        found(Agent::OpenCode, &above, &[]).unwrap_err();
+        let off = [("OPENCODE_DISABLE_PROJECT_CONFIG", "1")];
+        with(Agent::OpenCode, &files[..1], &[], &off).unwrap_err();
+    }
+
+    #[test]
+    fn each_agent_has_its_own_variables() {
+        let all = [
+            ("ANTHROPIC_BASE_URL", "http://anthropic"),
+            ("OPENAI_BASE_URL", "http://openai"),
+            ("GOOGLE_GEMINI_BASE_URL", "http://gemini"),
+        ];
+        for (agent, read) in [
+            (Agent::ClaudeCode, &["anthropic"][..]),
+            (Agent::GeminiCli, &["gemini"]),
+            (Agent::OpenCode, &["anthropic", "openai"]),
+            (Agent::Pi, &[]),
+        ] {
+            let found = with(agent, &[], &[], &all).unwrap();
+            assert_eq!(found.into_keys().collect::<Vec<_>>(), read, "{agent}");
+        }
+        let config = [("user.toml", "openai_base_url = \"http://own\"")];
+        with(Agent::Codex, &[], &[], &all).unwrap_err();
+        let found = with(Agent::Codex, &config, &[], &all).unwrap();
+        assert_eq!(found["openai"], "http://own");
+        for (agent, name) in [
+            (Agent::ClaudeCode, "CLAUDE_CODE_USE_MANTLE"),
+            (Agent::ClaudeCode, "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
+            (Agent::GeminiCli, "GOOGLE_GENAI_USE_VERTEXAI"),
+            (Agent::GeminiCli, "GOOGLE_GENAI_USE_GCA"),
+        ] {
+            let problem = with(agent, &[], &[], &[(name, "TRUE")]).unwrap_err();
+            assert!(problem.contains(name), "{problem}");
+            with(agent, &[], &[], &[(name, "false")]).unwrap();
+        }
+        // A variable that is set wins over the file, be it empty.
+        let file = [(".env", "GOOGLE_GEMINI_BASE_URL=http://file")];
+        let set = [("GOOGLE_GEMINI_BASE_URL", "")];
+        assert!(with(Agent::GeminiCli, &file, &[], &set).unwrap().is_empty());
+        let emptied = [(
+            ".claude/settings.json",
+            r#"{"env": {"ANTHROPIC_BASE_URL": ""}}"#,
+        )];
+        let found = with(Agent::ClaudeCode, &emptied, &[], &all).unwrap();
+        assert!(found.is_empty());
     }
 }

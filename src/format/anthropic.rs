@@ -3,7 +3,7 @@
 use crate::json::{Edit, New, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program};
+use super::blocks::{Blocks, data_url, is_cache_mark, is_for_program, is_signed};
 use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -54,10 +54,11 @@ impl WireJson for Anthropic {
                     }));
                     Self::show_slot(block.get("content"), see);
                 }
-                // Signatures cover the thinking, not the call.
+                // The provider's own signatures cover the thinking, not the call.
                 "tool_use" => {
                     let arguments = Arguments::json(block.get("input"));
                     see(Piece::Call(Call {
+                        is_signed: is_signed(block),
                         is_for_program: is_for_program(block),
                         ..Call::new(block.text("id"), block.text("name"), arguments)
                     }));

@@ -216,8 +216,54 @@ pub(super) fn is_cache_mark(field: &str) -> bool {
 /// Returns true if a program made a call or gets a result.
 pub(super) fn is_for_program<'m, V: View<'m>>(item: V) -> bool {
     let caller = item.get("caller");
-    let caller = caller.filter(|caller| caller.kind() != Kind::Null);
-    caller.is_some_and(|caller| caller.text("type") != "direct")
+    is_given(caller) && caller.is_some_and(|caller| caller.text("type") != "direct")
+}
+
+/// Fields in which providers and gateways return what a call must be sent back with: Gemini's own, those of
+/// its OpenAI-compatible endpoint, of LiteLLM, the AI SDK and LangChain.
+const SIGNATURES: [&str; 10] = [
+    "signature",
+    "thought_signature",
+    "thoughtSignature",
+    "thought_signatures",
+    "extra_content",
+    "provider_specific_fields",
+    "provider_metadata",
+    "providerMetadata",
+    "providerOptions",
+    "additional_kwargs",
+];
+
+/// Returns true if a call, or a part of one, carries a provider's signature, which LiteLLM also writes into
+/// ids.
+pub(super) fn is_signed<'m, V: View<'m>>(call: V) -> bool {
+    let ids = call.pick(["id", "call_id"]).into_iter().flatten();
+    let mut ids = ids.filter_map(V::as_str);
+    ids.any(|id| id.contains("__thought__")) || call.pick(SIGNATURES).into_iter().any(is_given)
+}
+
+/// Returns true if a message carries a signature for its calls. The fields for it may hold much else there.
+pub(super) fn signs_calls<'m, V: View<'m>>(message: V) -> bool {
+    let fields = SIGNATURES.into_iter().zip(message.pick(SIGNATURES));
+    fields.into_iter().any(|(name, field)| {
+        is_given(field) && (is_signature(name) || field.is_some_and(has_signature))
+    })
+}
+
+fn has_signature<'m, V: View<'m>>(value: V) -> bool {
+    value.items().any(has_signature)
+        || value.fields().any(|(name, field)| {
+            is_signature(name) && is_given(Some(field)) || has_signature(field)
+        })
+}
+
+fn is_signature(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("signature")
+}
+
+/// Returns true for a field that is there, and is not null.
+pub(super) fn is_given<'m, V: View<'m>>(field: Option<V>) -> bool {
+    field.is_some_and(|field| field.kind() != Kind::Null)
 }
 
 /// New arguments of the type of the old ones: servers that take an object refuse a string.

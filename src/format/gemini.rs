@@ -6,6 +6,7 @@ use crate::json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
+use super::blocks::is_signed;
 use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -52,7 +53,8 @@ impl WireJson for Gemini {
         };
         let parts = || parts.into_iter().flat_map(V::items);
         // Only the first of parallel calls has a signature, which covers the whole turn.
-        let is_signed = parts().any(|part| field(part, SIGNATURE).is_some());
+        let are_signed =
+            parts().any(|part| is_signed(part) || field(part, CALL).is_some_and(is_signed));
         let mut roles = Roles::new(role);
         for part in parts() {
             let response = field(part, RESPONSE);
@@ -71,7 +73,7 @@ impl WireJson for Gemini {
             } else if let Some(call) = field(part, CALL) {
                 let arguments = Arguments::json(call.get("args"));
                 see(Piece::Call(Call {
-                    is_signed,
+                    is_signed: are_signed,
                     ..Call::new(call.text("id"), call.text("name"), arguments)
                 }));
             } else {
@@ -112,7 +114,6 @@ impl WireJson for Gemini {
 type FieldSpellings = [&'static str; 2];
 const RESPONSE: FieldSpellings = ["functionResponse", "function_response"];
 const CALL: FieldSpellings = ["functionCall", "function_call"];
-const SIGNATURE: FieldSpellings = ["thoughtSignature", "thought_signature"];
 const INLINE: FieldSpellings = ["inlineData", "inline_data"];
 const FILE: FieldSpellings = ["fileData", "file_data"];
 const MIME: FieldSpellings = ["mimeType", "mime_type"];

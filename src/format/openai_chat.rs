@@ -1,9 +1,9 @@
 //! Chat-completions messages as wire JSON.
 
-use crate::json::{Edit, Kind, Step, View};
+use crate::json::{Edit, Step, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, new_arguments, read_url};
+use super::blocks::{Blocks, data_url, is_signed, new_arguments, read_url, signs_calls};
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -35,12 +35,14 @@ impl WireJson for OpenAiChat {
             function_call,
             reasoning_content,
             reasoning,
+            thinking,
+            reasoning_text,
             refusal,
             id,
             name,
             reasoning_details,
             thinking_blocks,
-            provider_fields,
+            images,
         ] = message.pick([
             "role",
             "content",
@@ -48,31 +50,39 @@ impl WireJson for OpenAiChat {
             "function_call",
             "reasoning_content",
             "reasoning",
+            "thinking",
+            "reasoning_text",
             "refusal",
             "tool_call_id",
             "name",
             "reasoning_details",
             "thinking_blocks",
-            "provider_specific_fields",
+            "images",
         ]);
         let text = |field: Option<V>| field.and_then(V::as_str);
         let [role, id, name] = [role, id, name].map(text);
         match role {
             Some("assistant") => {
                 see(Piece::Role(Role::Assistant));
-                let is_signed = provider_fields
-                    .is_some_and(|fields| fields.has("thought_signatures"))
-                    || reasoning_details.is_some_and(|details| details.items().any(is_signature));
-                calls(tool_calls, function_call).for_each(|call| {
+                let mut calls = calls(tool_calls, function_call).peekable();
+                let are_signed = calls.peek().is_some()
+                    && (signs_calls(message)
+                        || reasoning_details
+                            .is_some_and(|details| details.items().any(is_signature)));
+                calls.for_each(|call| {
                     let mut call = read_call(call);
-                    call.is_signed |= is_signed;
+                    call.is_signed |= are_signed;
                     see(Piece::Call(call));
                 });
-                // Gateways repeat the same thoughts in several fields.
-                let [first, second] = [reasoning_content, reasoning].map(text);
-                let second = second.filter(|thoughts| Some(*thoughts) != first);
-                let plain = || first.into_iter().chain(second);
-                for text in plain().chain(text(refusal)) {
+                // Gateways repeat the same thoughts in several fields, with other space around them.
+                let fields = [reasoning_content, reasoning, thinking, reasoning_text];
+                let mut plain: Vec<&str> = Vec::new();
+                for thoughts in fields.into_iter().filter_map(text) {
+                    if !plain.iter().any(|known| known.trim() == thoughts.trim()) {
+                        plain.push(thoughts);
+                    }
+                }
+                for text in plain.iter().copied().chain(text(refusal)) {
                     see(Piece::Content(PartRef::Text(text)));
                 }
                 let mut listed = Vec::new();
@@ -84,7 +94,7 @@ impl WireJson for OpenAiChat {
                     let text = |item: V| names.iter().find_map(|name| item.get(name)?.as_str());
                     let thoughts: Vec<&str> = items.filter_map(text).collect();
                     let is_known =
-                        thoughts == listed || plain().any(|text| is_whole(&thoughts, text));
+                        thoughts == listed || plain.iter().any(|text| is_whole(&thoughts, text));
                     if !is_known {
                         for text in &thoughts {
                             see(Piece::Content(PartRef::Text(text)));
@@ -93,6 +103,7 @@ impl WireJson for OpenAiChat {
                     }
                 }
                 Self::show(content, see);
+                show_images(images, see);
             }
             Some("tool" | "function") => {
                 see(Piece::Role(Role::Tool));
@@ -106,6 +117,7 @@ impl WireJson for OpenAiChat {
                 let is_user = role == Some("user");
                 see(Piece::Role(if is_user { Role::User } else { Role::System }));
                 Self::show(content, see);
+                show_images(images, see);
             }
         }
     }
@@ -167,36 +179,40 @@ fn holder<'m, V: View<'m>>(call: V) -> (V, Option<&'static str>, &'static str) {
     }
 }
 
-const PROVIDER_FIELDS: &str = "provider_specific_fields";
-
 /// Returns true if a detail of the model's reasoning signs the calls of its message: it is encrypted,
 /// or Gemini's.
 fn is_signature<'m, V: View<'m>>(detail: V) -> bool {
     detail.text("type") == "reasoning.encrypted" || detail.text("format").starts_with("google")
 }
 
-/// Returns true if texts are the parts of `whole`.
+/// Shows the images beside a message's content: base64 in Ollama's API, parts in OpenRouter's.
+fn show_images<'m, V: View<'m>>(images: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
+    for image in images.into_iter().flat_map(V::items) {
+        let part = match image.as_str() {
+            Some(data) => PartRef::Media {
+                mime: "image/*",
+                data: Data::Base64(data),
+            },
+            None => OpenAiChat::part(image),
+        };
+        see(Piece::Content(part));
+    }
+}
+
+/// Returns true if texts are the parts of `whole`, but for space around them.
 fn is_whole(texts: &[&str], whole: &str) -> bool {
-    let rest = texts
-        .iter()
-        .try_fold(whole, |rest, text| rest.strip_prefix(text));
+    let rest = texts.iter().try_fold(whole.trim(), |rest, text| {
+        rest.strip_prefix(text.trim()).map(str::trim_start)
+    });
     rest == Some("")
 }
 
 fn read_call<'m, V: View<'m>>(raw: V) -> Call<'m> {
-    // Gemini's OpenAI-compatible endpoint signs calls in `extra_content`, LiteLLM in the id or in
-    // fields of its own.
-    let [id, extra_content, of_call] = raw.pick(["id", "extra_content", PROVIDER_FIELDS]);
     let (holder, _, field) = holder(raw);
-    let [name, arguments, of_function] = holder.pick(["name", field, PROVIDER_FIELDS]);
-    let is_there = |field: Option<V>| field.is_some_and(|field| field.kind() != Kind::Null);
-    let text = |field: Option<V>| field.and_then(V::as_str).unwrap_or_default();
+    let arguments = Arguments::of(holder.get(field));
     Call {
-        is_signed: [extra_content, of_call, of_function]
-            .into_iter()
-            .any(is_there)
-            || text(id).contains("__thought__"),
-        ..Call::new(text(id), text(name), Arguments::of(arguments))
+        is_signed: is_signed(raw) || is_signed(holder),
+        ..Call::new(raw.text("id"), holder.text("name"), arguments)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Items of OpenAI's Responses API as wire JSON.
 
-use crate::json::{Edit, Kind, View};
+use crate::json::{Edit, View};
 use serde_json::{Value, json};
 
-use super::blocks::{Blocks, data_url, is_for_program, new_arguments, read_url};
+use super::blocks::{
+    Blocks, data_url, is_for_program, is_given, is_signed, new_arguments, read_url,
+};
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Arguments, Call, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -37,11 +39,19 @@ impl WireJson for Responses {
                 }));
                 Self::show(item.get("content"), see);
             }
-            kind @ ("function_call" | "custom_tool_call") => {
+            kind @ ("function_call" | "custom_tool_call" | LOCAL_SHELL) => {
                 see(Piece::Role(Role::Assistant));
                 let arguments = Arguments::of(item.get(arguments_of(kind)));
-                let (id, name) = (item.text("call_id"), item.text("name"));
+                let is_fixed = kind == LOCAL_SHELL;
+                let name = if is_fixed {
+                    "local_shell"
+                } else {
+                    item.text("name")
+                };
+                let id = item.text("call_id");
                 see(Piece::Call(Call {
+                    is_fixed,
+                    is_signed: is_signed(item),
                     is_for_program: is_for_program(item),
                     ..Call::new(id, name, arguments)
                 }));
@@ -98,6 +108,9 @@ impl WireJson for Responses {
     }
 }
 
+/// A call whose arguments have a prescribed shape. Some clients answer it as a function's.
+const LOCAL_SHELL: &str = "local_shell_call";
+
 /// An item's type, which a message may omit.
 fn kind_of<'m, V: View<'m>>(item: V) -> &'m str {
     match item.get("type") {
@@ -112,10 +125,10 @@ fn is_output(kind: &str) -> bool {
 }
 
 fn arguments_of(kind: &str) -> &'static str {
-    if kind == "function_call" {
-        "arguments"
-    } else {
-        "input"
+    match kind {
+        "function_call" => "arguments",
+        LOCAL_SHELL => "action",
+        _ => "input",
     }
 }
 
@@ -134,8 +147,7 @@ impl Blocks for Responses {
 
     fn read<'m, V: View<'m>>(part: V) -> Option<PartRef<'m>> {
         // With a name or an id, it is more than its bytes, so it stays opaque.
-        let names = part.pick(["filename", "file_id"]).into_iter().flatten();
-        if names.into_iter().any(|name| name.kind() != Kind::Null) {
+        if part.pick(["filename", "file_id"]).into_iter().any(is_given) {
             return None;
         }
         let url = match part.text("type") {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::json::{Kind, View};
 use serde_json::Value;
 
+use super::blocks::is_given;
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;
@@ -62,11 +63,11 @@ impl WireFormat {
     /// `messages`, `input` or `contents`, the first of these that is not empty. Returns `None` if
     /// no format fits.
     ///
-    /// A list in `input` is for Responses, one in `contents` for Gemini. Otherwise the first
-    /// message that fits only one format decides; a body with `system` or `anthropic_version` is
-    /// Anthropic's unless that format is chat completions. If all messages fit several formats,
-    /// they hold only text. Then an array of texts from the assistant means Anthropic, and chat
-    /// completions are as good a guess as any for the rest.
+    /// A list in `contents` is for Gemini, and one in `input` for Responses unless its calls or results are
+    /// those of chat completions. Otherwise the first message with calls or results decides, or else the first
+    /// that fits only one format; a body with `system` or `anthropic_version` is Anthropic's unless that format
+    /// is chat completions. If all messages fit several formats, they hold only text. Then an array of texts
+    /// from the assistant means Anthropic, and chat completions are as good a guess as any for the rest.
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
         Self::of(document)
@@ -85,12 +86,15 @@ impl WireFormat {
         messages: impl Fn() -> I,
     ) -> Option<Self> {
         match field {
-            Some("input") => Some(Self::Responses),
+            // Batches of chat completions have their messages in `input` too.
+            Some("input") => certain(messages)
+                .filter(|format| *format == Self::OpenAiChat)
+                .or(Some(Self::Responses)),
             Some("contents") => Some(Self::Gemini),
             Some(_) if document.has("system") || document.has("anthropic_version") => {
                 // Some servers of chat completions accept these fields too.
-                let certain = messages().find_map(only_format);
-                certain
+                certain(&messages)
+                    .or_else(|| messages().find_map(likely))
                     .filter(|format| *format == Self::OpenAiChat)
                     .or(Some(Self::Anthropic))
             }
@@ -153,63 +157,111 @@ fn is_empty<'m, V: View<'m>>(list: V) -> bool {
     list.items().next().is_none()
 }
 
-/// Detects the format of a list of messages.
+/// The format of a list of messages.
 fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
     let is_text = |message: V| {
         let [role, content] = message.pick(["role", "content"]);
         role.is_some() && content.is_some_and(|content| content.kind() == Kind::String)
     };
+    let is_list = |message: V, is_one: fn(V) -> bool| {
+        let mut parts = message.get("content").into_iter().flat_map(V::items);
+        parts.any(is_one)
+    };
     // Anthropic's clients write an assistant's text as a list of texts. Other clients may too, but
     // their other messages then tell them apart.
-    let is_list = |message: V| {
-        let parts = message.get("content").into_iter().flat_map(V::items);
-        message.text("role") == "assistant"
-            && parts.into_iter().any(|part| part.text("type") == "text")
+    let is_anthropic = |message: V| {
+        message.text("role") == "assistant" && is_list(message, |part| part.text("type") == "text")
     };
-    let certain = messages().find_map(only_format);
-    certain
-        .or_else(|| messages().any(is_list).then_some(WireFormat::Anthropic))
-        .or_else(|| messages().any(is_text).then_some(WireFormat::OpenAiChat))
+    let is_only_text = |message: V| {
+        let is_list = is_list(message, |_| true)
+            && !is_list(message, |part| {
+                part.text("type") != "text" || part.get("text").and_then(V::as_str).is_none()
+            });
+        matches!(message.text("role"), "user" | "system" | "developer") && is_list
+    };
+    let any = |is_one: &dyn Fn(V) -> bool| messages().any(is_one);
+    certain(&messages)
+        .or_else(|| messages().find_map(likely))
+        .or_else(|| any(&is_anthropic).then_some(WireFormat::Anthropic))
+        .or_else(|| any(&is_text).then_some(WireFormat::OpenAiChat))
+        .or_else(|| {
+            let are_texts = any(&is_only_text) && messages().all(is_only_text);
+            are_texts.then_some(WireFormat::OpenAiChat)
+        })
+}
+
+/// The format of the first message with calls or results in one format's own shape.
+fn certain<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
+    messages().find_map(|message| {
+        let (format, is_certain) = evidence(message)?;
+        is_certain.then_some(format)
+    })
 }
 
 /// The format of a message that fits only one.
-fn only_format<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
-    if message.has("parts") {
-        return Some(WireFormat::Gemini);
-    }
-    if let Some(kind) = message.get("type") {
+fn likely<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
+    evidence(message).map(|(format, _)| format)
+}
+
+/// The format of a message that fits only one, and true if its calls or results say so: clients and frameworks
+/// borrow each other's parts of any other kind.
+fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, bool)> {
+    let kind = message
+        .get("type")
+        .map(|kind| kind.as_str().unwrap_or_default());
+    match kind {
+        None => {}
         // Entries of logs also have types, and messages inside them.
-        let is_item = match kind.as_str().unwrap_or_default() {
-            "message" => message.has("role"),
-            "reasoning" | "item_reference" | "compaction" => true,
-            kind => {
-                kind.ends_with("_call")
-                    || kind.ends_with("_call_output")
-                    || kind.starts_with("mcp_")
-            }
+        Some("message") if message.has("role") => {}
+        Some("reasoning" | "item_reference" | "compaction") => {
+            return Some((WireFormat::Responses, true));
+        }
+        Some(kind) => {
+            let is_item = kind.ends_with("_call")
+                || kind.ends_with("_call_output")
+                || kind.starts_with("mcp_");
+            return is_item.then_some((WireFormat::Responses, true));
+        }
+    }
+    let calls = message.pick(["tool_calls", "tool_call_id", "function_call"]);
+    let (role, content) = (message.text("role"), message.get("content"));
+    let is_result = matches!(role, "tool" | "function")
+        && content.is_some_and(|content| content.kind() == Kind::String);
+    if is_result || calls.into_iter().any(is_given) {
+        return Some((WireFormat::OpenAiChat, true));
+    }
+    let parts = message.get("parts").filter(|parts| parts.is_array());
+    if let Some(parts) = parts {
+        let is_tool = |part: V| {
+            let names = [
+                "functionCall",
+                "functionResponse",
+                "function_call",
+                "function_response",
+            ];
+            part.pick(names).into_iter().any(is_given)
         };
-        return is_item.then_some(WireFormat::Responses);
+        return Some((WireFormat::Gemini, parts.items().any(is_tool)));
     }
-    let is_chat = message
-        .pick(["tool_calls", "tool_call_id", "function_call"])
-        .iter()
-        .any(Option::is_some)
-        || message.text("role") == "function";
-    if is_chat {
-        return Some(WireFormat::OpenAiChat);
-    }
-    message
-        .get("content")?
-        .items()
-        .find_map(|part| match part.text("type") {
-            "input_text" | "output_text" | "input_image" | "input_file" => {
-                Some(WireFormat::Responses)
-            }
-            "image_url" | "input_audio" | "file" => Some(WireFormat::OpenAiChat),
-            "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use"
-            | "image" | "document" => Some(WireFormat::Anthropic),
-            _ => None,
-        })
+    let of_part = |part: V| match part.text("type") {
+        "input_text" | "output_text" | "input_image" | "input_file" => {
+            Some((WireFormat::Responses, false))
+        }
+        "image_url" | "input_audio" | "file" => Some((WireFormat::OpenAiChat, false)),
+        "tool_use" | "tool_result" | "server_tool_use" => Some((WireFormat::Anthropic, true)),
+        "thinking" | "redacted_thinking" | "image" | "document" => {
+            Some((WireFormat::Anthropic, false))
+        }
+        _ => None,
+    };
+    let mut parts = content.into_iter().flat_map(V::items).filter_map(of_part);
+    let first = parts.next();
+    let by_parts = parts.find(|(_, is_certain)| *is_certain).or(first);
+    let is_called = role == "function" || calls.iter().any(Option::is_some);
+    let is_item = kind.is_some();
+    by_parts
+        .or_else(|| is_called.then_some((WireFormat::OpenAiChat, false)))
+        .or_else(|| is_item.then_some((WireFormat::Responses, false)))
 }
 
 /// Evaluates `$does` with the format's own type.
@@ -302,6 +354,10 @@ mod tests {
                 ]),
             ),
             (WireFormat::Gemini, json!([{"parts": [{"text": "go"}]}])),
+            (
+                WireFormat::OpenAiChat,
+                json!([{"role": "user", "content": [{"type": "text", "text": "go"}]}]),
+            ),
         ] {
             assert_eq!(WireFormat::detect(&messages), Some(expected), "{messages}");
             let field = match expected {
@@ -331,6 +387,50 @@ mod tests {
             WireFormat::messages(&mut body).map(|list| json!(list)),
             Some(json!([text]))
         );
+    }
+
+    #[test]
+    fn calls_and_results_decide_before_parts_that_formats_share() {
+        let chat = [
+            json!({"role": "assistant", "tool_calls": [{"id": "a"}]}),
+            json!({"role": "tool", "content": "x"}),
+        ];
+        let first = [
+            json!({"role": "assistant", "content": [{"type": "thinking", "thinking": []}]}),
+            json!({"role": "user", "content": [{"type": "image", "image": "x"}]}),
+            json!({"role": "user", "content": [{"type": "document", "document": {}}]}),
+            json!({"role": "user", "content": [{"type": "input_file", "file_id": "x"}]}),
+            json!({"role": "user", "type": "message", "content": "go"}),
+            json!({"role": "user", "parts": null, "content": "go"}),
+        ];
+        for first in first {
+            let messages = json!([first, chat[0], chat[1]]);
+            let expected = Some(WireFormat::OpenAiChat);
+            assert_eq!(WireFormat::detect(&messages), expected, "{messages}");
+            let input = json!({"input": messages});
+            assert_eq!(WireFormat::detect(&input), expected, "{input}");
+        }
+        let text = json!({"parts": [{"text": "go"}]});
+        let image = json!({"role": "user", "content": [{"type": "image_url"}]});
+        for (first, later, expected) in [
+            (
+                &text,
+                json!({"role": "user", "content": [{"type": "text"}, {"type": "tool_result"}]}),
+                WireFormat::Anthropic,
+            ),
+            (
+                &image,
+                json!({"parts": [{"functionCall": {}}]}),
+                WireFormat::Gemini,
+            ),
+            (
+                &image,
+                json!({"type": "function_call_output"}),
+                WireFormat::Responses,
+            ),
+        ] {
+            assert_eq!(WireFormat::detect(&json!([first, later])), Some(expected));
+        }
     }
 
     #[test]

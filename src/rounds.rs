@@ -79,6 +79,8 @@ pub(crate) struct Slot<'c> {
     pub(crate) parts: Vec<PartRef<'c>>,
     /// Index of its call in the outline's calls.
     pub(crate) call: Option<usize>,
+    /// Index of a call with the same id that another result has answered, and that still names the tool.
+    answered: Option<usize>,
     /// Number of rounds that had begun when its call was made, or, without a known call, when the
     /// result arrived.
     pub(crate) round: usize,
@@ -237,7 +239,7 @@ impl<'c> Outline<'c> {
 
     /// The name of the tool that gave the result, from the message or else from its call.
     pub(crate) fn tool(&self, slot: &Slot<'c>) -> &'c str {
-        let by_call = || slot.call.map(|call| self.calls[call].call.name);
+        let by_call = || Some(self.calls[slot.call.or(slot.answered)?].call.name);
         slot.head.name.or_else(by_call).unwrap_or_default()
     }
 }
@@ -245,9 +247,13 @@ impl<'c> Outline<'c> {
 /// Returns true if a part stands for all of the conversation before it, which the provider then
 /// ignores.
 pub(crate) fn is_compaction(part: PartRef<'_>) -> bool {
-    let value = unknown_with(part, "compaction");
-    let kind = value.as_ref().and_then(|value| value.get("type")?.as_str());
-    matches!(kind, Some("compaction" | "compaction_summary"))
+    unknown_with(part, "compaction").is_some_and(|value| {
+        // Anthropic returns a failed one as null, and ignores it.
+        matches!(
+            value["type"].as_str(),
+            Some("compaction" | "compaction_summary")
+        ) && (value.get("content") != Some(&Value::Null) || value["encrypted_content"].is_string())
+    })
 }
 
 /// The value of a part that the format does not know, if `word` may be in it. A search costs less
@@ -266,6 +272,8 @@ pub(crate) struct Reader<'c> {
     outline: Outline<'c>,
     /// Calls without a result yet, by id, oldest first.
     open: HashMap<&'c str, Vec<usize>>,
+    /// The last call that has a result, by id.
+    closed: HashMap<&'c str, usize>,
     rounds: usize,
     /// The turn with the calls of the last round.
     round_turn: Option<usize>,
@@ -356,6 +364,10 @@ impl<'c> Reader<'c> {
     fn result(&mut self, mut head: ResultHead<'c>) {
         self.result_is_open = true;
         let call = self.pair(head);
+        let answered = self.closed.get(head.id).copied();
+        if let Some(call) = call.filter(|_| !head.id.is_empty()) {
+            self.closed.insert(head.id, call);
+        }
         head.is_fixed |= head.is_for_program
             || call.is_some_and(|call| self.outline.calls[call].call.is_for_program);
         let round = call.map_or(self.rounds, |call| self.outline.calls[call].round);
@@ -366,6 +378,7 @@ impl<'c> Reader<'c> {
             head,
             parts: Vec::new(),
             call,
+            answered,
             round,
             is_answered: false,
         });

@@ -146,7 +146,11 @@ async fn thoughts_count_once_in_whatever_field() {
     assert!(plain > 500, "{plain}");
     for fields in [
         json!({"reasoning": thoughts}),
+        json!({"thinking": thoughts}),
+        json!({"reasoning_text": thoughts}),
         json!({"reasoning": thoughts, "reasoning_content": thoughts}),
+        json!({"reasoning": format!("{thoughts}\n"), "reasoning_content": thoughts.trim()}),
+        json!({"reasoning_content": format!("{first}\n{second}"), "thinking_blocks": [{"thinking": first}, {"thinking": second}]}),
         json!({"reasoning_details": [{"type": "reasoning.text", "text": thoughts}]}),
         json!({"thinking_blocks": [{"type": "thinking", "thinking": thoughts, "signature": "c2ln"}]}),
         json!({"reasoning": thoughts, "reasoning_details": [{"text": first}, {"text": second}]}),
@@ -158,6 +162,21 @@ async fn thoughts_count_once_in_whatever_field() {
             "{tokens} {plain} {:.60}",
             fields.to_string()
         );
+    }
+}
+
+#[tokio::test]
+async fn images_beside_the_content_count() {
+    let image = format!("iVBOR{}", "QUJD".repeat(10_000));
+    let listed = json!([{"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{image}")}}]);
+    let of = |role: &str, images: Value| {
+        let message = json!({"role": role, "content": "x", "images": images});
+        counted(WireFormat::OpenAiChat, vec![message], &[])
+    };
+    let without = of("user", json!([])).await;
+    for (role, images) in [("user", json!([image])), ("assistant", listed)] {
+        let tokens = of(role, images).await - without;
+        assert!((500..4_000).contains(&tokens), "{role}: {tokens}");
     }
 }
 
@@ -217,6 +236,11 @@ async fn nothing_before_a_compaction_counts_or_is_cleared() {
     clear_with(&eager(10), WireFormat::Anthropic, &mut sent, &[]).await;
     assert_eq!(sent[..5], messages[..5]);
     assert_ne!(sent[6], messages[6], "what comes after is cleared");
+    // A failed one stands for nothing.
+    messages[3]["content"][0]["content"] = Value::Null;
+    let mut sent = messages.clone();
+    clear_with(&eager(10), WireFormat::Anthropic, &mut sent, &[]).await;
+    assert_ne!(sent[2], messages[2]);
 }
 
 #[tokio::test]
@@ -310,6 +334,7 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
     let mut messages: Vec<Value> = vec![json!({"role": "user", "content": "go"})];
     let text = lines(60);
     let arguments = json!({"text": text});
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
     let (call, function) = ("/tool_calls/0", "/tool_calls/0/function");
     let fields = [
         ("", "x", json!(1)),
@@ -326,7 +351,26 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
             "reasoning_details",
             json!([{"type": "reasoning.encrypted", "data": "c2ln"}]),
         ),
+        (call, "thought_signature", json!("c2ln")),
+        (call, "provider_metadata", signature.clone()),
+        (call, "additional_kwargs", signature.clone()),
+        (function, "thought_signature", json!("c2ln")),
+        (function, "extra_content", signature.clone()),
+        ("", "thought_signature", json!("c2ln")),
+        ("", "extra_content", signature.clone()),
+        (
+            "",
+            "additional_kwargs",
+            json!({"__gemini_thought_signatures__": {"c": "c2ln"}}),
+        ),
+        (
+            "",
+            "provider_specific_fields",
+            json!({"refusal": null, "thought_signatures": null}),
+        ),
     ];
+    let signed = 2..fields.len() - 1;
+    let unsigned = fields.len() - 1;
     for (n, (holder, field, value)) in fields.into_iter().enumerate() {
         let mut round = chat_round(&format!("c{n}"), "r");
         round[0].pointer_mut(holder).unwrap()[field] = value;
@@ -340,9 +384,98 @@ async fn arguments_keep_their_type_and_signed_ones_stay() {
     let of = |n: usize| sent[1 + 2 * n]["tool_calls"][0]["function"]["arguments"].clone();
     assert!(of(0).is_string() && of(0) != json!(arguments.to_string()));
     assert!(of(1).is_object() && of(1) != arguments, "{}", of(1));
-    for signed in 2..7 {
+    for signed in signed.chain([unsigned + 1]) {
         assert_eq!(of(signed), json!(arguments.to_string()), "{signed}");
     }
+    assert_ne!(of(unsigned), json!(arguments.to_string()));
+}
+
+#[tokio::test]
+async fn signed_arguments_stay_in_every_format() {
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let arguments = json!({"text": lines(60)});
+    let fields = [
+        ("x", json!(1)),
+        ("extra_content", signature.clone()),
+        ("provider_specific_fields", signature),
+        ("thought_signature", json!("c2ln")),
+        ("signature", json!("c2ln")),
+    ];
+    let (mut anthropic, mut responses) = (Vec::new(), Vec::new());
+    let mut add = |id: &str, field: &str, value: &Value| {
+        anthropic.extend(anthropic_round(id, json!({field: value}), json!("r")));
+        responses.extend([
+            json!({"type": "function_call", "call_id": id, "name": "f", "arguments": arguments.to_string(), field: value}),
+            json!({"type": "function_call_output", "call_id": id, "output": "r"}),
+        ]);
+    };
+    for (n, (field, value)) in fields.iter().enumerate() {
+        add(&format!("c{n}"), field, value);
+    }
+    add("c__thought__c2ln", "x", &json!(1));
+    add("last", "x", &json!(1));
+    for (format, mut messages) in [
+        (WireFormat::Anthropic, anthropic),
+        (WireFormat::Responses, responses),
+    ] {
+        messages.push(json!({"role": "assistant", "content": "ok"}));
+        let mut sent = messages.clone();
+        clear_with(&eager(10), format, &mut sent, &[]).await;
+        assert_ne!(sent[0], messages[0], "{format}");
+        for signed in 1..=fields.len() {
+            assert_eq!(sent[2 * signed], messages[2 * signed], "{format}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_result_of_a_call_is_still_its_tools() {
+    let long = lines(400);
+    let call =
+        json!({"id": "p", "type": "function", "function": {"name": "export", "arguments": "{}"}});
+    let result = |content: &str| json!({"role": "tool", "tool_call_id": "p", "content": content});
+    let mut messages = vec![
+        json!({"role": "assistant", "tool_calls": [call]}),
+        result("pending"),
+        result(&long),
+        json!({"role": "assistant", "content": "so"}),
+    ];
+    messages.extend(chat_round("a", "r"));
+    messages.extend(chat_round("b", "r"));
+    messages.push(json!({"role": "assistant", "content": "ok"}));
+    let reduction = ToolReduction::builder()
+        .backend(memory())
+        .max_length_for_trunc(2_000)
+        .preview_length(200)
+        .max_tokens_for_clear(10)
+        .clear_retention_suffix_limit(1)
+        .trunc_exclude_tools(["export"])
+        .clear_exclude_tools(["export"])
+        .build()
+        .unwrap();
+    let mut sent = messages.clone();
+    reduction
+        .reduce(&WireFormat::OpenAiChat, &mut sent)
+        .await
+        .unwrap();
+    clear_with(&reduction, WireFormat::OpenAiChat, &mut sent, &[]).await;
+    assert_eq!(sent[..3], messages[..3]);
+}
+
+#[tokio::test]
+async fn results_of_the_local_shell_grow_old() {
+    let mut messages = vec![json!({"role": "user", "content": "go"})];
+    for n in 0..8 {
+        messages.extend([
+            json!({"type": "local_shell_call", "call_id": format!("c{n}"), "action": {"type": "exec", "command": ["echo", lines(60)]}}),
+            json!({"type": "function_call_output", "call_id": format!("c{n}"), "output": lines(100)}),
+        ]);
+    }
+    let mut sent = messages.clone();
+    clear_with(&eager(10), WireFormat::Responses, &mut sent, &[]).await;
+    assert_ne!(sent[2], messages[2]);
+    assert_eq!(sent[1], messages[1], "a command has a prescribed shape");
+    assert_eq!(sent[15..], messages[15..], "the newest stay");
 }
 
 #[tokio::test]

@@ -42,18 +42,6 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
             home.transcripts().display()
         ));
     }
-    let of_agent = |agent, folder| Some(layout::agent_home(agent)?.join(folder));
-    let known = [
-        of_agent(Agent::ClaudeCode, "projects"),
-        of_agent(Agent::Codex, "sessions"),
-        of_agent(Agent::Codex, "archived_sessions"),
-        layout::pi_settings().map(|settings| settings.join("sessions")),
-    ];
-    let known = known.into_iter().flatten();
-    let known: BTreeSet<_> = known.filter(|folder| holds_files(folder)).collect();
-    note(home, &known)
-        .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
-    all.extend(known);
     let Some(gemini) = of_agent(Agent::GeminiCli, "tmp") else {
         return Ok(all);
     };
@@ -70,7 +58,12 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     Ok(all)
 }
 
-/// Notes the folders of the transcripts that entries of the journal name.
+fn of_agent(agent: Agent, folder: &str) -> Option<PathBuf> {
+    Some(layout::agent_home(agent)?.join(folder))
+}
+
+/// Notes the folders of the transcripts that entries of the journal name, and those of the agents' profiles that
+/// are in use: a sweep may be started from other ones.
 ///
 /// # Errors
 ///
@@ -89,7 +82,15 @@ pub fn remember(home: &Home, entries: &[Entry]) -> io::Result<()> {
         let folder = root.or(transcript.parent())?;
         holds_files(folder).then(|| folder.to_owned())
     });
-    note(home, &named.collect())
+    let known = [
+        of_agent(Agent::ClaudeCode, "projects"),
+        of_agent(Agent::Codex, "sessions"),
+        of_agent(Agent::Codex, "archived_sessions"),
+        layout::pi_settings().map(|settings| settings.join("sessions")),
+    ];
+    let known = known.into_iter().flatten();
+    let known = known.filter(|folder| holds_files(folder));
+    note(home, &named.chain(known).collect())
 }
 
 /// Notes folders that hold transcripts.

@@ -30,12 +30,16 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
             .write_all(output.as_bytes())
             .and_then(|()| stdout.flush());
         written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))?;
-        let noted = home.as_ref().map_or(Ok(()), |home| {
-            transcripts::remember(home, &answer.entries)?;
-            journal::append(&home.journal(), &answer.entries)
-        });
-        noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")))
+        Ok(answer.entries)
     });
+    let entries = written.as_deref().unwrap_or_default();
+    let noted = home.as_ref().map_or(Ok(()), |home| {
+        transcripts::remember(home, entries)?;
+        journal::append(&home.journal(), entries)
+    });
+    let noted =
+        noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")));
+    let written = written.and(noted);
     if let Some(home) = &home
         && let Err(error) = tidy::start(home)
     {

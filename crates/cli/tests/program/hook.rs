@@ -38,6 +38,30 @@ fn a_long_result_is_stored_for_the_user_and_replaced() {
     assert_eq!(log(home.path()), "");
 }
 
+/// A sweep from another profile can't know where else transcripts are.
+#[test]
+fn the_transcripts_of_every_profile_are_noted() {
+    for (agent, variable) in [("codex", "CODEX_HOME"), ("pi", "PI_CODING_AGENT_DIR")] {
+        let home = tempfile::tempdir().unwrap();
+        for profile in ["work", "own"] {
+            let sessions = home.path().join(profile).join("sessions");
+            std::fs::create_dir_all(&sessions).unwrap();
+            std::fs::write(sessions.join("s1.jsonl"), "{}").unwrap();
+            let mut command = command(&["hook", agent]);
+            command
+                .env("OFFCUT_HOME", home.path())
+                .env("HOME", home.path());
+            command.env(variable, home.path().join(profile));
+            run_command(&mut command, "{}");
+        }
+        let noted = std::fs::read_to_string(home.path().join("transcripts.jsonl")).unwrap();
+        assert!(
+            noted.contains("work/sessions") && noted.contains("own/sessions"),
+            "{noted}"
+        );
+    }
+}
+
 #[test]
 fn the_users_settings_and_store_count() {
     let home = tempfile::tempdir().unwrap();

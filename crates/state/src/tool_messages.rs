@@ -3,13 +3,13 @@
 
 use std::num::NonZeroUsize;
 
-use offcut::format::{Format, OpenAiChat, Piece, Role};
+use offcut::format::{Format, OpenAiChat, Piece, Role, WireFormat};
 use offcut::rounds::pair_results;
 use serde_json::Value;
 
 use crate::json_messages::without_removals;
 use crate::list::ListEdit;
-use crate::reducer::{Cause, Change, Reducer};
+use crate::reducer::{Cause, Change, Reducer, Side};
 use crate::value;
 
 /// Removes the finished tool sequences of `messages`: Agentflow's `remove_tool_messages`. Removed
@@ -275,6 +275,42 @@ fn finished<F: Format>(format: &F, existing: &[F::Message], update: &[F::Message
     gone
 }
 
+/// Fails for a message with calls or results that only another format reads: pairs would be torn.
+fn check<F: Format<Message = Value>>(
+    format: &F,
+    messages: &[Value],
+    side: Side,
+) -> Result<(), Cause> {
+    for (index, message) in messages.iter().enumerate() {
+        let mut others = WireFormat::ALL.into_iter();
+        if !has_tools(format, message)
+            && let Some(other) = others.find(|other| has_tools(other, message))
+        {
+            return Err(Cause::WrongItem {
+                side,
+                index,
+                found: match other {
+                    WireFormat::OpenAiChat => "a message of chat completions",
+                    WireFormat::Responses => "an item of OpenAI Responses",
+                    WireFormat::Anthropic => "a message of Anthropic",
+                    WireFormat::Gemini => "a content of Gemini",
+                    _ => "a message of another format",
+                },
+                wanted: "messages of the reducer's format, in files that of chat completions",
+            });
+        }
+    }
+    Ok(())
+}
+
+fn has_tools<F: Format>(format: &F, message: &F::Message) -> bool {
+    let mut has = false;
+    format.visit(message, &mut |piece| {
+        has |= matches!(piece, Piece::Call(_) | Piece::Result(_));
+    });
+    has
+}
+
 /// Implements both reducers, over typed messages and over JSON.
 macro_rules! reduce_messages {
     ($reducer:ident, $name:literal) => {
@@ -305,7 +341,10 @@ macro_rules! reduce_messages {
             }
 
             fn plan(&self, existing: &Value, update: Value) -> Result<Change<Value>, Cause> {
-                let edit = self.edit(value::list(existing)?, without_removals(update)?);
+                let (existing, update) = (value::list(existing)?, without_removals(update)?);
+                check(&self.format, existing, Side::Existing)?;
+                check(&self.format, &update, Side::Update)?;
+                let edit = self.edit(existing, update);
                 Ok(edit.into_json_change())
             }
         }

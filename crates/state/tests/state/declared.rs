@@ -188,6 +188,34 @@ fn s5_the_declaration_names_its_dialect() {
     );
 }
 
+#[test]
+fn s7_messages_of_other_formats_are_refused_by_name() {
+    let schema = yaml(&one(
+        "openarmature",
+        "list",
+        "{bounded_messages: {max_len: 2}}",
+    ));
+    for (message, name) in [
+        (
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}),
+            "Anthropic",
+        ),
+        (
+            json!({"role": "model", "parts": [{"functionCall": {"name": "f"}}]}),
+            "Gemini",
+        ),
+        (
+            json!({"type": "function_call_output", "call_id": "a", "output": "r"}),
+            "Responses",
+        ),
+    ] {
+        let user = json!({"role": "user", "content": "go"});
+        let refused = schema.state().apply(json!({"x": [user, message]}));
+        let cause = refused.unwrap_err().source().unwrap().to_string();
+        assert!(cause.contains(name), "{cause}");
+    }
+}
+
 /// Every word of the table, in the dialects that have it.
 #[test]
 fn s5_every_word_is_a_reducer() {

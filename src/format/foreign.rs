@@ -22,7 +22,25 @@ pub fn foreign_format<'m>(message: impl View<'m>) -> Option<&'static str> {
     if parts().any(|part| part.has("part_kind")) {
         return Some("pydantic-ai messages");
     }
-    role?;
+    if message.get("info").is_some_and(|info| info.has("role")) && parts().next().is_some() {
+        return Some("OpenCode messages");
+    }
+    let role = role?.as_str().unwrap_or_default();
+    if message
+        .get("toolInvocations")
+        .is_some_and(|calls| calls.items().next().is_some())
+    {
+        return Some("Vercel AI SDK 4 messages");
+    }
+    match role {
+        "toolResult" => return Some("pi messages"),
+        "tool_result" => return Some("messages with the role `tool_result`"),
+        "tool_response" => return Some("messages with the role `tool_response`"),
+        "function_response" => return Some("messages with the role `function_response`"),
+        "observation" => return Some("messages with the role `observation`"),
+        "ipython" => return Some("messages with the role `ipython`"),
+        _ => {}
+    }
     let mut blocks = content.into_iter().flat_map(View::items);
     let of_block = blocks.find_map(|block| match block.text("type") {
         "tool-call" | "tool-result" => Some("Vercel AI SDK ModelMessages"),

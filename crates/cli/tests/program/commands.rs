@@ -838,6 +838,25 @@ fn missing_input_exits_with_2() {
     }
 }
 
+#[test]
+fn texts_pass_in_whatever_list() {
+    let texts = json!([{"type": "text", "text": "go"}]);
+    for body in [
+        json!({"messages": [{"role": "user", "content": texts}]}),
+        json!([{"role": "system", "content": texts}, {"role": "user", "content": texts}]),
+    ] {
+        for command in ["clear", "reduce"] {
+            let store = tempdir().unwrap();
+            let ran = run(
+                &[command, "--backend", text(store.path())],
+                &body.to_string(),
+            );
+            assert_eq!((ran.code, &*ran.err), (0, ""), "{command}");
+            assert_eq!(ran.out.trim(), body.to_string());
+        }
+    }
+}
+
 /// Messages of a framework are not those of a provider: passed on in silence, they would look as if
 /// all were well.
 #[test]
@@ -863,6 +882,26 @@ fn messages_that_no_format_reads_are_refused_by_name() {
         (
             json!([{"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": long}]}}]}]),
             "Bedrock Converse messages",
+        ),
+        (
+            json!([{"role": "user", "content": "go"}, {"role": "toolResult", "toolCallId": "a", "content": [{"type": "text", "text": long}]}]),
+            "pi messages",
+        ),
+        (
+            json!([{"role": "assistant", "content": "", "toolInvocations": [{"state": "result", "toolCallId": "a", "result": long}]}]),
+            "Vercel AI SDK 4 messages",
+        ),
+        (
+            json!([{"info": {"role": "assistant"}, "parts": [{"type": "tool", "tool": "bash", "state": {"output": long}}]}]),
+            "OpenCode messages",
+        ),
+        (
+            json!([{"role": "user", "content": "go"}, {"role": "observation", "content": long}]),
+            "`observation`",
+        ),
+        (
+            json!([{"role": "user", "content": "go"}, {"role": "ipython", "content": long}]),
+            "`ipython`",
         ),
     ];
     for (messages, name) in cases {

@@ -1,4 +1,4 @@
-//! The complete loop of the guide, with a scripted model and a tool with long results. Prints the
+//! A complete loop, with a scripted model and a tool with long results. Prints the
 //! messages at the end.
 //!
 //! ```sh
@@ -78,21 +78,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
         )?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_guide_shows_this_loop() {
-        let (code, guide) = (
-            include_str!("quick_start.rs"),
-            include_str!("../docs/guide.md"),
-        );
-        let from = code.find("async fn converse(").unwrap();
-        let to = from + code[from..].find("\n}\n").unwrap() + 3;
-        assert!(
-            guide.contains(&code[from..to]),
-            "the guide's loop is not the example's loop"
-        );
-    }
 }

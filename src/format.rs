@@ -47,8 +47,8 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// type work with this crate; two more let a pass replace long texts of users.
 ///
 /// Implementations are zero-size values. They convert nothing, and `visit` copies and allocates
-/// nothing: it runs over every message before every call of a model. docs/formats.md has a
-/// complete example.
+/// nothing: it runs over every message before every call of a model. `tests/rules/formats/own.rs`
+/// in the repository is a complete example.
 ///
 /// # Contract
 ///
@@ -117,7 +117,7 @@ impl<F: Format + ?Sized> Format for &F {
     }
 }
 
-/// Compiles and runs the examples of docs/formats.md.
+/// Compiles and runs the example of docs/formats.md.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/formats.md")]
 struct Page;

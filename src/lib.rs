@@ -89,8 +89,9 @@ pub use reduction::{Builder, ToolReduction};
 pub use report::Report;
 pub use truncate::Truncated;
 
-/// Compiles and runs the examples of the README and of the cookbook.
+/// Compiles and runs the examples of the README, the guide and the cookbook.
 #[cfg(all(doctest, feature = "fs"))]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/guide.md")]
 #[doc = include_str!("../docs/cookbook.md")]
 struct Pages;

@@ -13,7 +13,7 @@ const CALLBACKS: [&str; 6] = [
 ];
 /// Other names for our options: those of Anthropic's context editing, LangChain's
 /// `ClearToolUsesEdit`, pydantic-ai-harness's `ToolOutputLimits` and `ClearToolResults`, and common
-/// first guesses. Tables in docs/coming-from.md list them.
+/// first guesses. Tables in docs/comparison.md list them.
 const SYNONYMS: [(&str, &str); 36] = [
     ("bands", "max_length_for_trunc"),
     ("clear_at_least", "clear_at_least_tokens"),

@@ -1,5 +1,6 @@
 //! The formats, each checked against the contract.
 
+mod own;
 mod samples;
 mod text;
 

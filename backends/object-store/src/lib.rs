@@ -49,11 +49,6 @@ pub use objects::Objects;
 pub use open_error::OpenError;
 pub use upload::MAX_PARTS_IN_MEMORY;
 
-/// Compiles the guide's examples.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide.md")]
-struct Guide;
-
 /// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -9,7 +9,7 @@ mod task;
 pub use api::Api;
 pub use task::{Task, print};
 
-/// Compiles the programs of docs/seams.md.
+/// Compiles the program of docs/seams.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/seams.md")]
 struct Seams;

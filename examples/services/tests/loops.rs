@@ -185,15 +185,3 @@ fn the_example_adds_about_ten_lines() {
         assert_eq!(unmarked.count(), 0);
     }
 }
-
-#[test]
-fn the_page_about_seams_shows_the_first_loop() {
-    let page = include_str!("../../../docs/seams.md");
-    let code = include_str!("../chat_completions.rs");
-    let from = code.find("async fn converse(").unwrap();
-    let to = from + code[from..].find("\n}\n").unwrap() + 3;
-    assert!(
-        page.contains(&code[from..to]),
-        "docs/seams.md shows another loop"
-    );
-}

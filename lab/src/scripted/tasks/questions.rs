@@ -456,7 +456,7 @@ pub(crate) static ALL: [Question; 20] = [
                         .to_owned(),
                 )
             },
-            told: Some(r#""left-margin"\s+(?:\d+\|)?version = "([^"]+)"#),
+            told: Some(r#""left-margin"\nversion = "([^"]+)"#),
             query: r#"join("\n") | capture("\"left-margin\"\nversion = \"(?<v>[^\"]+)").v"#,
         },
     },

@@ -225,8 +225,7 @@ impl TokenCounter {
     /// Builds this counter, for example to count your own texts.
     ///
     /// Names of special tokens in a text count as ordinary text. Loading an encoding's tables takes
-    /// about 0.1 s and 45 MB, once for each process. This happens on first use, or in
-    /// [`prepare`](CountTokens::prepare).
+    /// about 0.1 s and 45 MB, once for each process. This happens on first use.
     ///
     /// ```
     /// use offcut::TokenCounter;

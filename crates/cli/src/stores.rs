@@ -38,6 +38,7 @@ pub(crate) fn open(url: &str) -> OpenedStore {
 }
 
 /// Opens the store at `url` for a server, which makes failed calls again itself.
+#[cfg(feature = "serve")]
 pub(crate) fn open_for_server(url: &str) -> OpenedStore {
     if !url.starts_with("s3://") || url.contains("retries=") {
         return open(url);

@@ -17,6 +17,7 @@ mod choice;
 mod cost;
 mod custom;
 mod excerpt;
+mod failure_words;
 mod failures;
 mod found;
 mod gathered;

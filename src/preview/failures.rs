@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
 use regex::Regex;
 
+pub(crate) use crate::preview::failure_words::is_failure;
+use crate::preview::failure_words::without_digits;
 use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
@@ -24,28 +26,6 @@ const FEW_TOLD: usize = 2;
 /// Lines that begin with a place are reports if they are at most one in so many. Of a search, all
 /// lines do.
 const PLACES: usize = 5;
-
-/// The words of such lines, as written by compilers, test runners, interpreters and loggers.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static WORDS: LazyLock<Regex> = LazyLock::new(|| {
-    let signs = [
-        r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
-        // "CRITICAL: " mostly begins an instruction.
-        r"(?-u:\b)CRITICAL(?: |:\w)",
-        r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB)[0-9])",
-        r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
-        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:|WARNING: DATA RACE|CONFLICT \(| ! \[rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
-        r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
-        r"(?i:\[(?:error|fatal|crit|critical|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
-        r"\*\*\* \[|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
-        r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in ",
-        // In the languages that programs are translated to most; the last two lines are of the C library and of shells.
-        r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
-        r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
-        r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
-    ];
-    Regex::new(&signs.join("|")).expect("a pattern")
-});
 
 /// A place in a file, and something about it.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
@@ -67,11 +47,6 @@ enum Sign {
     Odd,
     Place,
     Word,
-}
-
-/// Returns true if `line` reports a failure in words.
-pub(crate) fn is_failure(line: &str) -> bool {
-    WORDS.is_match(line)
 }
 
 /// Returns true if `line` may report a failure, by its words or by the place that it begins with.
@@ -145,15 +120,6 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     }
     told.truncate(MAX_FAILURES);
     told
-}
-
-/// Returns true if `one` and `other` are the same but for digits.
-pub(crate) fn differ_in_digits(one: &str, other: &str) -> bool {
-    without_digits(one) == without_digits(other)
-}
-
-fn without_digits(text: &str) -> String {
-    text.replace(|sign: char| sign.is_ascii_digit(), "")
 }
 
 /// Maximum number of templates of a text in which lines can be odd.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::preview::failures::{differ_in_digits, is_failure};
+use crate::preview::failure_words::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
 
 /// Maximum length in bytes of a line that is held until its end. The beginning of a longer one is

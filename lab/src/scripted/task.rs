@@ -6,7 +6,6 @@ use std::path::Path;
 
 use crate::scripted::agent::Agent;
 use crate::scripted::step::Step;
-use crate::scripted::tasks::Question;
 use crate::scripted::view::RequestView;
 
 /// A size of a task: how much of everything there is.
@@ -28,6 +27,12 @@ pub struct Task {
     pub(crate) work: Work,
 }
 
+/// A question, as a task.
+pub(crate) trait Asked: std::fmt::Debug + Sync {
+    fn set_up(&self, count: usize) -> Set;
+    fn agent(&self, view: &RequestView) -> Step;
+}
+
 /// Files and prompt of a task, and what its agent does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
@@ -37,7 +42,7 @@ pub(crate) enum Work {
         agent: Agent,
     },
     /// A question about one result.
-    Question(&'static Question),
+    Question(&'static dyn Asked),
 }
 
 /// A task of one size.

@@ -9,8 +9,6 @@ mod questions;
 mod table;
 mod triage;
 
-pub(crate) use questions::Question;
-
 use crate::scripted::task::{Task, Work, sizes};
 
 /// Questions about one result each, of about 5, 50 and 200 kB and of 5 MB.

@@ -4,7 +4,7 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, filler};
+use crate::scripted::task::{Asked, Set, filler};
 use crate::scripted::view::{RequestView, Search};
 
 /// A question about the output of a command.
@@ -36,8 +36,8 @@ enum Find {
     },
 }
 
-impl Question {
-    pub(crate) fn set_up(&self, count: usize) -> Set {
+impl Asked for Question {
+    fn set_up(&self, count: usize) -> Set {
         let (text, answer) = (self.text)(&mut Random::new(count as u64), count);
         let text = if self.file.ends_with(".sh") {
             format!("cat <<'END_OF_OUTPUT'\n{text}END_OF_OUTPUT\nexit 1\n")
@@ -52,7 +52,7 @@ impl Question {
         }
     }
 
-    pub(crate) fn agent(&self, view: &RequestView) -> Step {
+    fn agent(&self, view: &RequestView) -> Step {
         let program = if self.file.ends_with(".sh") {
             "sh"
         } else {

@@ -1,0 +1,42 @@
+//! The words by which a line reports a failure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// The words of such lines, as written by compilers, test runners, interpreters and loggers.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    let signs = [
+        r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
+        // "CRITICAL: " mostly begins an instruction.
+        r"(?-u:\b)CRITICAL(?: |:\w)",
+        r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB)[0-9])",
+        r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
+        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:|WARNING: DATA RACE|CONFLICT \(| ! \[rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
+        r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
+        r"(?i:\[(?:error|fatal|crit|critical|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
+        r"\*\*\* \[|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
+        r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in ",
+        // In the languages that programs are translated to most; the last two lines are of the C library and of shells.
+        r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
+        r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
+        r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
+    ];
+    Regex::new(&signs.join("|")).expect("a pattern")
+});
+
+/// Returns true if `line` reports a failure in words.
+pub(crate) fn is_failure(line: &str) -> bool {
+    WORDS.is_match(line)
+}
+
+/// Returns true if `one` and `other` are the same but for digits.
+pub(crate) fn differ_in_digits(one: &str, other: &str) -> bool {
+    without_digits(one) == without_digits(other)
+}
+
+/// A line without its digits.
+pub(super) fn without_digits(text: &str) -> String {
+    text.replace(|sign: char| sign.is_ascii_digit(), "")
+}

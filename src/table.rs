@@ -306,7 +306,7 @@ fn aligned_names(text: &str) -> Option<Vec<String>> {
     let names = cells_between(line, &gutters(text))?;
     let is_capital = |name: &String| {
         let name = name.trim_start_matches(|c: char| c.is_ascii_digit());
-        name.starts_with(|c: char| c.is_uppercase() || "%#-".contains(c))
+        name.starts_with(|c: char| c.is_uppercase() || "%#".contains(c))
     };
     let are_names = names.iter().all(is_capital) && !line.contains([':', '"']);
     (are_names || lines.next().is_some_and(is_border)).then_some(names)

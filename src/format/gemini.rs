@@ -6,7 +6,7 @@ use crate::json::{Edit, Kind, ListItem, New, Step, View};
 use serde_json::{Map, Value, json};
 
 use self::response::ResponseContent;
-use super::blocks::is_signed;
+use super::blocks::{is_given, is_signed};
 use super::wire_json::{Edits, Roles, TextPlace, WireJson};
 use super::{Arguments, Call, Data, PartRef, Piece, ResultHead, Role};
 use crate::content::{Part, ToolCall};
@@ -118,6 +118,12 @@ const INLINE: FieldSpellings = ["inlineData", "inline_data"];
 const FILE: FieldSpellings = ["fileData", "file_data"];
 const MIME: FieldSpellings = ["mimeType", "mime_type"];
 const URI: FieldSpellings = ["fileUri", "file_uri"];
+
+/// Returns true for a part with a call or a response.
+pub(super) fn is_tool<'m, V: View<'m>>(part: V) -> bool {
+    let fields = [CALL, RESPONSE].map(|names| part.pick(names));
+    fields.into_iter().flatten().any(is_given)
+}
 
 fn field<'m, V: View<'m>>(value: V, names: FieldSpellings) -> Option<V> {
     let [camel, snake] = value.pick(names);

@@ -7,6 +7,7 @@ use crate::json::{Kind, View};
 use serde_json::Value;
 
 use super::blocks::is_given;
+use super::gemini::is_tool;
 use super::wire_json::{Edits, TextPlace, WireJson};
 use super::{Anthropic, Gemini, OpenAiChat, Piece, Responses};
 use crate::content::Part;
@@ -87,14 +88,13 @@ impl WireFormat {
     ) -> Option<Self> {
         match field {
             // Batches of chat completions have their messages in `input` too.
-            Some("input") => certain(messages)
+            Some("input") => certain(&messages)
                 .filter(|format| *format == Self::OpenAiChat)
                 .or(Some(Self::Responses)),
             Some("contents") => Some(Self::Gemini),
             Some(_) if document.has("system") || document.has("anthropic_version") => {
                 // Some servers of chat completions accept these fields too.
-                certain(&messages)
-                    .or_else(|| messages().find_map(likely))
+                likely(&messages)
                     .filter(|format| *format == Self::OpenAiChat)
                     .or(Some(Self::Anthropic))
             }
@@ -180,8 +180,7 @@ fn detect<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> O
         matches!(message.text("role"), "user" | "system" | "developer") && is_list
     };
     let any = |is_one: &dyn Fn(V) -> bool| messages().any(is_one);
-    certain(&messages)
-        .or_else(|| messages().find_map(likely))
+    likely(&messages)
         .or_else(|| any(&is_anthropic).then_some(WireFormat::Anthropic))
         .or_else(|| any(&is_text).then_some(WireFormat::OpenAiChat))
         .or_else(|| {
@@ -198,9 +197,9 @@ fn certain<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> 
     })
 }
 
-/// The format of a message that fits only one.
-fn likely<'m, V: View<'m>>(message: V) -> Option<WireFormat> {
-    evidence(message).map(|(format, _)| format)
+/// The format of the first message with calls or results, or else of the first that fits only one.
+fn likely<'m, V: View<'m>, I: Iterator<Item = V>>(messages: impl Fn() -> I) -> Option<WireFormat> {
+    certain(&messages).or_else(|| Some(messages().find_map(evidence)?.0))
 }
 
 /// The format of a message that fits only one, and true if its calls or results say so: clients and frameworks
@@ -213,11 +212,9 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, bool)> {
         None => {}
         // Entries of logs also have types, and messages inside them.
         Some("message") if message.has("role") => {}
-        Some("reasoning" | "item_reference" | "compaction") => {
-            return Some((WireFormat::Responses, true));
-        }
         Some(kind) => {
-            let is_item = kind.ends_with("_call")
+            let is_item = matches!(kind, "reasoning" | "item_reference" | "compaction")
+                || kind.ends_with("_call")
                 || kind.ends_with("_call_output")
                 || kind.starts_with("mcp_");
             return is_item.then_some((WireFormat::Responses, true));
@@ -232,15 +229,6 @@ fn evidence<'m, V: View<'m>>(message: V) -> Option<(WireFormat, bool)> {
     }
     let parts = message.get("parts").filter(|parts| parts.is_array());
     if let Some(parts) = parts {
-        let is_tool = |part: V| {
-            let names = [
-                "functionCall",
-                "functionResponse",
-                "function_call",
-                "function_response",
-            ];
-            part.pick(names).into_iter().any(is_given)
-        };
         return Some((WireFormat::Gemini, parts.items().any(is_tool)));
     }
     let of_part = |part: V| match part.text("type") {

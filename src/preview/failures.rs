@@ -99,27 +99,19 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
             None
         }
     };
-    let mut told = Vec::new();
-    let mut odd_ones = Vec::new();
+    let mut failing: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
+    failing.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
     let mut distinct = HashSet::new();
-    let mut signs: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
-    signs.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
-    for (sign, at) in signs {
-        if distinct.insert(without_digits(units[at].text)) {
-            match sign {
-                Sign::Odd => odd_ones.push(at),
-                Sign::Place | Sign::Word => told.push(at),
-            }
-        }
+    failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
+    let told = failing.partition_point(|(sign, _)| *sign != Sign::Odd);
+    if told > FEW_TOLD {
+        failing.truncate(told);
     }
-    if told.len() > MAX_FAILURES {
-        told.drain(MAX_FAILURES - LAST..told.len() - LAST);
+    if told > MAX_FAILURES {
+        failing.drain(MAX_FAILURES - LAST..told - LAST);
     }
-    if told.len() <= FEW_TOLD {
-        told.extend(odd_ones);
-    }
-    told.truncate(MAX_FAILURES);
-    told
+    failing.truncate(MAX_FAILURES);
+    failing.into_iter().map(|(_, at)| at).collect()
 }
 
 /// Maximum number of templates of a text in which lines can be odd.

@@ -149,8 +149,10 @@ impl PlainText {
             done = state.end;
             self.pass(&line[state], usize::MAX, see);
             // It stands for the return, which is there.
-            let (text, bytes) = (" ", 1);
-            see(Piece { text, bytes });
+            see(Piece {
+                text: " ",
+                bytes: 1,
+            });
             done += 1;
         }
         hidden(last.start - done, see);

@@ -38,7 +38,7 @@ struct Walk {
 
 impl Walk {
     /// Walks over a directory. `prefix` is the beginning of all keys in it: empty, or a path that
-    /// ends in a slash.
+    /// ends in `/`.
     fn directory(&mut self, entries: ReadDir, prefix: &str) {
         for entry in entries {
             match entry {

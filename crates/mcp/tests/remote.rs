@@ -334,10 +334,11 @@ async fn a_400_that_speaks_of_a_session_that_has_worked_is_one_that_has_ended() 
                 // Only the first session has ended.
                 "a/gone" if *openings == 1 => (410, "Session expired"),
                 "tools/call" if *openings < 3 => (400, "Bad Request: No valid SESSION ID provided"),
+                "a/restart" if *openings == 3 => (400, "Bad Request: Server not initialized"),
                 "a/always" => (400, "no session"),
                 "a/argument" => (400, "the argument is wrong"),
                 "a/forbidden" => (403, "no session"),
-                "a/gone" => return Some(json_answer(&result(seen, &json!({})))),
+                "a/gone" | "a/restart" => return Some(json_answer(&result(seen, &json!({})))),
                 _ => return None,
             };
             let error = json!({"code": -32000, "message": words});
@@ -358,8 +359,13 @@ async fn a_400_that_speaks_of_a_session_that_has_worked_is_one_that_has_ended() 
     client.send(&call(&json!(2))).await;
     assert!(hint_in(&client.received().await).is_some());
     assert_eq!(*openings.lock().unwrap(), 3);
+    let answer = client.ask(&json!(3), "a/restart", json!({})).await;
+    assert_eq!(
+        (&answer["result"], *openings.lock().unwrap()),
+        (&json!({}), 4)
+    );
     // Once for each message, and nothing else is taken for that.
-    for (method, sessions) in [("a/always", 4), ("a/argument", 4), ("a/forbidden", 4)] {
+    for (method, sessions) in [("a/always", 5), ("a/argument", 5), ("a/forbidden", 5)] {
         let answer = client.ask(&json!(3), method, json!({})).await;
         assert_eq!(answer["error"]["code"], -32000, "{answer}");
         assert_eq!(*openings.lock().unwrap(), sessions, "{method}");

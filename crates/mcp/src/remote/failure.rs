@@ -36,7 +36,7 @@ pub(crate) enum RequestFailure {
         challenge: Option<String>,
         /// The error object of JSON-RPC in the answer's body.
         error: Option<String>,
-        /// True if the body speaks of a session.
+        /// True if the body speaks of a session, or of the handshake that begins one.
         names_session: bool,
     },
     #[error("the server sends its clients elsewhere; give the new URL to offcut")]
@@ -83,7 +83,8 @@ impl RequestFailure {
         {
             *error = error_in(&body);
             let lower = body.to_ascii_lowercase();
-            *names_session = memchr::memmem::find(&lower, b"session").is_some();
+            let says = |words: &str| memchr::memmem::find(&lower, words.as_bytes()).is_some();
+            *names_session = says("session") || says("not initialized");
         }
         failure
     }

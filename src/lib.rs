@@ -49,7 +49,7 @@ pub mod backend;
 mod clear;
 pub mod config;
 mod content;
-pub mod decisions;
+mod decisions;
 mod error;
 mod fingerprint;
 pub mod format;

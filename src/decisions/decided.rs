@@ -106,7 +106,7 @@ impl WrittenReplacement {
 /// A decision about one result or one call's arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decided {
+pub(crate) struct Decided {
     pub(crate) slot: SlotId,
     pub(crate) moment: Moment,
     pub(crate) put: WrittenReplacement,

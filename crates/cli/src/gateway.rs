@@ -39,7 +39,6 @@ mod settings;
 mod status;
 mod stored;
 mod tenant;
-mod untouched;
 mod upstream;
 mod usage;
 mod watch;

@@ -286,7 +286,7 @@ impl Passage {
         if reply.status().is_success()
             && let Some(reducer) = &self.reducer
         {
-            reducer.leave(&conversation).await;
+            reducer.leave(conversation.clone());
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         let outcome = Outcome::Passed(PassReason::Refused);

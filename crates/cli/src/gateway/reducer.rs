@@ -1,6 +1,6 @@
 //! Reduces the conversations of all tenants, each in a session of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,13 +21,14 @@ use crate::gateway::reader::{self, Reader, Tools};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::stored::Pages;
 use crate::gateway::tenant::Tenant;
-use crate::gateway::untouched::Untouched;
 use crate::gateway::watch::{Look, Watch};
 
 /// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
 /// records are read again. What is held takes at most twice these bytes.
 const HELD: usize = 4096;
 const HELD_BYTES: usize = 256 << 20;
+/// Number of conversations of which it is remembered that the provider took only the original.
+const UNTOUCHED: usize = 65_536;
 
 /// A conversation of a tenant: the prefix of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +87,6 @@ pub(crate) struct ConversationReducer {
     pages: Option<Pages>,
     cut_without_reader: bool,
     holdout: f64,
-    untouched: Untouched,
     naming: NamingSecret,
     known: Mutex<Known>,
 }
@@ -96,6 +96,7 @@ struct Known {
     /// By conversation, variant and whether they decide.
     sessions: HashMap<(ConversationId, usize, bool), HeldSession>,
     time: u64,
+    untouched: HashSet<ConversationId>,
 }
 
 /// A session in memory.
@@ -168,7 +169,6 @@ impl ConversationReducer {
             pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
-            untouched: Untouched::new(store.clone()),
             naming: NamingSecret::new(store),
             known: Mutex::default(),
         })
@@ -212,7 +212,7 @@ impl ConversationReducer {
         if look.group == Some(Group::HeldOut) {
             return Reduced::Passed(PassReason::HeldOut);
         }
-        if !conversation.is_nameless() && self.untouched.has(conversation.name()).await {
+        if self.known().untouched.contains(&conversation) {
             return Reduced::Passed(PassReason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
@@ -351,9 +351,14 @@ impl ConversationReducer {
         session
     }
 
-    /// Lets a conversation pass untouched from now on, since a provider took it only as it came.
-    pub(crate) async fn leave(&self, conversation: &ConversationId) {
-        self.untouched.add(conversation.name()).await;
+    /// Lets a conversation pass untouched from now on, since a provider took it only as it came. After a restart,
+    /// and on every replica, one more refusal tells.
+    pub(crate) fn leave(&self, conversation: ConversationId) {
+        let untouched = &mut self.known().untouched;
+        if untouched.len() >= UNTOUCHED {
+            untouched.clear();
+        }
+        untouched.insert(conversation);
     }
 
     /// A session that reads what any conversation of `tenant` has stored, and nothing else.

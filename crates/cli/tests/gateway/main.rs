@@ -17,4 +17,3 @@ mod refusals;
 mod stored;
 mod support;
 mod transparent;
-mod untouched;

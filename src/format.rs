@@ -116,8 +116,3 @@ impl<F: Format + ?Sized> Format for &F {
         (**self).replace_text(message, text, new);
     }
 }
-
-/// Compiles and runs the example of docs/formats.md.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/formats.md")]
-struct Page;

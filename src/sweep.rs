@@ -53,8 +53,3 @@ pub use live_error::LiveError;
 pub use policy::SweepPolicy;
 pub use report::{SweepError, SweepFailure, SweepReport, Tally};
 pub use run::sweep;
-
-/// Compiles the example of docs/sweeping.md.
-#[cfg(all(doctest, feature = "fs"))]
-#[doc = include_str!("../docs/sweeping.md")]
-struct Page;

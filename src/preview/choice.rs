@@ -118,10 +118,11 @@ enum ChoiceItem {
 /// The last piece of the line that begins with unit `at`, if it is in pieces.
 fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
     let line = units[at].place.line;
-    let further = units[at + 1..].iter();
-    let further = further.take_while(|unit| unit.place.line == line).count();
-    let last = at + further;
-    (last > at && units[last].place.ends_line).then_some(last)
+    let is_further = |unit: &&Unit<'_>| unit.place.line == line && !unit.place.begins;
+    let last = at + units[at + 1..].iter().take_while(is_further).count();
+    let ends =
+        units[last].place.ends_line || units.get(last + 1).is_some_and(|next| next.place.begins);
+    (last > at && ends).then_some(last)
 }
 
 /// Extra worth of each unit.

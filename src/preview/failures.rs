@@ -59,7 +59,7 @@ fn is_about_place(line: &str) -> bool {
 }
 
 /// Extra worth of each unit for the failure that it reports. Code that could fail reports nothing, nor
-/// does a piece of a long line, which is data.
+/// does a further piece of a long line, which is data.
 pub(crate) fn failure_worth<'t>(units: &[Unit<'t>]) -> Vec<f32> {
     if is_excerpt_of_file(units) {
         return vec![0.0; units.len()];
@@ -67,8 +67,7 @@ pub(crate) fn failure_worth<'t>(units: &[Unit<'t>]) -> Vec<f32> {
     let mut distinct = HashSet::new();
     let worth = |unit: &Unit<'t>| {
         let counts = distinct.len() < MAX_FAILURES
-            && unit.place.byte == 0
-            && is_failure(unit.text)
+            && unit.lines().any(is_failure)
             && distinct.insert(own_text(unit).trim());
         if counts { FAILURE } else { 0.0 }
     };
@@ -81,15 +80,14 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     if is_excerpt_of_file(units) {
         return Vec::new();
     }
-    let lines = || (0..units.len()).filter(|at| units[*at].place.byte == 0);
-    let places: HashSet<usize> = lines()
-        .filter(|at| is_about_place(units[*at].text))
+    let has = |at: &usize, is: fn(&str) -> bool| units[*at].lines().any(is);
+    let places: HashSet<usize> = (0..units.len())
+        .filter(|at| has(at, is_about_place))
         .collect();
     let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
     let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
     let sign = |at: &usize| {
-        let text = units[*at].text;
-        if is_failure(text) {
+        if has(at, is_failure) {
             Some(Sign::Word)
         } else if are_reports && places.contains(at) {
             Some(Sign::Place)
@@ -99,7 +97,9 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
             None
         }
     };
-    let mut failing: Vec<(Sign, usize)> = lines().filter_map(|at| Some((sign(&at)?, at))).collect();
+    let mut failing: Vec<(Sign, usize)> = (0..units.len())
+        .filter_map(|at| Some((sign(&at)?, at)))
+        .collect();
     failing.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
     let mut distinct = HashSet::new();
     failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
@@ -134,9 +134,10 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    /// Counts a line, which must not be a ruler.
-    pub(crate) fn add(&mut self, line: Unit<'_>) {
-        self.count(template(line.text), line);
+    /// Counts the lines of a unit, which must not be a ruler.
+    pub(crate) fn add(&mut self, unit: Unit<'_>) {
+        unit.lines()
+            .for_each(|line| self.count(template(line), unit));
     }
 
     fn count(&mut self, template: u64, line: Unit<'_>) {

@@ -126,7 +126,7 @@ impl Kept {
 
     fn add(&mut self, unit: Unit<'_>) {
         let is_ruler = is_ruler(unit.text);
-        if unit.place.byte == 0 && !is_ruler {
+        if !is_ruler {
             self.templates.add(unit);
         }
         self.keep(unit, is_ruler);
@@ -134,9 +134,8 @@ impl Kept {
 
     /// Keeps a unit if it is worth that.
     fn keep(&mut self, unit: Unit<'_>, is_ruler: bool) {
-        let may_fail = may_be_failure(unit.text);
-        // A piece of a long line is data.
-        let is_telling = unit.place.byte == 0 && (may_fail || told(unit.text).any());
+        let may_fail = unit.lines().any(may_be_failure);
+        let is_telling = may_fail || unit.lines().any(|line| told(line).any());
         let mut news = if is_telling { TELLING } else { 0.0 };
         if self.wanted != Preview::HeadTail {
             let mut is_named = false;

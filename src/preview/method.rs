@@ -233,6 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn the_failing_line_of_an_output_in_json_is_shown() {
+        let lines = |name: &str| -> String {
+            let one = |n| format!("compiling {name}_{n}.c with flags -O2 -Wall\n");
+            (0..100).map(one).collect()
+        };
+        for failing in [
+            "tax.c:88:5: error: 'rate' undeclared (first use in this function)",
+            "pay.go:12:5: undefined: refund",
+            "disk is full",
+        ] {
+            let output = format!("{}{failing}\n{}", lines("unit"), lines("part"));
+            let text = serde_json::json!({"output": output, "metadata": {"exit_code": 2}});
+            for preview in [Preview::Mixed, Preview::Lines, Preview::HeadTail] {
+                let shown = preview.show(&text.to_string(), 2_000);
+                assert!(shown.contains(failing), "{preview:?}: {shown}");
+                assert!(holds_only(&shown, &text.to_string()));
+            }
+        }
+    }
+
+    #[test]
     fn failures_between_head_and_tail_keep_every_budget() {
         let long = "a long line ".repeat(50) + "\n";
         let text = format!("{}{long}error: no\n{long}", "short\n".repeat(10));

@@ -10,6 +10,8 @@ const MAX_PIECE: usize = 280;
 /// one.
 const NEAR_THE_END: usize = 40;
 const SEPARATORS: [char; 7] = [' ', ',', ';', '{', '}', '[', ']'];
+/// A line feed in a string of JSON.
+const FEED: &str = r"\n";
 
 /// A line, or a piece of a long one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +27,23 @@ impl<'t> Unit<'t> {
             line,
             byte: 0,
             bytes: text.len() as u64,
+            begins: true,
             ends_line: true,
         };
         Self { text, place }
+    }
+
+    /// The lines that begin in it: itself, or of a piece those of a string of JSON.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> {
+        let Place {
+            begins,
+            byte,
+            ends_line,
+            ..
+        } = self.place;
+        let is_line = byte == 0 && ends_line;
+        let feed = if is_line { "\n" } else { FEED };
+        self.text.split(feed).skip(usize::from(!begins))
     }
 
     /// The unit, `lines` lines later.
@@ -47,6 +63,8 @@ pub(crate) struct Place {
     pub(crate) byte: u64,
     /// Number of bytes that it stands for, which are more than its text has if that is not all plain.
     pub(crate) bytes: u64,
+    /// True if the unit begins its line, or a line that another program wrote into a string of JSON.
+    pub(crate) begins: bool,
     /// True if the unit ends its line.
     pub(crate) ends_line: bool,
 }
@@ -97,6 +115,8 @@ pub(crate) struct Cutter {
     line: u64,
     /// Offset of `open` in its line, in bytes.
     byte: u64,
+    /// True if `open` follows an escaped line feed.
+    follows_feed: bool,
 }
 
 impl Cutter {
@@ -106,6 +126,7 @@ impl Cutter {
             hidden: Vec::new(),
             line: 1,
             byte: 0,
+            follows_feed: false,
         }
     }
 
@@ -192,9 +213,11 @@ impl Cutter {
             line: self.line,
             byte: self.byte,
             bytes,
+            begins: self.byte == 0 || self.follows_feed,
             ends_line,
         };
         self.byte += bytes;
+        self.follows_feed = text.ends_with(FEED);
         if !text.is_empty() {
             see(Unit { text, place });
         }
@@ -203,6 +226,11 @@ impl Cutter {
 
 fn piece_length(text: &str) -> usize {
     let most = text.floor_char_boundary(MAX_PIECE);
+    // Of JSON, a piece ends where a line in a string does.
+    let feed = text[..most].rfind(FEED).map(|feed| feed + FEED.len());
+    if let Some(end) = feed.filter(|end| *end > MAX_PIECE / 2) {
+        return end;
+    }
     let end = text.floor_char_boundary(most - NEAR_THE_END);
     text[end..most]
         .rfind(SEPARATORS)

@@ -51,7 +51,6 @@ pub struct ServeSettings {
     pub tenant_header: Option<String>,
     /// Keys of gateways that call `/v1/compress` and `/v1/retrieve`, each by the name of its tenant:
     /// 16 characters or more. Default: none, and neither path is answered.
-    #[serde(alias = "plug_keys")] // its name before the first release
     pub compress_keys: BTreeMap<String, Secret>,
     /// True to replace results also where the model has no way to read them back. Default: false.
     pub cut_without_reader: bool,
@@ -74,7 +73,7 @@ pub struct ServeSettings {
     pub max_connections: usize,
     /// Seconds for a request's head. Default: 15.
     pub header_seconds: u64,
-    /// Seconds for which a request's body may pause. Default: 60.
+    /// Seconds for a request's body, and one more for each 8 KiB of it. Default: 60.
     pub body_seconds: u64,
     /// Seconds for connecting to a provider. Default: 15.
     pub connect_seconds: u64,

@@ -90,8 +90,6 @@ fn a_store_that_the_program_does_not_know_is_answered_with_those_it_knows() {
             "compress_keys = { a = \"short\" }",
             "`serve.compress_keys.a`: it is too short",
         ),
-        // Its name before the first release.
-        ("plug_keys = { a = \"short\" }", "`serve.compress_keys.a`"),
     ] {
         std::fs::write(&file, format!("[serve]\n{table}\n")).unwrap();
         let error = fail(&["config", "check", text(&file)], "", 2);

@@ -11,13 +11,21 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
         // "CRITICAL: " mostly begins an instruction.
         r"(?-u:\b)CRITICAL(?: |:\w)",
-        r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB)[0-9])",
+        r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB|NU|NETSDK)[0-9])",
         r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
-        r"^(?:Exception in thread|panic: |E[0-9]{4} [0-9]{2}:|WARNING: DATA RACE|CONFLICT \(| ! \[rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$",
+        r"^(?:Exception in thread|panic: |[EF][0-9]{4} [0-9]{2}:|npm error |error [A-Z]|E: |Error from |An error occurred |curl: \([0-9]+\) |\*\* \(\w|::error|WARNING: DATA RACE|CONFLICT \(| ! \[(?:remote )?rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$| \([A-Z]\w*(?:Error|Exception)\)$",
         r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
-        r"(?i:\[(?:error|fatal|crit|critical|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
-        r"\*\*\* \[|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
-        r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in ",
+        r"(?i:\[(?:\w+:)?(?:error|fatal|crit|critical|alert|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
+        r"\*\*\* (?:\[|No rule)|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
+        r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in | ERR[\] ]|^ERRO\[|SEVERE: |PANIC: ",
+        r"Out of memory: Kill|OOMKilled|CrashLoopBackOff|ImagePullBackOff|ORA-[0-9]{5}|stack smashing detected|ERR_PNPM_|teamcity\[testFailed",
+        r"Failed (?:to start|with result) |returned a non-zero code|symbol\(s\) not found|syntax error near|unbound variable$|SIG(?:SEGV|ABRT|BUS|ILL|KILL)(?-u:\b)",
+        r"(?-u:\b)[1-9][0-9]* (?:failed|failures?)(?-u:\b)|(?:failed|Failed|Failures|Errors)(?:=|: )[1-9]|TIMEOUT (?:\[|in )|^E  +assert |^  ● .* › ",
+        r"Error response from|[Cc]ould not (?:resolve|find)|nable to resolve|verification failed|a nil value|Can't locate |Undefined (?:subroutine|control sequence|symbols)",
+        r"ailed to resolve|Unresolved reference|double free|Illegal instruction|^Terminated$|UnhandledPromiseRejection|<error |at=error |build failed|build as failure",
+        r"overflowed its stack|I/O error|[Mm]erge (?:conflict|failed)|no space left|probe failed|authentication required|SSL certificate problem|x509: |i/o timeout",
+        r"deadline exceeded|[Tt]oo many open files|EADDRINUSE|[Aa]ddress already in use|[Qq]uota exceeded|[Rr]ate limit exceeded|Access is denied|cannot find the (?:file|path)",
+        r"is not recognized as|: not found$|Unknown command",
         // In the languages that programs are translated to most; the last two lines are of the C library and of shells.
         r"(?:Fehler|FEHLER|[Ee]rreur|ERREUR|[Ee]rrore|ERRORE|[Ee]rro|ERRO|[Оо]шибка|ОШИБКА|错误|錯誤|エラー|오류) ?[:：]|erreur [A-Z]+[0-9]",
         r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
@@ -25,6 +33,18 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
 });
+
+/// The words of lines that report the worst.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static FATAL: LazyLock<Regex> = LazyLock::new(|| {
+    let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:\w))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
+    Regex::new(signs).expect("a pattern")
+});
+
+/// Returns true if `line` reports in words that something has broken down.
+pub(super) fn is_fatal(line: &str) -> bool {
+    FATAL.is_match(line)
+}
 
 /// Returns true if `line` reports a failure in words.
 pub(crate) fn is_failure(line: &str) -> bool {

@@ -11,7 +11,7 @@ use foldhash::{HashMap, HashSet, HashSetExt, fast::FixedState};
 use regex::Regex;
 
 pub(crate) use crate::preview::failure_words::is_failure;
-use crate::preview::failure_words::without_digits;
+use crate::preview::failure_words::{is_fatal, without_digits};
 use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
@@ -21,8 +21,6 @@ const FAILURE: f32 = 10.0;
 const MAX_FAILURES: usize = 16;
 /// The last ones among them: the end of a log often says what came of it.
 const LAST: usize = 4;
-/// Maximum number of lines that are told by words or places beside which odd ones come too: one may be harmless.
-const FEW_TOLD: usize = 2;
 /// Lines that begin with a place are reports if they are at most one in so many. Of a search, all
 /// lines do.
 const PLACES: usize = 5;
@@ -47,6 +45,7 @@ enum Sign {
     Odd,
     Place,
     Word,
+    Fatal,
 }
 
 /// Returns true if `line` may report a failure, by its words or by the place that it begins with.
@@ -87,7 +86,9 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
     let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
     let sign = |at: &usize| {
-        if has(at, is_failure) {
+        if has(at, is_fatal) {
+            Some(Sign::Fatal)
+        } else if has(at, is_failure) {
             Some(Sign::Word)
         } else if are_reports && places.contains(at) {
             Some(Sign::Place)
@@ -104,9 +105,6 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
     let mut distinct = HashSet::new();
     failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
     let told = failing.partition_point(|(sign, _)| *sign != Sign::Odd);
-    if told > FEW_TOLD {
-        failing.truncate(told);
-    }
     if told > MAX_FAILURES {
         failing.drain(MAX_FAILURES - LAST..told - LAST);
     }
@@ -241,6 +239,25 @@ mod tests {
             "level=error msg=lost",
             r#"{"time":1,"level":"ERROR","msg":"lost"}"#,
             "E1125 10:20:34 lost",
+            "npm error code ERESOLVE",
+            "error An unexpected error occurred",
+            "make: *** No rule to make target 'all'.  Stop.",
+            "Error from server (NotFound): pods \"pay\" not found",
+            "E: Unable to locate package libpay",
+            "curl: (6) Could not resolve host: pay",
+            " ! [remote rejected] main -> main",
+            "app.rb:3:in `pay': undefined method (NoMethodError)",
+            "** (KeyError) key :rate not found",
+            "ORA-00942: table or view does not exist",
+            "Out of memory: Killed process 812 (pay)",
+            "pay-7d9 0/1 CrashLoopBackOff 5 3m",
+            "SEVERE: Servlet failed",
+            "[10:20:34 ERR] lost",
+            "ERRO[0012] lost",
+            "[Sat Nov 28 10:20:34 2026] [proxy:error] [pid 1] lost",
+            "::error file=tax.c,line=88::no",
+            "Failed to start pay.service - Payments.",
+            "ld: symbol(s) not found for architecture arm64",
             "panic: runtime error",
             "make: *** [Makefile:2: all] Fehler 2",
             "Segmentation fault (core dumped)",
@@ -298,6 +315,10 @@ mod tests {
             })
             .collect();
         assert_eq!(found(&log), ["ERROR at last", "disk is full"]);
+        let harmless: String = (0..5)
+            .map(|n| format!("ls: {}: Permission denied\n", ["a", "b", "c", "d", "e"][n]))
+            .collect();
+        assert!(found(&(log.clone() + &harmless)).contains(&"disk is full"));
         assert_eq!(
             found(&log.replace("ERROR at", "errors at")),
             ["disk is full", "errors at last"]
@@ -306,6 +327,16 @@ mod tests {
             .map(|n| format!("{} said\n", char::from(b'A' + n % 60)))
             .collect();
         assert_eq!(found(&(varied + "once\n")), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_fatal_comes_before_other_failures() {
+        let word = |n: usize| ["red", "green", "blue", "grey"][n % 4].repeat(1 + n / 4);
+        let mut log: Vec<String> = (0..100)
+            .map(|n| format!("ERROR {} is late", word(n)))
+            .collect();
+        log[40] = "FATAL ledger corrupt, stopping".to_owned();
+        assert_eq!(found(&log.join("\n"))[0], log[40]);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The beginning and the end of a text, with the lines between them that report failures.
 
-use std::fmt::Write;
-
+use crate::preview::failures::may_be_failure;
 use crate::preview::plain::Piece;
 use crate::preview::text::lines::{Position, count_feeds, number};
-use crate::preview::units::Unit;
+use crate::preview::units::{Place, Unit};
 
 /// A line boundary is near if it is in the `1/NEAR` of a piece next to the cut.
 const NEAR: usize = 4;
@@ -117,8 +116,11 @@ impl HeadTailSketch {
             return String::new();
         };
         let first = count_feeds(head.as_bytes()) + 1;
+        // Of a line in pieces, the head may have some.
+        let is_line = |place: Place| place.byte == 0 && place.ends_line;
+        let failing = failing.filter(|unit| is_line(unit.place) || !head.contains(unit.text));
         let mut between = between(failing, first, left / FAILING);
-        let lengths = between.iter().map(|(line, text)| length(*line, text));
+        let lengths = between.iter().map(|(_, line)| line.len() + "\n".len());
         // The mark before them ends with a colon.
         let taken = lengths.sum::<usize>() + usize::from(!between.is_empty());
         let tail = tail(&self.tail, left - taken);
@@ -131,41 +133,52 @@ impl HeadTailSketch {
             is_one_line: self.feeds() == 0,
         };
         let last = gap.last(first);
-        between.retain(|(line, _)| *line <= last);
+        between.retain(|(place, _)| place.line <= last);
         between.sort_unstable();
         let lines = between
             .iter()
-            .fold(String::new(), |mut lines, (line, text)| {
-                // Writing to a String can't fail.
-                let _ = writeln!(lines, "{line}|{text}");
-                lines
-            });
+            .fold(String::new(), |lines, (_, line)| lines + line + "\n");
         gap.between(head, &lines, tail)
     }
 }
 
-/// The lines of `failing` from line `first` on that take at most `most` bytes, the last of them cut in the
-/// middle if need be.
+/// The lines of `failing` from line `first` on, each with its mark, that take at most `most` bytes, the last of them cut
+/// in the middle if need be.
 fn between<'f>(
     failing: impl Iterator<Item = Unit<'f>>,
     first: u64,
     most: usize,
-) -> Vec<(u64, String)> {
+) -> Vec<(Place, String)> {
     let mut between = Vec::new();
     let mut left = most.saturating_sub(":\n".len());
     for unit in failing.filter(|unit| unit.place.line >= first) {
-        let line = unit.place.line;
-        let room = left.checked_sub(length(line, ""));
-        let Some(room) = room.filter(|room| *room >= unit.text.len().min(MIN_CUT)) else {
+        let Place {
+            line,
+            byte,
+            ends_line,
+            ..
+        } = unit.place;
+        // Of a piece, the line that reports.
+        let is_piece = byte > 0;
+        let told = unit.lines().find(|line| is_piece && may_be_failure(line));
+        let text = told.unwrap_or(unit.text);
+        let mark = match byte + unit.text.find(text).unwrap_or(0) as u64 {
+            0 => format!("{line}|"),
+            byte => format!("{line}+{byte}|{CUT}"),
+        };
+        let room = left.checked_sub(mark.len() + "\n".len());
+        let Some(room) = room.filter(|room| *room >= text.len().min(MIN_CUT)) else {
             break;
         };
-        let text = if unit.place.ends_line && unit.text.len() <= room {
-            unit.text.to_owned()
-        } else {
-            cut(unit.text, room, unit.place.ends_line)
+        let is_whole = ends_line && !is_piece;
+        let text = match text.len() <= room {
+            true if is_whole => text.to_owned(),
+            true if text.len() + CUT.len() <= room => format!("{text}{CUT}"),
+            _ => cut(text, room, is_whole),
         };
-        left = left.saturating_sub(length(line, &text));
-        between.push((line, text));
+        let line = mark + &text;
+        left = left.saturating_sub(line.len() + "\n".len());
+        between.push((unit.place, line));
     }
     between
 }
@@ -177,11 +190,6 @@ fn cut(line: &str, most: usize, ends: bool) -> String {
     let begins = &line[..line.floor_char_boundary(most - end)];
     let ends = &line[line.ceil_char_boundary(line.len() - end)..];
     format!("{begins}{CUT}{ends}")
-}
-
-/// Length in bytes of a line with its number.
-fn length(line: u64, text: &str) -> usize {
-    line.to_string().len() + "|\n".len() + text.len()
 }
 
 /// Upper bound in bytes for the mark in a text of `bytes` bytes and `lines` lines, with the line
@@ -228,16 +236,29 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
     })
 }
 
-/// Returns true if these are lines of `text` under their numbers, in order, each whole or cut.
+/// Returns true if these are lines of `text` under their numbers, in order, each whole or cut, or pieces of them.
 fn are_lines(lines: &str, text: &str) -> bool {
-    let mut all = text.split('\n').zip(1..);
+    let mut all = text.split('\n').zip(1..).peekable();
     lines.lines().all(|shown| {
-        let Some((line, shown)) = shown.split_once('|') else {
+        let Some((place, shown)) = shown.split_once('|') else {
             return false;
         };
-        let Some(line) = number(line).and_then(|line| all.find(|(_, at)| *at == line)) else {
+        let (line, byte) = match place.split_once('+') {
+            Some((line, byte)) => (line, number(byte)),
+            None => (place, None),
+        };
+        let Some(wanted) = number(line) else {
             return false;
         };
+        while all.next_if(|(_, at)| *at < wanted).is_some() {}
+        let Some(line) = all.peek().filter(|(_, at)| *at == wanted) else {
+            return false;
+        };
+        if byte.is_some() {
+            let piece = shown.strip_prefix(CUT);
+            let piece = piece.map(|piece| piece.strip_suffix(CUT).unwrap_or(piece));
+            return piece.is_some_and(|piece| line.0.contains(piece));
+        }
         let is_cut = |(at, _): (usize, &str)| {
             let (begins, ends) = (&shown[..at], &shown[at + CUT.len()..]);
             begins.len() + ends.len() < line.0.len()

@@ -29,7 +29,7 @@ const LAST_BESIDE: usize = 1;
 /// two of each. Equal lines are named once.
 ///
 /// An excerpt of a file ends nothing, whatever a reader adds to it. A line with a number of its own is
-/// left out, and so is a piece of a long line.
+/// left out, and so is a piece of a long line that does not end a string of JSON.
 pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     if is_excerpt_of_file(units) {
         return Vec::new();
@@ -61,7 +61,8 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
     let is_line = |at: &usize| !is_ruler(units[*at].text);
     let is_end = |at: &usize| {
         let unit = &units[*at];
-        unit.place.byte == 0 && own_number(unit.text).is_none()
+        let is_line = unit.place.byte == 0 || unit.place.begins && unit.place.ends_line;
+        is_line && own_number(unit.text).is_none()
     };
     let last = (0..units.len())
         .rev()

@@ -124,13 +124,12 @@ impl ReadRequest {
         let field = |name| given.get(name).filter(|value| !value.is_null());
         let offset = field("offset").map_or(Some(Offset::From(Position::START)), parse_offset);
         let offset = offset.ok_or(Refusal::InvalidOffset)?;
-        let lines = |limit: &Value| {
-            let lines = limit.as_u64().or_else(|| limit.as_str()?.parse().ok());
-            lines
-                .filter(|lines| *lines > 0)
-                .ok_or(Refusal::InvalidLimit)
-        };
-        let limit = field("limit").map(lines).transpose()?;
+        let lines = |lines: &Value| number(lines)?.parse().ok();
+        let limit = field("limit").map(|limit| {
+            let limit = lines(limit).filter(|lines| *lines > 0);
+            limit.ok_or(Refusal::InvalidLimit)
+        });
+        let limit = limit.transpose()?;
         let text = |name| {
             let text = given.get(name).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -142,10 +141,7 @@ impl ReadRequest {
         if query.is_some() && !ANSWERS_QUERIES {
             return Err(Refusal::NoQueries);
         }
-        let context = field("context").map(|lines| {
-            let lines = lines.as_u64().or_else(|| lines.as_str()?.parse().ok());
-            lines.ok_or(Refusal::InvalidContext)
-        });
+        let context = field("context").map(|context| lines(context).ok_or(Refusal::InvalidContext));
         Ok(Self {
             path: path.to_owned(),
             offset,
@@ -222,12 +218,17 @@ fn misnamed(given: &Value) -> Option<Refusal> {
     })
 }
 
+/// A number, or one in a string. Some clients write all numbers as 3.0.
+fn number(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string().trim_end_matches(".0").to_owned()),
+        _ => None,
+    }
+}
+
 fn parse_offset(offset: &Value) -> Option<Offset> {
-    let text = match offset {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        _ => return None,
-    };
+    let text = number(offset)?;
     match text.strip_prefix('-') {
         Some(lines) => lines
             .parse()
@@ -366,6 +367,10 @@ mod tests {
         assert_eq!(
             parse(r#"{"path":"a","offset":7,"limit":"5"}"#).unwrap(),
             (line(7, 0), Some(5))
+        );
+        assert_eq!(
+            parse(r#"{"path":"a","offset":3.0,"limit":10.0,"context":2.0}"#).unwrap(),
+            (line(3, 0), Some(10))
         );
         assert_eq!(
             parse(r#"{"path":"a","offset":"12+4000"}"#).unwrap(),

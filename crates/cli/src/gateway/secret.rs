@@ -25,6 +25,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
+    /// Minimum length in bytes of a secret that can't be guessed.
+    pub(crate) const MIN: usize = 16;
     /// The problem of a secret that could be guessed.
     pub(crate) const TOO_SHORT: &str =
         "it is too short: write at least 16 characters, such as those of `openssl rand -hex 16`";
@@ -35,7 +37,7 @@ impl Secret {
 
     /// Returns true if it could be guessed.
     pub(crate) fn is_too_short(&self) -> bool {
-        self.0.len() < 16
+        self.0.len() < Self::MIN
     }
 
     /// Returns true if `text` is this secret. Digests are compared, so that the time tells nothing

@@ -152,6 +152,13 @@ fn with_advice(error: &str) -> String {
             return format!("unknown field `{unknown}`; did you mean `{name}`?{place}");
         }
     }
+    // A value may be a secret at a wrong place.
+    let value = error.split_once(" string \"");
+    if let Some((kind, rest)) = value
+        && let Some((_, expected)) = rest.rsplit_once("\", expected ")
+    {
+        return format!("{kind} string, expected {expected}");
+    }
     error.replace(
         "invalid socket address syntax",
         "write an address with a port, such as 127.0.0.1:8787",
@@ -305,6 +312,12 @@ mod tests {
         assert_eq!(
             wrong.to_string(),
             "`[serve]`: unknown field `lissen`; did you mean `listen`? at line 1 column 19"
+        );
+        let wrong =
+            ServeSettings::from_toml("[serve]\ncompress_keys = \"a \\\"s3cret\"").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "`[serve]`: invalid type: string, expected a map (line 2)"
         );
         let wrong = ServeSettings::from_toml("[serve]\nzebra = 1").unwrap_err();
         let wrong = wrong.to_string();

@@ -38,7 +38,7 @@ impl Tenants {
     pub(crate) fn new(settings: &ServeSettings) -> Result<Self, GatewayError> {
         let header = settings.tenant_header.as_ref().map(|name| {
             name.parse().map_err(|_| {
-                let problem = format!("`{name}` is not the name of a header");
+                let problem = "it is not the name of a header, such as x-team";
                 GatewayError::settings("tenant_header", problem)
             })
         });

@@ -33,15 +33,17 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     fn parse(name: &str, url: &str) -> Result<Self, GatewayError> {
-        let wrong =
-            |problem: &str| GatewayError::settings(format!("upstreams.{name}"), problem.to_owned());
-        let is_name = |name: &str| {
-            !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        // A URL at a name's place may hold a password.
+        let shown = match is_name {
+            true => format!("upstreams.{name}"),
+            false => "upstreams".to_owned(),
         };
-        if !is_name(name) || TAKEN.contains(&name) {
+        let wrong = |problem: &str| GatewayError::settings(&*shown, problem);
+        if !is_name || TAKEN.contains(&name) {
             return Err(wrong(
                 "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz`, `metrics` or `page`",
             ));
@@ -108,12 +110,12 @@ impl Upstreams {
             .map(|(name, url)| Ok((name.clone(), Upstream::parse(&name, &url)?)))
             .collect::<Result<BTreeMap<_, _>, GatewayError>>()?;
         let default = settings.default_upstream.clone();
-        if let Some(unknown) = default.as_ref().filter(|name| !named.contains_key(*name)) {
+        if default
+            .as_ref()
+            .is_some_and(|name| !named.contains_key(name))
+        {
             let names: Vec<_> = named.keys().map(String::as_str).collect();
-            let problem = format!(
-                "no upstream is called `{unknown}`: name one of {}",
-                names.join(", ")
-            );
+            let problem = format!("no upstream is called so: name one of {}", names.join(", "));
             return Err(GatewayError::settings("default_upstream", problem));
         }
         Ok(Self { named, default })

@@ -35,8 +35,13 @@ pub(super) struct PlugTenant {
 pub(crate) fn check_keys(keys: &BTreeMap<String, Secret>) -> Result<(), GatewayError> {
     let mut known: Vec<&Secret> = Vec::new();
     for (name, credential) in keys {
-        let wrong = |problem| GatewayError::settings(format!("compress_keys.{name}"), problem);
         let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        // A name that could be a key, written at its value's place, is not shown.
+        let shown = match name.len() < Secret::MIN && name.bytes().all(is_plain) {
+            true => format!("compress_keys.{name}"),
+            false => "compress_keys".to_owned(),
+        };
+        let wrong = |problem| GatewayError::settings(&*shown, problem);
         if name.is_empty() || name.len() > 40 || !name.bytes().all(is_plain) {
             return Err(wrong(
                 "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",

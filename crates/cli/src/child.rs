@@ -32,11 +32,13 @@ const MAX_AFTER_END: usize = 1 << 20;
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
 /// Signals that are passed on to the command, unless this program was started to ignore them.
-const PASSED_ON: [(SignalKind, Signal); 4] = [
+const PASSED_ON: [(SignalKind, Signal); 6] = [
     (SignalKind::terminate(), Signal::TERM),
     (SignalKind::hangup(), Signal::HUP),
     (SignalKind::interrupt(), Signal::INT),
     (SignalKind::quit(), Signal::QUIT),
+    (SignalKind::user_defined1(), Signal::USR1),
+    (SignalKind::user_defined2(), Signal::USR2),
 ];
 
 /// A running command.

@@ -158,26 +158,41 @@ fn stdin_belongs_to_the_command() {
     assert_eq!((ran.out.as_str(), ran.code), ("SOME TEXT\n", 0));
 }
 
-/// Starts `line`, waits until it has written the file `ready` in the store's home, sends SIGTERM to
+/// Starts `line`, waits until it has written the file `ready` in the store's home, sends a signal to
 /// `offcut` alone, and returns its output.
-fn terminated(home: &TempDir, line: &str) -> Output {
+fn signalled(home: &TempDir, signal: &str, line: &str) -> Output {
     let ready = home.path().join("ready");
     let line = line.replace("READY", &format!("echo > '{}'", ready.display()));
     let child = offcut_run(home.path(), &["--", "sh", "-c", &line])
         .spawn()
         .unwrap();
     wait_until(|| ready.exists());
-    kill("-TERM", &child.id().to_string());
+    kill(signal, &child.id().to_string());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), None);
     output
 }
 
 #[test]
+fn signals_of_a_users_own_reach_the_command() {
+    for signal in ["USR1", "USR2", "QUIT"] {
+        let home = tempdir().unwrap();
+        let line =
+            format!("trap 'echo told; exit 3' {signal}; READY; while :; do sleep 0.05; done");
+        let ran = signalled(&home, &format!("-{signal}"), &line);
+        assert_eq!(
+            (ran.stdout.as_slice(), ran.status.code()),
+            (&b"told\n"[..], Some(3)),
+            "{signal}"
+        );
+    }
+}
+
+#[test]
 fn output_before_a_time_out_is_shown_and_stored() {
     let home = tempdir().unwrap();
     // A shell that waits for a child in the foreground would see the signal only afterwards.
-    let ran = terminated(&home, "seq 1 50000; READY; exec sleep 100");
+    let ran = signalled(&home, "-TERM", "seq 1 50000; READY; exec sleep 100");
     assert_eq!(ran.status.code(), Some(143));
     let shown = String::from_utf8(ran.stdout).unwrap();
     assert!(
@@ -190,7 +205,11 @@ fn output_before_a_time_out_is_shown_and_stored() {
 #[test]
 fn a_command_that_ignores_the_signal_is_not_waited_for() {
     let home = tempdir().unwrap();
-    let ran = terminated(&home, "trap '' TERM; echo begun; READY; exec sleep 100");
+    let ran = signalled(
+        &home,
+        "-TERM",
+        "trap '' TERM; echo begun; READY; exec sleep 100",
+    );
     assert_eq!(
         (ran.stdout.as_slice(), ran.status.code()),
         (&b"begun\n"[..], Some(143))

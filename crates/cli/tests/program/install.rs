@@ -21,6 +21,32 @@ fn of<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
 }
 
 #[test]
+fn a_rule_against_reading_the_store_is_a_problem() {
+    for (rule, is_about_store) in [
+        ("Read", true),
+        ("Read(**)", true),
+        ("Read(~/.local/**)", true),
+        ("Read(//etc/**)", false),
+        ("Bash(rm *)", false),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let settings = home.path().join(".claude/settings.json");
+        std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+        let denied = serde_json::json!({"permissions": {"deny": [rule]}});
+        std::fs::write(&settings, denied.to_string()).unwrap();
+        assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
+        let ran = offcut(home.path(), &["doctor", "claude-code"]);
+        let says = ran.out.contains("may not read the store");
+        assert_eq!(
+            (says, ran.code),
+            (is_about_store, i32::from(is_about_store)),
+            "{rule}: {}",
+            ran.out
+        );
+    }
+}
+
+#[test]
 fn an_installation_works_and_is_taken_back() {
     let home = tempfile::tempdir().unwrap();
     let settings = home.path().join(".claude/settings.json");

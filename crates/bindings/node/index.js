@@ -90,10 +90,8 @@ function asText(result) {
 function given(result) {
   if (result instanceof ArrayBuffer) return [new Uint8Array(result), false];
   if (ArrayBuffer.isView(result)) return [new Uint8Array(result.buffer, result.byteOffset, result.byteLength), false];
-  if (Array.isArray(result) && result.length > 0 && result.every(isPart)) {
-    return [wellFormed(result), true];
-  }
-  return [wellFormed([{ type: "text", text: asText(result) }]), false];
+  if (Array.isArray(result) && result.length > 0 && result.every(isPart)) return [result.map(wellFormed), true];
+  return [asText(result), false];
 }
 
 /** A turn as the core takes it. */
@@ -169,8 +167,7 @@ class Reduction {
     const shown = await ask(() => this.#core.truncate(call, before, isError));
     this.#tell(shown.report);
     if (shown.new == null) return result;
-    const parts = JSON.parse(shown.new);
-    return isList ? parts : parts.map((part) => part.text).join("");
+    return isList ? JSON.parse(shown.new) : shown.new;
   }
 
   async reduce(body, { format, isTooLong, isCold } = {}) {

@@ -86,9 +86,10 @@ pub(crate) enum KeptMessage {
 /// The result of a tool as the caller has it.
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub(crate) enum Returned {
+    Text(String),
     Bytes(Vec<u8>),
-    /// JSON: a list of parts as the message's format has them.
-    Parts(String),
+    /// The JSON of each part, as the message's format has it.
+    Parts(Vec<String>),
 }
 
 /// A message that answers a call, and the report about it: both JSON.
@@ -269,7 +270,8 @@ impl Engine {
         Ok(call.answered(shown))
     }
 
-    /// Truncates the result of a call. Returns its parts, if it is not shown as it is, and the report.
+    /// Truncates the result of a call. Returns what is shown in its place, and the report: a text, or the JSON of parts for
+    /// parts. `None` if it is shown as it is; bytes never are.
     pub(crate) async fn truncate(
         &self,
         call: &str,
@@ -277,20 +279,26 @@ impl Engine {
         is_error: bool,
     ) -> Result<(Option<String>, String), EngineError> {
         let call = ReadCall::parse(Some(WireFormat::OpenAiChat.name()), call)?;
-        let is_text = matches!(result, Returned::Bytes(_));
+        let is_list = matches!(result, Returned::Parts(_));
+        let is_bytes = matches!(result, Returned::Bytes(_));
         let output = output(result, is_error)?;
         let shown = self.0.truncate(&call.call, output).await?;
         let report = text(&shown.report);
-        if !is_text && !shown.report.is_change() {
+        if !is_bytes && !shown.report.is_change() {
             return Ok((None, report));
         }
         let parts: Vec<Part> = shown.into();
-        let parts = parts.into_iter().map(|part| match part {
-            Part::Text(text) => json!({"type": "text", "text": text}),
-            Part::Opaque(value) | Part::Json(value) => value,
-            other => json!(other),
-        });
-        Ok((Some(Value::from_iter(parts).to_string()), report))
+        let shown = if is_list {
+            let parts = parts.into_iter().map(|part| match part {
+                Part::Text(text) => json!({"type": "text", "text": text}),
+                Part::Opaque(value) | Part::Json(value) => value,
+                other => json!(other),
+            });
+            Value::from_iter(parts).to_string()
+        } else {
+            texts(parts)
+        };
+        Ok((Some(shown), report))
     }
 
     /// Calls the reader. Returns its page, and true if that tells of a mistake.
@@ -301,11 +309,7 @@ impl Engine {
             Ok(page) => {
                 let is_error = page.is_error;
                 let (parts, _) = page.into_parts().await;
-                let texts = parts.into_iter().filter_map(|part| match part {
-                    Part::Text(text) => Some(text),
-                    _ => None,
-                });
-                (texts.collect(), is_error)
+                (texts(parts), is_error)
             }
             Err(error) => (error.to_string(), true),
         }
@@ -383,7 +387,7 @@ fn items(list: Value) -> Result<Vec<Value>, EngineError> {
         Value::Array(items) => Ok(items),
         Value::Null => Ok(Vec::new()),
         _ => Err(EngineError::Argument(
-            "tools, updates, keys and the parts of a result must be lists".into(),
+            "tools, updates and keys must be lists".into(),
         )),
     }
 }
@@ -542,22 +546,33 @@ impl ReadCall {
     }
 }
 
+/// The texts among parts, joined.
+fn texts(parts: Vec<Part>) -> String {
+    let texts = parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
 /// The result as the engine takes it. Texts in it may be cut; other parts stay.
 fn output(result: Returned, is_error: bool) -> Result<ToolOutput, EngineError> {
     let mut output = match result {
+        Returned::Text(text) => ToolOutput::from(text),
         Returned::Bytes(bytes) => ToolOutput::bytes(bytes),
         Returned::Parts(parts) => {
-            let parts = list(&parts)?.into_iter().map(|part| {
+            let parts = parts.iter().map(|part| {
+                let part = parse(part)?;
                 let is_text = matches!(
                     part["type"].as_str(),
                     Some("text" | "input_text" | "output_text")
                 );
-                match part["text"].as_str() {
+                Ok(match part["text"].as_str() {
                     Some(text) if is_text => Part::Text(text.to_owned()),
                     _ => Part::Opaque(part),
-                }
+                })
             });
-            ToolOutput::parts(parts.collect())
+            ToolOutput::parts(parts.collect::<Result<_, EngineError>>()?)
         }
     };
     output.is_error = is_error;

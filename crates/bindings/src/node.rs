@@ -2,7 +2,7 @@
 
 use napi::Env;
 use napi::bindgen_prelude::{
-    Either, Error, PromiseRaw, Result, Status, ToNapiValue, TypeName, Uint8Array,
+    Either, Either3, Error, PromiseRaw, Result, Status, ToNapiValue, TypeName, Uint8Array,
 };
 use napi_derive::napi;
 
@@ -64,10 +64,12 @@ impl From<AnswerJson> for ShownJson {
     }
 }
 
-fn returned(result: Either<String, Uint8Array>) -> Returned {
+/// A result that can go to another thread.
+fn returned(result: Either3<String, Uint8Array, Vec<String>>) -> Returned {
     match result {
-        Either::A(json) => Returned::Parts(json),
-        Either::B(bytes) => Returned::Bytes(bytes.to_vec()),
+        Either3::A(text) => Returned::Text(text),
+        Either3::B(bytes) => Returned::Bytes(bytes.to_vec()),
+        Either3::C(parts) => Returned::Parts(parts),
     }
 }
 
@@ -165,7 +167,7 @@ impl NodeCore {
         env: &'env Env,
         format: Option<String>,
         call: String,
-        result: Either<String, Uint8Array>,
+        result: Either3<String, Uint8Array, Vec<String>>,
         is_error: bool,
     ) -> Result<PromiseRaw<'env, ShownJson>> {
         let result = returned(result);
@@ -180,7 +182,7 @@ impl NodeCore {
         &self,
         env: &'env Env,
         call: String,
-        result: Either<String, Uint8Array>,
+        result: Either3<String, Uint8Array, Vec<String>>,
         is_error: bool,
     ) -> Result<PromiseRaw<'env, ChangedText>> {
         let result = returned(result);

@@ -15,6 +15,8 @@ from ._offcut import Core, OffcutError
 
 Format: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 Report: TypeAlias = dict[str, Any]
+#: A tool's result as the core takes it: of a list of parts, the JSON of each.
+Returned: TypeAlias = str | bytes | list[str]
 
 _log = logging.getLogger("offcut")
 #: Packages whose objects are read as the dicts that they stand for.
@@ -168,12 +170,11 @@ class Reduction:
         """
         call = {"id": call_id, "name": tool, "arguments": {} if arguments is None else arguments}
         given, is_list = _given(result)
-        parts, report = self._core.truncate(_well_formed(call), given, is_error)
+        shown, report = self._core.truncate(_well_formed(call), given, is_error)
         self._tell(report)
-        if parts is None:
+        if shown is None:
             return result
-        shown = json.loads(parts)
-        return shown if is_list else "".join(part["text"] for part in shown)
+        return json.loads(shown) if is_list else shown
 
     async def atruncate(
         self, result: Any, *, tool: str, call_id: str = "", arguments: Any = None, is_error: bool = False
@@ -325,9 +326,17 @@ def _condensed(state: MutableMapping[str, Any], output_key: str, text: str) -> d
 
 
 def _well_formed(value: Any) -> str:
-    """JSON in which each half of a surrogate pair is a replacement character."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """JSON of well-formed text."""
+    return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
+
+
+def _text(text: str) -> str:
+    """The text, with a replacement character for each half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _dumps(value: Any) -> str:
@@ -353,32 +362,32 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {kind.__module__}.{kind.__qualname__} has no place in a provider's message: {cure}")
 
 
-def _outcome(result: Any) -> tuple[str | bytes, bool]:
-    """A tool's result as the core takes it, and true if it is an error: one that JSON can't say is."""
+def _outcome(result: Any) -> tuple[Returned, bool]:
+    """A tool's result, and true if it is an error: one that JSON can't say is."""
     try:
         return _given(result)[0], False
     except Exception as error:
         return _failed(error)
 
 
-def _failed(error: Exception) -> tuple[str | bytes, bool]:
+def _failed(error: Exception) -> tuple[Returned, bool]:
     text = str(error)
     return _given(f"{type(error).__name__}: {text}" if text else type(error).__name__)[0], True
 
 
-def _given(result: Any) -> tuple[str | bytes, bool]:
-    """A tool's result as the core takes it, and true if it is a list of parts."""
+def _given(result: Any) -> tuple[Returned, bool]:
+    """A tool's result, and true if it is a list of parts."""
     if isinstance(result, (bytes, bytearray, memoryview)):
         return bytes(result), False
     if isinstance(result, (list, tuple)) and result:
         parts = [_fields(one) for one in result]
         if is_parts(parts):
-            return _well_formed(parts), True
+            return [_well_formed(part) for part in parts], True
     if result is None:
         result = ""
     if not isinstance(result, str):
         result = json.dumps(result, ensure_ascii=False, default=_fields)
-    return _well_formed([{"type": "text", "text": result}]), False
+    return _text(result), False
 
 
 def is_parts(items: Sequence[Any]) -> bool:

@@ -29,7 +29,8 @@ async function write(path, numbers, atOnce, tell) {
     for (const nth of { [Symbol.iterator]: () => next }) {
       const shown = await reduction.truncate(textOf(nth), { tool: "grep", callId: "c-" + nth });
       if (!shown.startsWith("[offcut/1 truncated")) throw new Error(shown);
-      tell(nth, shown.split('"')[1]);
+      // A copy: a slice would keep all of the text in memory.
+      tell(nth, Buffer.from(shown.split('"')[1]).toString());
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));

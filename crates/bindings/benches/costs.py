@@ -1,4 +1,4 @@
-"""Prints the milliseconds of `truncate`, of an untriggered `before_model`, and of its messages' conversion to JSON."""
+"""Prints the milliseconds of `truncate`, of an untriggered `before_model`, and of its messages' conversion to JSON and back."""
 
 import json
 import sys
@@ -24,9 +24,10 @@ def truncate(nth):
     assert reduction.truncate(f"{nth}\n{given['text']}", tool="grep", call_id=f"call_{nth}").startswith("[offcut/1")
 
 
-def convert(_):
-    json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode()
+def to_json(_=0):
+    return json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-figures = [fastest(truncate), fastest(lambda _: reduction.before_model(messages, "openai-chat")), fastest(convert)]
-print(json.dumps(figures))
+text = to_json()
+works = [truncate, lambda _: reduction.before_model(messages, "openai-chat"), to_json, lambda _: json.loads(text)]
+print(json.dumps([fastest(work) for work in works]))

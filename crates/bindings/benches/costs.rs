@@ -6,6 +6,7 @@
     reason = "a bench stops where something is missing"
 )]
 
+use std::hint::black_box;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -42,8 +43,9 @@ fn fastest(mut work: impl FnMut(usize)) -> f64 {
     (0..RUNS).map(&mut time).fold(f64::INFINITY, f64::min)
 }
 
-/// Milliseconds that a call takes in Rust: of truncation, and of an untriggered pass.
-fn rust(settings: &str, messages: &mut [Value], text: &str) -> [f64; 2] {
+/// Milliseconds that a call takes in Rust: of truncation, and of an untriggered pass; and the conversion of its messages
+/// from JSON and to it.
+fn rust(settings: &str, messages: &mut [Value], text: &str) -> [f64; 4] {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let settings = Settings::from_json(settings).unwrap();
     let builder = ToolReduction::builder().settings(settings, backend::open);
@@ -59,11 +61,15 @@ fn rust(settings: &str, messages: &mut [Value], text: &str) -> [f64; 2] {
         let report = runtime.block_on(reduction.clear_turn(&mut turn));
         assert!(!report.unwrap().is_change());
     });
-    [truncate, pass]
+    let json = json!(messages).to_string();
+    let from_json =
+        fastest(|_| drop(serde_json::from_str::<Vec<Value>>(black_box(&json)).unwrap()));
+    let to_json = fastest(|_| drop(black_box(serde_json::to_string(messages).unwrap())));
+    [truncate, pass, from_json, to_json]
 }
 
-/// A script's figures: truncation, an untriggered pass, and the conversion of its messages to JSON.
-fn script(command: &mut Command) -> [f64; 3] {
+/// A script's figures: truncation, an untriggered pass, and the conversion of its messages to JSON and back.
+fn script(command: &mut Command) -> [f64; 4] {
     let output = command.stderr(Stdio::inherit()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let figures: Vec<f64> = serde_json::from_str(&text).unwrap();
@@ -115,17 +121,20 @@ fn main() {
         body.len()
     );
 
-    let [truncate, pass] = rust(&settings.to_string(), &mut messages, &text);
-    println!("Rust      truncate {truncate:.3} ms, before_model {pass:.2} ms");
+    let [truncate, pass, from_json, to_json] = rust(&settings.to_string(), &mut messages, &text);
+    println!(
+        "Rust      truncate {truncate:.3} ms, before_model {pass:.2} ms; messages {from_json:.2} ms from JSON, {to_json:.2} ms to it"
+    );
     for (name, command) in [("Python", &python), ("Node", &"node".to_owned())] {
         let ending = if name == "Node" { "mjs" } else { "py" };
         let mut command = Command::new(command);
-        let [own, other, conversion] =
+        let [own, other, dump, load] =
             script(command.arg(format!("{folder}/costs.{ending}")).arg(&file));
-        let (more, times) = (own - truncate, (other - conversion) / pass);
+        let (more, allowed) = (own - truncate, 1.3 * pass + dump + from_json);
+        let and_back = allowed + to_json + load;
         println!(
-            "{name:<9} truncate {own:.3} ms, {more:+.3} ms (at most 0.2); before_model {other:.2} ms, {times:.2} times \
-             (at most 1.3) beside {conversion:.2} ms that its messages take to become JSON"
+            "{name:<9} truncate {own:.3} ms, {more:+.3} ms (at most 0.2); before_model {other:.2} ms; messages {dump:.2} ms to \
+             JSON, {load:.2} ms from it (1.3 times Rust and the conversion to values: {allowed:.2} ms; and back: {and_back:.2} ms)"
         );
     }
     std::fs::remove_file(&file).unwrap();

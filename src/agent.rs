@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::backend::debug_as_chain;
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value};
@@ -22,6 +23,7 @@ pub use crate::tool::{Tool, ToolDefinition};
 
 /// A model that answers messages and calls tools.
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait ChatModel: Send + Sync {
     /// Returns the model's next message.
     ///
@@ -29,15 +31,6 @@ pub trait ChatModel: Send + Sync {
     ///
     /// The model could not be reached, or gave no answer.
     async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError>;
-}
-
-/// Forwards to the shared model.
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<M: ChatModel + ?Sized> ChatModel for Arc<M> {
-    async fn complete(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        (**self).complete(request).await
-    }
 }
 
 /// A request to a model.

@@ -27,6 +27,7 @@ mod wire;
 mod wire_json;
 
 use crate::content::Part;
+use auto_impl::auto_impl;
 
 #[doc(no_inline)]
 pub use crate::json::{InvalidJson, JsonRef, JsonText};
@@ -66,6 +67,7 @@ pub use wire::{UnknownWireFormat, WireFormat};
 /// - A slot or call that does not exist, or that is shown with `is_fixed`, is left alone.
 /// - The n-th text of a message, counted from 0, is the n-th text content that `visit` shows as a user's,
 ///   outside of results. After `replace_text`, `visit` shows the new text there, and everything else stays.
+#[auto_impl(&)]
 pub trait Format: Send + Sync {
     /// The message type.
     type Message: Clone + Send + Sync;
@@ -88,31 +90,5 @@ pub trait Format: Send + Sync {
     /// Replaces a user's text, if [`has_text`](Self::has_text) is true of it.
     fn replace_text(&self, message: &mut Self::Message, text: usize, new: String) {
         let _ = (message, text, new);
-    }
-}
-
-/// A format may be borrowed.
-#[deny(clippy::missing_trait_methods)]
-impl<F: Format + ?Sized> Format for &F {
-    type Message = F::Message;
-
-    fn visit<'m>(&self, message: &'m Self::Message, see: &mut dyn FnMut(Piece<'m>)) {
-        (**self).visit(message, see);
-    }
-
-    fn replace_result(&self, message: &mut Self::Message, slot: usize, parts: Vec<Part>) {
-        (**self).replace_result(message, slot, parts);
-    }
-
-    fn replace_arguments(&self, message: &mut Self::Message, call: usize, arguments: String) {
-        (**self).replace_arguments(message, call, arguments);
-    }
-
-    fn has_text(&self, message: &Self::Message, text: usize) -> bool {
-        (**self).has_text(message, text)
-    }
-
-    fn replace_text(&self, message: &mut Self::Message, text: usize, new: String) {
-        (**self).replace_text(message, text, new);
     }
 }

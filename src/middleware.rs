@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::format::Conversation;
 /// A layer between a loop and its tools and model. The default methods pass everything on
 /// unchanged.
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait Middleware: Send + Sync {
     /// Wraps a tool call: may change its input and output, or not make the call at all.
     ///
@@ -47,27 +49,6 @@ pub trait Middleware: Send + Sync {
 }
 
 const _: Option<&dyn Middleware> = None; // stays object-safe
-
-/// Forwards to the shared middleware.
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<M: Middleware + ?Sized> Middleware for Arc<M> {
-    async fn wrap_tool_call(
-        &self,
-        call: &ToolCall,
-        next: Next<'_>,
-    ) -> Result<ToolOutput, ToolError> {
-        (**self).wrap_tool_call(call, next).await
-    }
-
-    async fn before_model(&self, turn: &mut Turn<'_>) -> Result<(), OffloadError> {
-        (**self).before_model(turn).await
-    }
-
-    fn required_tools(&self) -> Vec<String> {
-        (**self).required_tools()
-    }
-}
 
 /// The state of a loop before a model call.
 pub struct Turn<'a> {

@@ -1,14 +1,14 @@
 //! A tool: a name, a schema and a function to call.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 use serde_json::Value;
 
 use crate::content::{ToolCall, ToolError, ToolOutput};
 
 /// A tool that a model can call.
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait Tool: Send + Sync {
     /// Describes the tool to the model.
     fn definition(&self) -> ToolDefinition;
@@ -19,19 +19,6 @@ pub trait Tool: Send + Sync {
     ///
     /// The model sees the error's text as a failed result.
     async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError>;
-}
-
-/// Forwards to the shared tool.
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn definition(&self) -> ToolDefinition {
-        (**self).definition()
-    }
-
-    async fn call(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        (**self).call(call).await
-    }
 }
 
 /// A tool's description for the model.

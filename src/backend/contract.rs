@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use auto_impl::auto_impl;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
@@ -39,6 +39,7 @@ use crate::backend::key::Key;
 ///
 #[doc = include_str!("skeleton.md")]
 #[async_trait]
+#[auto_impl(Arc)]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Returns the location that hints show for `key`. People, models and
     /// [`resolve`](Self::resolve) read it.
@@ -218,51 +219,6 @@ impl Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// Forwards to the shared store.
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl<B: Backend + ?Sized> Backend for Arc<B> {
-    fn locate(&self, key: &Key) -> Location {
-        (**self).locate(key)
-    }
-
-    fn resolve(&self, location: &str) -> Option<Key> {
-        (**self).resolve(location)
-    }
-
-    fn now(&self) -> SystemTime {
-        (**self).now()
-    }
-
-    fn store_id(&self) -> Option<usize> {
-        (**self).store_id()
-    }
-
-    async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
-        (**self).put(key, content).await
-    }
-
-    async fn writer(&self) -> Result<Box<dyn Writer>, BackendError> {
-        (**self).writer().await
-    }
-
-    async fn read(&self, key: &Key, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        (**self).read(key, range).await
-    }
-
-    fn list(&self) -> BoxStream<'_, Result<Entry, BackendError>> {
-        (**self).list()
-    }
-
-    async fn remove(&self, key: &Key, before: SystemTime) -> Result<(), BackendError> {
-        (**self).remove(key, before).await
-    }
-
-    async fn tidy(&self, before: SystemTime) -> Result<u64, BackendError> {
-        (**self).tidy(before).await
     }
 }
 

@@ -23,7 +23,6 @@ mod json_ref;
 mod leaving;
 mod scan;
 mod text;
-mod unescape;
 mod view;
 
 pub use edit::{Edit, ListItem, New, Step, put_into_text, put_into_value};

@@ -225,7 +225,7 @@ fn with(object: Node<'_>, field: &str, value: &str) -> String {
 
 /// The message without `field` of `object`, and without its comma.
 fn without(object: Node<'_>, field: &str) -> String {
-    let keys: Vec<Node<'_>> = object.key_nodes().collect();
+    let keys: Vec<Node<'_>> = object.keys().collect();
     let at = keys.iter().rposition(|key| key.as_str() == Some(field));
     let range = at.map_or(0..0, |at| {
         let (start, end) = (keys[at].range().start, keys[at].value().range().end);

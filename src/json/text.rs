@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use crate::json::json_ref::JsonRef;
 use crate::json::scan::{InvalidJson, Span, SpanKind, Spans, scan, scan_within};
-use crate::json::unescape::unescape;
 use crate::json::view::{Kind, View};
 
 /// A JSON value as text: the text that was parsed, byte for byte, and the places of its values.
@@ -33,10 +32,9 @@ pub struct JsonText(Arc<Parsed>);
 #[derive(Debug)]
 struct Parsed {
     text: String,
-    spans: Vec<Span>,
+    spans: Spans,
     /// Meanings of the strings with escapes, filled in when they are first asked for.
     meanings: Vec<OnceLock<Option<String>>>,
-    has_surrogates: bool,
     is_plain: OnceLock<bool>,
 }
 
@@ -72,19 +70,18 @@ impl JsonText {
     }
 
     fn new(text: String, spans: Spans) -> Self {
-        let Spans {
-            all,
-            escaped,
-            has_surrogates,
-        } = spans;
-        let meanings = (0..escaped).map(|_| OnceLock::new()).collect();
+        let meanings = (0..spans.escaped).map(|_| OnceLock::new()).collect();
         Self(Arc::new(Parsed {
             text,
-            spans: all,
+            spans,
             meanings,
-            has_surrogates,
             is_plain: OnceLock::new(),
         }))
+    }
+
+    #[inline]
+    fn span(&self, at: usize) -> Span {
+        self.0.spans.all[at]
     }
 
     /// The text, as it is now.
@@ -102,7 +99,7 @@ impl JsonText {
     /// The index after a value and everything inside it.
     #[inline]
     fn next(&self, at: usize) -> usize {
-        let span = self.0.spans[at];
+        let span = self.span(at);
         if span.is_container() {
             span.link as usize
         } else {
@@ -112,22 +109,20 @@ impl JsonText {
 
     #[inline]
     fn spelling(&self, at: usize) -> &str {
-        let Span { start, end, .. } = self.0.spans[at];
+        let Span { start, end, .. } = self.span(at);
         &self.0.text[start as usize..end as usize]
     }
 
     /// The meaning of a string; `None` if the value is not a string, or not valid Unicode.
     #[inline]
     fn meaning(&self, at: usize) -> Option<&str> {
-        let inside = || {
-            let spelling = self.spelling(at);
-            &spelling[1..spelling.len() - 1]
-        };
-        match self.0.spans[at].kind {
-            SpanKind::Plain => Some(inside()),
+        let spelling = self.spelling(at);
+        match self.span(at).kind {
+            SpanKind::Plain => Some(&spelling[1..spelling.len() - 1]),
             SpanKind::Escaped => {
-                let cell = &self.0.meanings[self.0.spans[at].link as usize];
-                cell.get_or_init(|| unescape(inside())).as_deref()
+                let cell = &self.0.meanings[self.span(at).link as usize];
+                let unescape = || serde_json::from_str(spelling).ok();
+                cell.get_or_init(unescape).as_deref()
             }
             _ => None,
         }
@@ -140,53 +135,21 @@ impl JsonText {
         [&text[..range.start], new, &text[range.end..]].concat()
     }
 
-    /// A copy of the value at `at` alone.
-    fn part(&self, at: usize) -> Self {
-        let (from, spans) = (self.0.spans[at].start, &self.0.spans[at..self.next(at)]);
-        let base = u32::try_from(at).unwrap_or_default();
-        let is_escaped = |span: &&Span| span.kind == SpanKind::Escaped;
-        let first = spans.iter().find(is_escaped).map_or(0, |span| span.link);
-        let moved = |span: &Span| Span {
-            start: span.start - from,
-            end: span.end - from,
-            link: match span.kind {
-                SpanKind::Array | SpanKind::Object => span.link - base,
-                SpanKind::Escaped => span.link - first,
-                _ => 0,
-            },
-            ..*span
-        };
-        let escaped = u32::try_from(spans.iter().filter(is_escaped).count()).unwrap_or_default();
-        let all = spans.iter().map(moved).collect();
-        Self::new(
-            self.spelling(at).to_owned(),
-            Spans {
-                all,
-                escaped,
-                has_surrogates: self.0.has_surrogates,
-            },
-        )
-    }
-
     /// Returns true if no object has a duplicate key and all strings are valid Unicode. Checks only
     /// once.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self.0.is_plain.get_or_init(|| {
-            (0..self.0.spans.len()).all(|at| match self.0.spans[at].kind {
-                SpanKind::Escaped if self.0.has_surrogates => self.meaning(at).is_some(),
-                SpanKind::Object => !self.has_twice(Node { json: self, at }),
+            (0..self.0.spans.all.len()).all(|at| match self.span(at).kind {
+                SpanKind::Escaped if self.0.spans.has_surrogates => self.meaning(at).is_some(),
+                SpanKind::Object => {
+                    let mut keys = HashSet::new();
+                    let mut all = Node { json: self, at }.keys();
+                    all.all(|key| keys.insert(key.key()))
+                }
                 _ => true,
             })
         })
-    }
-
-    fn has_twice(&self, object: Node<'_>) -> bool {
-        let mut keys = HashSet::new();
-        let mut meanings = object
-            .keys()
-            .map(|key| self.meaning(key).unwrap_or("\u{fffd}"));
-        !meanings.all(|key| keys.insert(key))
     }
 }
 
@@ -224,7 +187,7 @@ impl<'m> Node<'m> {
     /// Its place in the text, in bytes.
     #[must_use]
     pub fn range(self) -> Range<usize> {
-        let Span { start, end, .. } = self.json.0.spans[self.at];
+        let Span { start, end, .. } = self.json.span(self.at);
         start as usize..end as usize
     }
 
@@ -248,7 +211,7 @@ impl<'m> Node<'m> {
             while open.last().is_some_and(|end| *end <= at) {
                 open.pop();
             }
-            if self.json.0.spans[at].kind != SpanKind::Object {
+            if self.json.span(at).kind != SpanKind::Object {
                 at += 1;
                 continue;
             }
@@ -266,44 +229,34 @@ impl<'m> Node<'m> {
 
     /// A copy of the value alone.
     #[must_use]
+    #[expect(clippy::expect_used, reason = "a value of valid JSON is valid JSON")]
     pub fn to_text(self) -> JsonText {
-        self.json.part(self.at)
+        JsonText::parse(self.spelling()).expect("valid JSON")
     }
 
-    /// The indices of an object's keys. Each value is at the index after its key.
+    /// The keys of an object. Each value is at the index after its key.
     #[inline]
-    fn keys(self) -> impl Iterator<Item = usize> {
-        let Self { json, at, .. } = self;
-        let end = if json.0.spans[at].kind == SpanKind::Object {
-            json.next(at)
+    pub(crate) fn keys(self) -> impl Iterator<Item = Self> {
+        let end = if self.is_object() {
+            self.json.next(self.at)
         } else {
-            at + 1
+            self.at + 1
         };
-        walk(at + 1, end, move |key| json.next(key + 1))
-    }
-
-    /// The keys of an object.
-    pub(crate) fn key_nodes(self) -> impl Iterator<Item = Self> {
-        self.keys().map(move |key| Self { at: key, ..self })
+        let keys = walk(self.at + 1, end, move |key| self.json.next(key + 1));
+        keys.map(move |at| Self { at, ..self })
     }
 
     /// The value of the key at this node.
+    #[inline]
     pub(crate) fn value(self) -> Self {
-        self.value_of(self.at)
+        let at = self.at + 1;
+        Self { at, ..self }
     }
 
+    /// The meaning of this key. One that is not valid Unicode is not one that a format looks for.
     #[inline]
-    fn value_of(self, key: usize) -> Self {
-        Self {
-            at: key + 1,
-            ..self
-        }
-    }
-
-    #[inline]
-    fn key(self, at: usize) -> &'m str {
-        // A key that is not valid Unicode is not one that a format looks for.
-        self.json.meaning(at).unwrap_or("\u{fffd}")
+    fn key(self) -> &'m str {
+        self.as_str().unwrap_or("\u{fffd}")
     }
 }
 
@@ -319,7 +272,7 @@ fn walk(mut at: usize, end: usize, next: impl Fn(usize) -> usize) -> impl Iterat
 impl<'m> View<'m> for Node<'m> {
     #[inline]
     fn kind(self) -> Kind {
-        match self.json.0.spans[self.at].kind {
+        match self.json.span(self.at).kind {
             SpanKind::Null => Kind::Null,
             SpanKind::True | SpanKind::False => Kind::Bool,
             SpanKind::Number => Kind::Number,
@@ -336,7 +289,7 @@ impl<'m> View<'m> for Node<'m> {
 
     #[inline]
     fn as_bool(self) -> Option<bool> {
-        match self.json.0.spans[self.at].kind {
+        match self.json.span(self.at).kind {
             SpanKind::True => Some(true),
             SpanKind::False => Some(false),
             _ => None,
@@ -344,18 +297,17 @@ impl<'m> View<'m> for Node<'m> {
     }
 
     fn items(self) -> impl Iterator<Item = Self> {
-        let Self { json, at, .. } = self;
-        let end = if json.0.spans[at].kind == SpanKind::Array {
-            json.next(at)
+        let end = if self.is_array() {
+            self.json.next(self.at)
         } else {
-            at + 1
+            self.at + 1
         };
-        walk(at + 1, end, move |item| json.next(item)).map(move |item| Self { at: item, ..self })
+        let items = walk(self.at + 1, end, move |item| self.json.next(item));
+        items.map(move |at| Self { at, ..self })
     }
 
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)> {
-        self.keys()
-            .map(move |key| (self.key(key), self.value_of(key)))
+        self.keys().map(|key| (key.key(), key.value()))
     }
 
     fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {

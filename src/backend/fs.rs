@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use self::directory::{Directory, Found};
-use self::error::{Doing, blocking, failed, is_absent, none_if_not_found};
+use self::error::{CHECKING, READING, blocking, failed, is_absent, none_if_not_found};
 use self::stage::Stage;
 pub use self::store::Fs;
 use self::writer::FsWriter;
@@ -50,7 +50,7 @@ impl Fs {
             _ => self.clone(),
         };
         let place = Location::new(&*self.path);
-        stage::try_out(&tried).map_err(|source| failed(source, Doing::Check, &place))
+        stage::try_out(&tried).map_err(|source| failed(source, CHECKING, &place))
     }
 
     fn put_now(&self, key: &Key, content: &[u8]) -> Result<PutOutcome, BackendError> {
@@ -63,7 +63,7 @@ impl Fs {
             stage.write(content)?;
             stage.name(key)
         };
-        put().map_err(|source| failed(source, Doing::Store, &self.locate(key)))
+        put().map_err(|source| failed(source, "storing", &self.locate(key)))
     }
 
     fn remove_now(&self, key: &Key, before: SystemTime) -> io::Result<()> {
@@ -83,7 +83,7 @@ impl Fs {
 
     fn read_now(&self, key: &Key, range: &Range<u64>) -> Result<ReadRange, BackendError> {
         let location = self.locate(key);
-        let failed = |source| failed(source, Doing::Read, &location);
+        let failed = |source| failed(source, READING, &location);
         let not_found = |why| {
             let why = format!("nothing is stored as {location}{why}");
             Err(BackendError::new(ErrorKind::NotFound, why))
@@ -157,7 +157,7 @@ impl Backend for Fs {
         blocking(move || {
             store
                 .remove_now(&key, before)
-                .map_err(|source| failed(source, Doing::Remove, &store.locate(&key)))
+                .map_err(|source| failed(source, "removing", &store.locate(&key)))
         })
         .await
     }
@@ -167,7 +167,7 @@ impl Backend for Fs {
         let store = self.clone();
         blocking(move || {
             stage::tidy(&store, before)
-                .map_err(|source| failed(source, Doing::Tidy, &store.place()))
+                .map_err(|source| failed(source, "tidying up in", &store.place()))
         })
         .await
     }

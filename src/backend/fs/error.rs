@@ -6,40 +6,22 @@ use tokio::runtime::Handle;
 
 use crate::backend::{BackendError, ErrorKind, Location};
 
-/// The operation that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
-    Open,
-    Check,
-    Stage,
-    Store,
-    Read,
-    List,
-    Remove,
-    Tidy,
-}
+/// Operations whose errors mean something else than those of others.
+pub(super) const OPENING: &str = "opening the store in";
+pub(super) const CHECKING: &str = "trying out the store in";
+pub(super) const READING: &str = "reading";
 
-/// The error for `source` in an operation at `location`.
-pub(super) fn failed(source: io::Error, doing: Doing, location: &Location) -> BackendError {
-    let operation = match doing {
-        Doing::Open => "opening the store in",
-        Doing::Check => "trying out the store in",
-        Doing::Stage => "writing a staging file in",
-        Doing::Store => "storing",
-        Doing::Read => "reading",
-        Doing::List => "listing",
-        Doing::Remove => "removing",
-        Doing::Tidy => "tidying up in",
-    };
+/// The error for `source` while `doing` something at `location`.
+pub(super) fn failed(source: io::Error, doing: &str, location: &Location) -> BackendError {
     let (kind, advice) = advice(&source, doing);
-    BackendError::new(kind, format!("{operation} {location} failed: {advice}")).with_source(source)
+    BackendError::new(kind, format!("{doing} {location} failed: {advice}")).with_source(source)
 }
 
-fn advice(source: &io::Error, doing: Doing) -> (ErrorKind, &'static str) {
+fn advice(source: &io::Error, doing: &str) -> (ErrorKind, &'static str) {
     use io::ErrorKind as Io;
     match source.kind() {
-        Io::NotFound if doing == Doing::Read => (ErrorKind::NotFound, "another process removed it"),
-        Io::NotFound if matches!(doing, Doing::Open | Doing::Check) => (
+        Io::NotFound if doing == READING => (ErrorKind::NotFound, "another process removed it"),
+        Io::NotFound if [OPENING, CHECKING].contains(&doing) => (
             ErrorKind::Other,
             "its directory can't be made there; choose another path",
         ),
@@ -155,7 +137,7 @@ mod tests {
     #[test]
     fn errors_say_what_failed_where_and_what_to_do() {
         let location = Location::new(".offcut/trunc/call_1");
-        let error = failed(io::ErrorKind::StorageFull.into(), Doing::Store, &location);
+        let error = failed(io::ErrorKind::StorageFull.into(), "storing", &location);
         assert_eq!(error.kind(), ErrorKind::Full);
         assert_eq!(
             error.to_string(),
@@ -167,41 +149,32 @@ mod tests {
     fn only_reading_can_find_nothing() {
         let kind =
             |kind: io::ErrorKind, doing| failed(kind.into(), doing, &Location::new("x")).kind();
+        assert_eq!(kind(io::ErrorKind::NotFound, READING), ErrorKind::NotFound);
+        assert_eq!(kind(io::ErrorKind::NotFound, "storing"), ErrorKind::Other);
         assert_eq!(
-            kind(io::ErrorKind::NotFound, Doing::Read),
-            ErrorKind::NotFound
-        );
-        assert_eq!(
-            kind(io::ErrorKind::NotFound, Doing::Store),
-            ErrorKind::Other
-        );
-        assert_eq!(
-            kind(io::ErrorKind::PermissionDenied, Doing::Read),
+            kind(io::ErrorKind::PermissionDenied, READING),
             ErrorKind::Denied
         );
         assert_eq!(
-            kind(io::ErrorKind::ReadOnlyFilesystem, Doing::Store),
+            kind(io::ErrorKind::ReadOnlyFilesystem, "storing"),
             ErrorKind::Denied
         );
         assert_eq!(
-            kind(io::ErrorKind::QuotaExceeded, Doing::Store),
+            kind(io::ErrorKind::QuotaExceeded, "storing"),
             ErrorKind::Full
         );
         assert_eq!(
-            kind(io::ErrorKind::FileTooLarge, Doing::Store),
+            kind(io::ErrorKind::FileTooLarge, "storing"),
             ErrorKind::Full
         );
-        assert_eq!(
-            kind(io::ErrorKind::BrokenPipe, Doing::Store),
-            ErrorKind::Other
-        );
+        assert_eq!(kind(io::ErrorKind::BrokenPipe, "storing"), ErrorKind::Other);
     }
 
     #[test]
     fn a_refused_hard_link_says_what_to_do() {
         for code in [1, 95] {
             let error = link_refused(io::Error::from_raw_os_error(code));
-            let said = failed(error, Doing::Open, &Location::new("/mnt/stick")).to_string();
+            let said = failed(error, OPENING, &Location::new("/mnt/stick")).to_string();
             assert_eq!(
                 said.contains("no hard links"),
                 cfg!(unix) && (code == 1 || cfg!(target_os = "linux")),

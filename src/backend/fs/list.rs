@@ -6,7 +6,7 @@ use cap_std::fs::{DirEntry, ReadDir};
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::directory::Directory;
-use super::error::{Doing, blocking, failed};
+use super::error::{blocking, failed};
 use super::stage::STAGING;
 use super::store::Fs;
 use crate::backend::{BackendError, Entry, ErrorKind, Key, Location};
@@ -99,7 +99,7 @@ impl Walk {
     fn fail(&mut self, source: io::Error, prefix: &str) {
         // Removed during the walk, so it is no longer stored.
         if source.kind() != io::ErrorKind::NotFound {
-            let error = failed(source, Doing::List, &self.place(prefix));
+            let error = failed(source, "listing", &self.place(prefix));
             self.found.push(Err(error));
         }
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 
-use super::error::{Doing, blocking, failed};
+use super::error::{blocking, failed};
 use super::stage::Stage;
 use super::store::Fs;
 use crate::backend::range::{indexes_within, within};
@@ -22,9 +22,9 @@ const BUFFER: usize = 1024 * 1024;
 /// A writer shared with the blocking call that works for it, also if that is no longer awaited.
 pub(super) struct FsWriter {
     buffered: Arc<Mutex<Buffered>>,
-    /// True during a call to `write`. If a call finds it true, the previous call was dropped and
-    /// its effect is unknown.
-    is_writing: bool,
+    /// False during a call that writes, and after one that failed or was dropped: nothing can be appended or
+    /// named, but existing bytes can be read.
+    is_whole: bool,
 }
 
 struct Buffered {
@@ -34,29 +34,17 @@ struct Buffered {
     on_disk: u64,
     /// The bytes after those.
     pending: Vec<u8>,
-    /// True after a failed write: no more can be appended, but existing bytes can be read.
-    is_broken: bool,
 }
 
 impl Buffered {
     fn stage(&mut self) -> Result<&mut Stage, BackendError> {
         let why = "this writer's content is stored already: open another writer";
-        self.stage
-            .as_mut()
-            .ok_or_else(|| BackendError::new(ErrorKind::Other, why))
-    }
-
-    fn expect_whole(&mut self) -> Result<(), BackendError> {
-        if self.is_broken {
-            let why = "an earlier write failed: open another writer";
-            return Err(BackendError::new(ErrorKind::Other, why));
-        }
-        self.stage().map(drop)
+        let stage = self.stage.as_mut();
+        stage.ok_or_else(|| BackendError::new(ErrorKind::Other, why))
     }
 
     /// Writes all pending bytes and `chunk` to the file.
     fn write(&mut self, chunk: &[u8]) -> Result<(), BackendError> {
-        self.expect_whole()?;
         let pending = std::mem::take(&mut self.pending);
         let stage = self.stage()?;
         let written = stage.write(&pending).and_then(|()| stage.write(chunk));
@@ -64,7 +52,7 @@ impl Buffered {
         if written.is_ok() {
             self.on_disk += (pending.len() + chunk.len()) as u64;
         } else {
-            (self.pending, self.is_broken) = (pending, true);
+            self.pending = pending;
         }
         written
     }
@@ -85,7 +73,7 @@ impl Buffered {
         self.write(&[])?;
         let stage = self.stage()?;
         let put = stage.name(key);
-        let put = put.map_err(|source| failed(source, Doing::Store, &stage.store().locate(key)));
+        let put = put.map_err(|source| failed(source, "storing", &stage.store().locate(key)));
         if matches!(put, Ok(PutOutcome::Stored)) {
             // Removes the staging file.
             self.stage = None;
@@ -95,21 +83,21 @@ impl Buffered {
 }
 
 fn could_not_write(source: io::Error, stage: &Stage) -> BackendError {
-    failed(source, Doing::Stage, &stage.store().place())
+    failed(source, "writing a staging file in", &stage.store().place())
 }
 
 impl FsWriter {
     pub(super) fn open(store: &Fs) -> Result<Self, BackendError> {
         let stage = Stage::create(store).and_then(|stage| stage.try_linking().map(|()| stage));
-        let stage = stage.map_err(|source| failed(source, Doing::Stage, &store.place()))?;
+        let stage =
+            stage.map_err(|source| failed(source, "writing a staging file in", &store.place()))?;
         Ok(Self {
             buffered: Arc::new(Mutex::new(Buffered {
                 stage: Some(stage),
                 on_disk: 0,
                 pending: Vec::new(),
-                is_broken: false,
             })),
-            is_writing: false,
+            is_whole: true,
         })
     }
 
@@ -122,12 +110,13 @@ impl FsWriter {
         blocking(move || work(&mut buffered.blocking_lock())).await
     }
 
-    fn expect_no_cancelled_write(&self) -> Result<(), BackendError> {
-        if self.is_writing {
-            let why = "an earlier write was cancelled: open another writer";
-            return Err(BackendError::new(ErrorKind::Other, why));
+    /// Notes that nothing can be appended any more if the call that begins here fails or is dropped.
+    fn begin(&mut self) -> Result<(), BackendError> {
+        if std::mem::replace(&mut self.is_whole, false) {
+            return Ok(());
         }
-        Ok(())
+        let why = "an earlier call failed or was cancelled: open another writer";
+        Err(BackendError::new(ErrorKind::Other, why))
     }
 }
 
@@ -140,18 +129,17 @@ impl fmt::Debug for FsWriter {
 #[async_trait]
 impl Writer for FsWriter {
     async fn write(&mut self, chunk: Bytes) -> Result<(), BackendError> {
-        self.expect_no_cancelled_write()?;
-        self.is_writing = true;
+        self.begin()?;
         let mut buffered = self.buffered.lock().await;
         let written = if buffered.pending.len() + chunk.len() < BUFFER {
-            buffered
-                .expect_whole()
-                .map(|()| buffered.pending.extend_from_slice(&chunk))
+            let written = buffered.stage().map(drop);
+            buffered.pending.extend_from_slice(&chunk);
+            written
         } else {
             drop(buffered);
             self.blocking(move |buffered| buffered.write(&chunk)).await
         };
-        self.is_writing = false;
+        self.is_whole = written.is_ok();
         written
     }
 
@@ -160,8 +148,10 @@ impl Writer for FsWriter {
     }
 
     async fn finish(&mut self, key: &Key) -> Result<PutOutcome, BackendError> {
-        self.expect_no_cancelled_write()?;
+        self.begin()?;
         let key = key.clone();
-        self.blocking(move |buffered| buffered.finish(&key)).await
+        let put = self.blocking(move |buffered| buffered.finish(&key)).await;
+        self.is_whole = put.is_ok();
+        put
     }
 }

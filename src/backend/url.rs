@@ -19,7 +19,7 @@ use crate::backend::{Backend, BackendError, ErrorKind, Memory};
 ///
 /// A relative path begins in the working directory of the process that opens it.
 ///
-/// `Display` and `Debug` hide possible secrets: user, password and values of options. All code that
+/// `Display` and `Debug` hide possible secrets: user, password and options. All code that
 /// shows a store's URL to a person, a model or a log must use this type. [`as_str`](Self::as_str)
 /// and `Serialize` give the complete URL.
 ///
@@ -27,7 +27,7 @@ use crate::backend::{Backend, BackendError, ErrorKind, Memory};
 /// use offcut::backend::StoreUrl;
 ///
 /// let url = StoreUrl::from("s3://bucket/agents?secret_access_key=abc&region=eu");
-/// assert_eq!(url.to_string(), "s3://bucket/agents?secret_access_key=…&region=…");
+/// assert_eq!(url.to_string(), "s3://bucket/agents?…");
 /// assert_eq!(StoreUrl::from("s3://me:abc@bucket").to_string(), "s3://…@bucket");
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,8 +54,8 @@ impl StoreUrl {
     /// Returns true if URL parsers can't change the path's meaning. They turn `/../x` into `/x` and
     /// `\` into `/`, and would thus open a place other than the one written.
     ///
-    /// False for a URL whose path has a segment `.` or `..`, an empty segment, a `\`, or one of
-    /// these percent-encoded. False also for any URL with control characters or surrounding white
+    /// False for a URL whose path has a segment `.` or `..`, an empty segment, a `\`, or percent-encoded dots,
+    /// slashes, percent signs or control characters. False also for any URL with control characters or surrounding white
     /// space. True for a path without a scheme, which may be relative.
     ///
     /// ```

@@ -18,38 +18,12 @@ pub(super) fn has_options(path: &str) -> bool {
         .is_some_and(|(_, options)| options.contains('='))
 }
 
+/// Beginnings of percent-encoded characters that parsers may take for something else than a part of a name:
+/// dots, slashes, percent signs and control characters.
+const HIDING: [&str; 7] = ["%2e", "%2f", "%5c", "%25", "%0", "%1", "%7f"];
+
 /// Returns true if every parser reads `segment` as a single path segment.
 pub(super) fn is_plain(segment: &str) -> bool {
-    let decoded = percent_decoded(segment.as_bytes());
-    let is_decoded = decoded.len() < segment.len();
-    let hides = |byte: &u8| matches!(byte, b'/' | b'\\' | b'%') || byte.is_ascii_control();
-    match &*decoded {
-        b"" | b"." | b".." => false,
-        decoded => !(is_decoded && decoded.iter().any(hides)),
-    }
-}
-
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: &u8| {
-        char::from(*byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        match after {
-            [high, low, after @ ..] if byte == b'%' => {
-                if let (Some(high), Some(low)) = (digit(high), digit(low)) {
-                    decoded.push(high << 4 | low);
-                    rest = after;
-                    continue;
-                }
-            }
-            _ => {}
-        }
-        decoded.push(byte);
-        rest = after;
-    }
-    decoded
+    let lower = segment.to_ascii_lowercase();
+    !matches!(segment, "" | "." | "..") && !HIDING.iter().any(|hiding| lower.contains(hiding))
 }

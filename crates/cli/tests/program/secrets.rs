@@ -300,10 +300,7 @@ fn o4_parts_of_a_url_without_secrets_are_shown() {
     let folder = tempdir().unwrap();
     let said = |args: &[&str]| String::from_utf8(run(folder.path(), args, &[]).stderr).unwrap();
     let error = said(&["store", "ls", "gs://bucket/agents?bearer_token=pLanTeD"]);
-    assert!(
-        error.contains("gs://bucket/agents?bearer_token=…"),
-        "{error}"
-    );
+    assert!(error.contains("gs://bucket/agents?…"), "{error}");
     let error = said(&["config", "check", "s3://me:pLanTeD@bucket/agents"]);
     assert!(error.contains("s3://…@bucket/agents"), "{error}");
     let error = said(&[
@@ -315,7 +312,7 @@ fn o4_parts_of_a_url_without_secrets_are_shown() {
         "gs://bucket?token=pLanTeD",
     ]);
     assert!(
-        error.contains("gs://bucket?token=…") && error.contains("Usage:"),
+        error.contains("gs://bucket?…") && error.contains("Usage:"),
         "{error}"
     );
     let version = run(folder.path(), &["--version"], &[]);

@@ -1,8 +1,6 @@
 //! Index of stored keys, searched by the names that texts hold.
 
-use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use std::collections::{HashMap, HashSet};
 
 use crate::backend::Key;
 
@@ -11,14 +9,11 @@ use super::paths::{each_name, stem};
 
 /// Keys of all stores, and which of their conversations are live. A text is searched for all keys at
 /// once, and nothing of it is kept.
-///
-/// A key is found by a hash of its segments, from last to first, so that one walk along a path
-/// looks up every key that the path may end in. If a name has the hash of two keys, both of their
-/// conversations count as live: keeping too much is safe.
+#[derive(Default)]
 pub(super) struct Index<'k> {
-    state: RandomState,
-    /// The hash of each key with its conversation, sorted.
-    keys: Vec<(u64, &'k str)>,
+    /// The conversations of keys by their segments in lower case, from last to first: one walk along a path finds
+    /// every key that the path may end in.
+    keys: HashMap<Vec<u8>, Vec<&'k str>>,
     live: HashSet<&'k str>,
     /// Conversations that became live and were not yet handed out by [`take_new`](Self::take_new).
     new: Vec<&'k str>,
@@ -27,43 +22,28 @@ pub(super) struct Index<'k> {
 impl<'k> Index<'k> {
     /// Builds the index from keys, each with its conversation.
     pub(super) fn new(keys: impl IntoIterator<Item = (&'k str, &'k Key)>) -> Self {
-        let state = RandomState::new();
-        let keys = keys.into_iter();
-        let mut keys: Vec<_> = keys
-            .map(|(conversation, key)| (hash(&state, key), conversation))
-            .collect();
-        keys.sort_unstable();
-        Self {
-            state,
-            keys,
-            live: HashSet::new(),
-            new: Vec::new(),
+        let mut index = Self::default();
+        for (conversation, key) in keys {
+            let key = key.as_str().to_ascii_lowercase();
+            let mut segments = key.rsplit('/').map(str::as_bytes);
+            let last = segments.next().map(stem);
+            let path = last.into_iter().chain(segments).fold(Vec::new(), joined);
+            index.keys.entry(path).or_default().push(conversation);
         }
+        index
     }
 
     /// Marks every conversation of which `piece` may name something as live.
     pub(super) fn name(&mut self, piece: &[u8]) {
-        let state = self.state.clone();
         each_name(piece, |segments| {
-            let mut path = Path::new(&state);
-            for (at, segment) in segments.enumerate() {
-                path.push(segment);
-                if at > 0 {
-                    self.find(path.hash());
+            segments.fold(Vec::new(), |path, segment| {
+                let path = joined(path, segment);
+                for conversation in self.keys.get(&path).cloned().unwrap_or_default() {
+                    self.keep(conversation);
                 }
-            }
+                path
+            });
         });
-    }
-
-    fn find(&mut self, hash: u64) {
-        let first = self.keys.partition_point(|(other, _)| *other < hash);
-        for at in first..self.keys.len() {
-            let (other, conversation) = self.keys[at];
-            if other != hash {
-                break;
-            }
-            self.keep(conversation);
-        }
     }
 
     /// Marks a conversation as live.
@@ -83,34 +63,10 @@ impl<'k> Index<'k> {
     }
 }
 
-/// Hash of a path, fed from the last segment to the first.
-struct Path(<RandomState as BuildHasher>::Hasher);
-
-impl Path {
-    fn new(state: &RandomState) -> Self {
-        Self(state.build_hasher())
-    }
-
-    fn push(&mut self, segment: &[u8]) {
-        self.0.write(segment);
-        self.0.write_u8(b'/');
-    }
-
-    fn hash(&self) -> u64 {
-        self.0.finish()
-    }
-}
-
-fn hash(state: &RandomState, key: &Key) -> u64 {
-    let (key, mut path) = (key.as_str().to_ascii_lowercase(), Path::new(state));
-    for (at, segment) in key.rsplit('/').enumerate() {
-        path.push(if at == 0 {
-            stem(segment.as_bytes())
-        } else {
-            segment.as_bytes()
-        });
-    }
-    path.hash()
+fn joined(mut path: Vec<u8>, segment: &[u8]) -> Vec<u8> {
+    path.extend_from_slice(segment);
+    path.push(b'/');
+    path
 }
 
 /// Returns true if `names` may refer to `key`.

@@ -16,6 +16,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::StoreUrl;
+use crate::backend::key::digest;
 use crate::hint::{Language, Sentence};
 use crate::preview::Preview;
 
@@ -214,6 +215,37 @@ impl Settings {
             clear_tool_inputs: true,
             clear_tool_inputs_above: 800,
             ..Self::default()
+        }
+    }
+
+    /// A digest that is the same in every build. The URLs of stores are left out: they may hold secrets, and
+    /// another way to the same store changes nothing.
+    pub(crate) fn digest(&self) -> String {
+        let mut data = self.clone();
+        data.backend_url = None;
+        let tools = data.tool_config.values_mut();
+        tools.for_each(|policy| policy.backend_url = None);
+        // Settings are data, and so can be written.
+        digest(&serde_json::to_vec(&data).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_decides_counts() {
+        let digest = |json: &str| Settings::from_json(json).unwrap().digest();
+        let same = r#"{"max_length_for_trunc": 1, "tool_config": {"grep": {"preview_above": 2}}}"#;
+        assert_eq!(
+            digest(
+                r#"{"backend": "s3://key:secret@a", "tool_config": {"grep": {"preview_above": 2, "backend": "x"}}, "max_length_for_trunc": 1}"#
+            ),
+            digest(same)
+        );
+        for (old, new) in [("1", "12"), ("grep", "sed"), ("2", "3")] {
+            assert_ne!(digest(&same.replace(old, new)), digest(same));
         }
     }
 }

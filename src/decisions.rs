@@ -3,8 +3,6 @@
 
 mod decided;
 mod records;
-mod settings;
 
 pub(crate) use decided::{Decided, Decisions, Moment, Substitute, WrittenReplacement};
-pub(crate) use records::{Record, Records};
-pub(crate) use settings::digest_of_settings;
+pub(crate) use records::Records;

@@ -25,7 +25,7 @@ pub mod template;
 pub(crate) use draft::Draft;
 pub use parsed::{Flags, Hint, Kind, Language};
 pub use prose::WrongTemplate;
-pub(crate) use prose::{Facts, MAX_NAME, Prose};
+pub(crate) use prose::{MAX_NAME, Prose};
 pub use sentence::Sentence;
 
 pub use crate::preview::text::lines::Position;

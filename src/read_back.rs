@@ -12,7 +12,7 @@ mod words;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::hint::{Facts, Prose};
+use crate::hint::{Draft, Prose};
 use crate::preview::holds_only;
 use crate::preview::text::lines::{count_lines, last_line};
 use crate::preview::text::utf8::{is_utf16, text_of};
@@ -37,13 +37,38 @@ pub(crate) fn shows_only(shown: &Hint, content: &[u8], said: HintContext<'_>) ->
         Kind::Truncated => {
             has_known_sentence(shown, content, said) && previews(shown, content, said.own)
         }
-        // Pages and matches have no flags.
-        _ if shown.flags != Flags::default() => false,
-        Kind::Page { from } => page::is_genuine(shown, from, &readable(content), said.prose),
-        Kind::Matches => matches::is_genuine(shown, &readable(content), said.prose),
+        Kind::Page { .. } | Kind::Matches => is_of_pages(shown, &readable(content), said.prose),
         // `Cleared` and `Link` show nothing.
         _ => false,
     }
+}
+
+/// Returns true if a page, or matching lines, show only lines of `content`, and say nothing but numbers besides.
+fn is_of_pages(shown: &Hint, content: &[u8], prose: &Prose) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let is_number = |c: char| c.is_ascii_digit() || c == '+';
+        let words = text.split(is_number).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    };
+    let said = words(&shown.prose);
+    let is_said = |prose: &Prose| {
+        let mut sentences = sentences(prose).into_iter();
+        sentences.any(|sentence| words(&sentence) == said)
+    };
+    shown.flags == Flags::default()
+        && shown.bytes == content.len() as u64
+        && shown
+            .lines
+            .is_none_or(|lines| lines == count_lines(content))
+        && prose.says(is_said)
+        && match shown.kind {
+            Kind::Matches => matches::are_of(&shown.preview, content),
+            _ => {
+                // A page may begin or end inside bytes that are not UTF-8, and shows them otherwise than the whole does.
+                let page = shown.preview.trim_matches('\u{fffd}');
+                String::from_utf8_lossy(content).contains(page)
+            }
+        }
 }
 
 /// The bytes that pages of `content` are made of: UTF-8 in place of UTF-16.
@@ -111,15 +136,14 @@ pub(crate) fn has_known_sentence(shown: &Hint, content: &[u8], said: HintContext
     let Some((parts, _)) = texts_in(shown, content) else {
         return false;
     };
+    let draft = Draft {
+        hint: shown.clone(),
+        parts,
+        ..Draft::new(shown.kind, shown.bytes, said.tool, String::new())
+    };
     [said.reader, None].into_iter().any(|reader| {
-        let facts = Facts {
-            tool: said.tool,
-            reader,
-            parts,
-            ..Facts::default()
-        };
         said.prose
-            .says(&shown.prose, |prose| prose.of_hint(shown, facts))
+            .says(|prose| prose.of_hint(&draft, reader) == shown.prose)
     })
 }
 
@@ -153,10 +177,7 @@ pub(crate) async fn page(
     max_lines: Option<u64>,
     room: usize,
 ) -> Result<String, BackendError> {
-    let prose = session.prose();
-    let room = room
-        .saturating_sub(overhead(&stored.location, prose))
-        .max(MIN_PAGE);
+    let (prose, room) = (&session.prose, room_for(session, stored, room));
     let mut cutter = page::PageCutter::new(from, max_lines, room);
     let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
     let total = stored.scan(see).await?;
@@ -164,9 +185,17 @@ pub(crate) async fn page(
     Ok(page.render())
 }
 
+/// The room for content in a page of at most `room` bytes.
+fn room_for(session: &Session, stored: &Stored, room: usize) -> usize {
+    room.saturating_sub(overhead(&stored.location, &session.prose))
+        .max(MIN_PAGE)
+}
+
+/// Numbers in sentences and headers are at most this long.
+const LARGE: u64 = 999_999_999_999;
+
 /// An upper bound on the bytes of a page's text, not counting its content.
 pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
-    const LARGE: u64 = 999_999_999_999;
     let position = Position {
         line: LARGE,
         byte: LARGE,
@@ -174,27 +203,25 @@ pub(crate) fn overhead(location: &Location, prose: &Prose) -> usize {
     let mut hint = Hint::new(Kind::Page { from: position }, LARGE);
     hint.lines = Some(LARGE);
     hint.location = Some(location.clone());
+    let said = sentences(prose).into_iter().max_by_key(String::len);
+    hint.prose = said.unwrap_or_default();
+    hint.render().len() + "+99999\n".len()
+}
+
+/// All that a page or matches can say, with numbers as long as they get.
+fn sentences(prose: &Prose) -> Vec<String> {
+    let at = |line, byte| Position { line, byte };
+    let nexts = [Some(at(LARGE + 1, LARGE)), None];
     // Whole lines, a piece of one line, one whole line, and nothing.
     let pages = [
-        (LARGE - 1, LARGE, 0, false),
-        (LARGE, LARGE, 1, false),
-        (LARGE, LARGE, 0, false),
-        (LARGE, LARGE, 0, true),
+        (at(LARGE - 1, 0), false),
+        (at(LARGE, 1), false),
+        (at(LARGE, 0), false),
+        (at(LARGE, 0), true),
     ];
-    let pages = pages.map(|(line, last, byte, is_empty)| {
-        prose.of_page(
-            Position { line, byte },
-            last,
-            Some(Position {
-                line: LARGE + 1,
-                byte: LARGE,
-            }),
-            is_empty,
-        )
-    });
-    let said = pages
+    let pages = pages
         .into_iter()
-        .chain([prose.of_matches(LARGE, Some(position))]);
-    hint.prose = said.max_by_key(String::len).unwrap_or_default();
-    hint.render().len() + "+99999\n".len()
+        .flat_map(|(from, is_empty)| nexts.map(|next| prose.of_page(from, LARGE, next, is_empty)));
+    let matches = [Some(at(LARGE, LARGE)), None].map(|next| prose.of_matches(LARGE, next));
+    pages.chain(matches).collect()
 }

@@ -3,7 +3,6 @@
 mod builder;
 mod checks;
 mod moments;
-mod opener;
 mod original;
 mod probe;
 mod whole;
@@ -143,7 +142,7 @@ impl ToolReduction {
 
     /// Runs the callback after a pass that changed something, and passes the report to observers.
     async fn after_pass(&self, turn: &mut Turn<'_>, mut report: Report) -> Report {
-        if let (Some(callback), true) = (self.session.post_process(), report.is_change()) {
+        if let (Some(callback), true) = (&self.session.post_process, report.is_change()) {
             let call = async { callback(turn.conversation, &report).await };
             let problem = guard_future("clear_post_process", call).await.err();
             report.post_process_error = problem.map(|error| error.to_string());
@@ -166,7 +165,7 @@ impl ToolReduction {
     /// Counts the tokens of all messages and of the tools' schemas as the clear pass does.
     #[must_use]
     pub fn count_tokens(&self, conversation: &dyn Conversation, tools: &[Value]) -> u64 {
-        clear::count_tokens(self.session.meter(), conversation, tools)
+        clear::count_tokens(&self.session.meter, conversation, tools)
     }
 
     /// The tool that reads stored content back. It has the name that hints give, or `read_file` if
@@ -228,7 +227,7 @@ impl ToolReduction {
     /// The configuration.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        self.session.settings()
+        &self.session.settings
     }
 
     /// Reads everything stored at `location`, byte for byte; `None` if this session did not store
@@ -322,7 +321,7 @@ impl ToolReduction {
     /// ```
     #[must_use]
     pub fn prefix(&self) -> &str {
-        self.session.roots().prefix()
+        self.session.roots.prefix()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
@@ -14,7 +15,7 @@ use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
-use crate::hint::{Hint, Language};
+use crate::hint::Hint;
 use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
@@ -24,8 +25,8 @@ pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Session {
     shared: Arc<Shared>,
-    roots: Roots,
-    meter: Meter,
+    pub(crate) roots: Roots,
+    pub(crate) meter: Meter,
     /// Maximum length in bytes of previews of new results, whatever the configuration.
     pub(crate) longest_preview: usize,
 }
@@ -33,14 +34,24 @@ pub(crate) struct Session {
 /// State shared by all sessions.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// The sentences of hints.
     pub(crate) prose: Prose,
     pub(crate) default: Policy,
     pub(crate) policies: BTreeMap<String, Policy>,
     /// Callbacks that give ids to stored content, by phase.
     pub(crate) gen_ids: [Option<GenId>; 2],
+    /// The callback that runs after a pass that changed something.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) on_report: Option<OnReport>,
     pub(crate) marks: Arc<Marks>,
+}
+
+impl Deref for Session {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl fmt::Debug for Session {
@@ -84,63 +95,58 @@ impl Session {
 
     /// The stored content at `location`, if this session stored it.
     pub(crate) fn resolve(&self, location: &str) -> Option<Stored> {
-        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        let mut backends = policies.filter_map(|policy| policy.backend());
-        backends.find_map(|backend| {
-            let key = backend
-                .resolve(location)
-                .filter(|key| self.roots.owns(key))?;
-            let location = backend.locate(&key);
-            Some(Stored {
-                backend: backend.clone(),
-                key,
-                location,
-                marks: self.shared.marks.clone(),
-            })
+        self.backends().find_map(|backend| {
+            let key = backend.resolve(location);
+            let key = key.filter(|key| self.roots.owns(key))?;
+            Some(self.stored(backend, key))
         })
     }
 
     /// The content that this session may have stored as `name` in `folder`, in each of its stores.
     pub(crate) fn named(&self, folder: &str, name: &str) -> Vec<Stored> {
-        let key = format!("{}{folder}/{name}", self.roots.prefix());
-        let Some(key) = Key::new(key).ok().filter(|key| self.roots.owns(key)) else {
+        let key = Key::new(format!("{}{folder}/{name}", self.roots.prefix()));
+        let Some(key) = key.ok().filter(|key| self.roots.owns(key)) else {
             return Vec::new();
         };
-        let stores = self.stores().into_iter();
-        let stored = stores.map(|backend| Stored {
-            location: backend.locate(&key),
-            key: key.clone(),
-            backend,
-            marks: self.shared.marks.clone(),
-        });
+        let stores = self.stores();
+        let stored = stores.iter().map(|store| self.stored(store, key.clone()));
         stored.collect()
+    }
+
+    fn stored(&self, backend: &Arc<dyn Backend>, key: Key) -> Stored {
+        Stored {
+            location: backend.locate(&key),
+            key,
+            backend: backend.clone(),
+            marks: self.marks.clone(),
+        }
+    }
+
+    /// The stores of all policies.
+    fn backends(&self) -> impl Iterator<Item = &Arc<dyn Backend>> {
+        let policies = std::iter::once(&self.default).chain(self.policies.values());
+        policies.filter_map(Policy::backend)
     }
 
     /// All stores, each once.
     pub(crate) fn stores(&self) -> Vec<Arc<dyn Backend>> {
         let probe = longest_key(&self.roots, false);
-        let policies = std::iter::once(&self.shared.default).chain(self.shared.policies.values());
-        let (mut known, mut stores) = (HashSet::new(), Vec::new());
-        for store in policies.filter_map(|policy| policy.backend()) {
-            // Two locations may lead to one store.
+        let mut known = HashSet::new();
+        // Two locations may lead to one store.
+        let is_new = |store: &&Arc<dyn Backend>| {
             let store_id = store.store_id();
-            if known.insert((store_id.is_none().then(|| store.locate(&probe)), store_id)) {
-                stores.push(store.clone());
-            }
-        }
-        stores
+            known.insert((store_id.is_none().then(|| store.locate(&probe)), store_id))
+        };
+        self.backends().filter(is_new).cloned().collect()
     }
 
     pub(crate) fn policy(&self, tool: &str) -> &Policy {
-        self.shared
-            .policies
-            .get(tool)
-            .unwrap_or(&self.shared.default)
+        self.shared.policies.get(tool).unwrap_or(&self.default)
     }
 
     /// Returns true if the clear pass may have anything to do.
     pub(crate) fn clears(&self) -> bool {
-        self.shared.default.clears() || self.shared.policies.values().any(Policy::clears)
+        self.default.clears() || self.policies.values().any(Policy::clears)
     }
 
     /// The id under which the call's result is stored in `phase`, and the failure of the callback
@@ -151,7 +157,7 @@ impl Session {
         id: &str,
         call: impl FnOnce() -> ToolCall,
     ) -> (Id, Option<DecisionFailure>) {
-        let Some(generate) = &self.shared.gen_ids[phase as usize] else {
+        let Some(generate) = &self.gen_ids[phase as usize] else {
             return (self.id_of_call(id), None);
         };
         match guard("the id callback", || generate(&call())) {
@@ -176,55 +182,29 @@ impl Session {
     }
 
     fn id_of_call(&self, id: &str) -> Id {
-        match self.settings().names {
+        match self.settings.names {
             StoredNames::CallId => Id::of_call(id),
             StoredNames::Short => Id::short_of_call(id),
         }
     }
 
-    pub(crate) fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
-    pub(crate) fn roots(&self) -> &Roots {
-        &self.roots
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.shared.settings
-    }
-
-    /// The sentences of hints.
-    pub(crate) fn prose(&self) -> &Prose {
-        &self.shared.prose
-    }
-
     /// Makes a hint of `draft` at `location`; `None` means that nothing is stored.
     pub(crate) fn hint(&self, draft: Draft, location: Option<Location>) -> Hint {
-        draft.at(location, self.prose(), self.reader())
-    }
-
-    pub(crate) fn language(&self) -> Language {
-        self.shared.settings.language
+        self.prose.complete(draft, location, self.reader())
     }
 
     /// The name of the reader as hints give it.
     pub(crate) fn reader(&self) -> Option<&str> {
-        self.shared.settings.read_file_tool_name.as_deref()
+        self.settings.read_file_tool_name.as_deref()
     }
 
     pub(crate) fn reader_name(&self) -> &str {
         self.reader().unwrap_or("read_file")
     }
 
-    /// The callback that runs after a pass that changed something.
-    pub(crate) fn post_process(&self) -> Option<&PostProcess> {
-        self.shared.post_process.as_ref()
-    }
-
     pub(crate) fn observe(&self, report: &Report) {
         report.trace();
-        if let Some(on_report) = &self.shared.on_report {
+        if let Some(on_report) = &self.on_report {
             // Everything stored and changed stays so: the loop gets its result all the same.
             let call = || {
                 on_report(report);

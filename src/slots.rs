@@ -10,5 +10,5 @@ mod repeat;
 pub(crate) use memory::{Anchor, Grounds, Known, Memory};
 pub(crate) use overlay::{Overlay, Puts};
 pub(crate) use place::{Place, any_print, prints_at};
-pub(crate) use reading::{Item, Slots, bytes_of, part_bytes, tokens_of};
+pub(crate) use reading::{Item, Slots, bytes_of, tokens_of};
 pub(crate) use repeat::{Repeated, repeat};

@@ -129,27 +129,22 @@ pub(crate) fn longest_key(roots: &Roots, has_given_ids: bool) -> Key {
 
 /// The key under which a trial of a store stores its content, which has this `digest`: among the
 /// notes, where no conversation stores anything.
-#[expect(
-    clippy::expect_used,
-    reason = "prefix and name are made of safe segments, shorter than those of content"
-)]
 pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
-    Key::new(format!("{}{}/check-{digest}", roots.prefix, Key::META)).expect("safe segments")
+    safe_key(format!("{}{}/check-{digest}", roots.prefix, Key::META))
 }
 
 /// The key of the content with this name.
+pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
+    let (prefix, folder) = (&roots.prefix, phase.folder());
+    safe_key(format!("{prefix}{folder}/{}", name.file()))
+}
+
 #[expect(
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"
 )]
-pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
-    Key::new(format!(
-        "{}{}/{}",
-        roots.prefix,
-        phase.folder(),
-        name.file()
-    ))
-    .expect("safe segments")
+fn safe_key(path: String) -> Key {
+    Key::new(path).expect("safe segments")
 }
 
 /// The names that content may get: its own, one that is free even if the first is taken, and one for
@@ -201,10 +196,6 @@ impl Target {
     }
 
     /// The keys to try, in this order, at the present of the store.
-    #[expect(
-        clippy::expect_used,
-        reason = "the name is shorter than the longest, of which `longest_key` is made"
-    )]
     pub(crate) fn keys(&self, now: SystemTime) -> Vec<Key> {
         let Self {
             folder,
@@ -214,7 +205,7 @@ impl Target {
         } = self;
         // Four digits until 2149.
         let day = format!("{:04x}", day(now));
-        let third = Key::new(format!("{folder}{day}-{digest}{ending}")).expect("safe segments");
+        let third = safe_key(format!("{folder}{day}-{digest}{ending}"));
         let mut keys = vec![self.first.clone(), self.second.clone(), third];
         keys.dedup();
         keys

@@ -124,7 +124,7 @@ async fn store_lines(
     }
     let put = edit.put(texts);
     // The store has chosen the name, or has failed.
-    if !edit.try_resize(pass.session.meter(), &put) {
+    if !edit.try_resize(&pass.session.meter, &put) {
         return Err(NotDone::Kept(Reason::NoGain));
     }
     Ok(put)

@@ -132,6 +132,11 @@ impl SlotEdit {
         }
     }
 
+    /// Sets the size to that of `put`.
+    pub(super) fn resize(&mut self, meter: &Meter, put: &Substitute) {
+        self.decision.resize(bytes_of(put), tokens_of(put, meter));
+    }
+
     /// Sets the size to that of `put`, if that is a gain.
     pub(super) fn try_resize(&mut self, meter: &Meter, put: &Substitute) -> bool {
         let mut bytes = self.decision.bytes;

@@ -1,6 +1,5 @@
 //! Decisions of a user's handler about old results: made in a plan, stored when it is committed.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
@@ -8,14 +7,12 @@ use crate::backend::layout::Phase;
 use super::edit::{Content, Given, SlotEdit};
 use super::pass::{NotDone, Pass};
 use super::planner::Planner;
-use crate::content::Part;
 use crate::decisions::Substitute;
 use crate::format::owned::owned;
 use crate::guard::guard;
 use crate::handler::{Action, ClearHandler, HandlerError, ToolOutcome};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
-use crate::slots::part_bytes;
-use crate::tokens::Meter;
+use crate::slots::{bytes_of, tokens_of};
 
 /// Asks the handler about the result at `at`. `Err` asks for the default treatment, with the
 /// handler's error if it made one.
@@ -24,7 +21,7 @@ pub(super) fn decide_given(
     handler: &dyn ClearHandler,
     at: usize,
 ) -> Result<SlotEdit, Option<HandlerError>> {
-    let slots = Rc::clone(&planner.slots);
+    let slots = planner.slots;
     let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
     if item.id.digest != item.grounds.print.digest() {
         return Ok(SlotEdit::kept(item, Reason::AlreadyHint));
@@ -68,10 +65,10 @@ pub(super) fn decide_given(
     };
     let given = Box::new(Given { replacement, store });
     let mut edit = SlotEdit::new(item, outcome, Content::Given(given));
+    edit.resize(&session.meter, &Substitute::Parts(shown));
     if let Some(failure) = failure {
         edit.decision.fail_first(failure);
     }
-    resize(&mut edit.decision, session.meter(), &shown);
     if let Some(mut arguments) = arguments {
         arguments.decision.outcome = outcome;
         planner.taken.insert(arguments.place);
@@ -86,7 +83,7 @@ fn arguments(
     at: usize,
     text: &str,
 ) -> Result<Option<SlotEdit>, HandlerError> {
-    let slots = &planner.slots;
+    let slots = planner.slots;
     let Some(at) = slots.outline.slots[at].call else {
         return Ok(None);
     };
@@ -102,9 +99,9 @@ fn arguments(
         return Ok(None);
     }
     let put = Substitute::Arguments(text.to_owned());
-    let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Ready(put));
-    let tokens = planner.pass.session.meter().count_str(text);
-    edit.decision.resize(text.len() as u64, tokens);
+    let mut edit = SlotEdit::new(item, Outcome::Replaced, Content::Kept);
+    edit.resize(&planner.pass.session.meter, &put);
+    edit.content = Content::Ready(put);
     Ok(Some(edit))
 }
 
@@ -125,17 +122,9 @@ impl Given {
             decision.fail(ErrorSource::Handler.said(&error));
             NotDone::Kept(Reason::Handler)
         })?;
-        resize(decision, pass.session.meter(), &parts);
+        let (put, meter) = (Substitute::Parts(parts), &pass.session.meter);
+        decision.resize(bytes_of(&put), tokens_of(&put, meter));
         decision.locations.extend(location);
-        Ok(Substitute::Parts(parts))
+        Ok(put)
     }
-}
-
-fn resize(decision: &mut Decision, meter: &Meter, parts: &[Part]) {
-    let bytes = parts.iter().map(|part| part_bytes(part.into())).sum();
-    let tokens = parts
-        .iter()
-        .map(|part| meter.part(part.into()))
-        .fold(0, u64::saturating_add);
-    decision.resize(bytes, tokens);
 }

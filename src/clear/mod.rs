@@ -104,7 +104,7 @@ fn repeated<'c>(
     {
         return (Repeated::default(), overlay);
     }
-    let slots = Slots::of(conversation, &known, Some(session.meter()));
+    let slots = Slots::of(conversation, &known, Some(&session.meter));
     let repeated = repeat(session, &known, &slots, &mut overlay);
     (repeated, overlay)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::outages::{NoAnswer, Outages};
 use crate::backend::content::Target;
-use crate::backend::{Backend, BackendError, Location};
+use crate::backend::{Backend, Location};
 use crate::error::OffloadError;
 use crate::middleware::Turn;
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
@@ -18,7 +18,7 @@ use crate::slots::{Item, Memory};
 pub(super) struct Pass {
     pub(super) session: Session,
     pub(super) memory: Arc<Memory>,
-    outages: Arc<Outages>,
+    pub(super) outages: Arc<Outages>,
     /// True if all that is old must go, since the provider has refused the conversation as too long.
     is_emergency: bool,
     /// True if the provider's cache holds nothing of the conversation.
@@ -46,7 +46,7 @@ impl Pass {
 
     /// The number of tokens above which it clears.
     pub(super) fn threshold(&self) -> u64 {
-        let threshold = self.session.settings().max_tokens_for_clear;
+        let threshold = self.session.settings.max_tokens_for_clear;
         match (self.is_emergency, self.is_cold) {
             (true, _) => 0,
             (false, true) => threshold / 2,
@@ -56,7 +56,7 @@ impl Pass {
 
     /// The number of newest rounds that stay.
     pub(super) fn recent_rounds(&self) -> usize {
-        let limit = self.session.settings().clear_retention_suffix_limit;
+        let limit = self.session.settings.clear_retention_suffix_limit;
         match self.is_emergency {
             true => limit.min(1),
             false => limit,
@@ -66,7 +66,7 @@ impl Pass {
     /// Returns true if a user's text goes, in a conversation of `counted` tokens. In an emergency, so does one
     /// over the limit of results that is more than a tenth of the conversation: shorter ones would free little.
     pub(super) fn takes_text(&self, item: &Item<'_>, counted: u128) -> bool {
-        let settings = self.session.settings();
+        let settings = &self.session.settings;
         let (above, is_enough) = match settings.clear_user_texts_above {
             Some(above) => (above, true),
             None => {
@@ -82,17 +82,8 @@ impl Pass {
     pub(super) fn at_least(&self) -> u64 {
         match self.is_emergency {
             true => 0,
-            false => self.session.settings().clear_at_least_tokens,
+            false => self.session.settings.clear_at_least_tokens,
         }
-    }
-
-    /// Awaits the store's answer, unless the store was unavailable too often in this pass.
-    pub(super) async fn ask<T>(
-        &self,
-        store: &Arc<dyn Backend>,
-        answer: impl Future<Output = Result<T, BackendError>>,
-    ) -> Result<T, NoAnswer> {
-        self.outages.ask(store, answer).await
     }
 
     /// Stores `content` and returns its location; `None` if the store failed and the settings allow
@@ -104,12 +95,12 @@ impl Pass {
         content: Bytes,
         decision: &mut Decision,
     ) -> Result<Option<Location>, NotDone> {
-        let failure = match self.ask(store, target.save(store, content)).await {
+        let failure = match self.outages.ask(store, target.save(store, content)).await {
             Ok(location) => return Ok(Some(location)),
             Err(failure) => failure,
         };
         decision.fail(ErrorSource::Store.said(&failure));
-        let rule = self.session.settings().on_offload_error;
+        let rule = self.session.settings.on_offload_error;
         let keeps = match failure {
             NoAnswer::NotAsked => true,
             NoAnswer::Failed(error) => rule

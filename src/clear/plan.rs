@@ -57,14 +57,14 @@ impl Plan {
         self.head.tokens = Some(TokenCount {
             counted,
             count_kind: scan.count_kind,
-            threshold: session.settings().max_tokens_for_clear,
+            threshold: session.settings.max_tokens_for_clear,
             usage: scan.anchor.map(|anchor| anchor.usage),
         });
         if counted <= pass.threshold() || scan.count_kind != CountKind::Counted {
             return;
         }
-        let slots = Slots::of(conversation, &known, Some(session.meter()));
-        let mut planner = Planner::new(pass, &known, slots, taken);
+        let slots = Slots::of(conversation, &known, Some(&session.meter));
+        let mut planner = Planner::new(pass, &known, &slots, taken);
         planner.choose(counted);
         self.edits = planner.edits;
     }

@@ -1,7 +1,6 @@
 //! A plan that is being made.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
 use crate::backend::layout::Phase;
 
@@ -17,7 +16,7 @@ use crate::slots::{Item, Known, Place, Slots};
 pub(super) struct Planner<'a> {
     pub(super) pass: &'a Pass,
     pub(super) known: &'a Known,
-    pub(super) slots: Rc<Slots<'a>>,
+    pub(super) slots: &'a Slots<'a>,
     /// Edits so far, in the order of the conversation.
     pub(super) edits: Vec<SlotEdit>,
     /// Places that are repeated, or replaced along with their result, and so not decided again.
@@ -29,13 +28,13 @@ impl<'a> Planner<'a> {
     pub(super) fn new(
         pass: &'a Pass,
         known: &'a Known,
-        slots: Slots<'a>,
+        slots: &'a Slots<'a>,
         taken: HashSet<Place>,
     ) -> Self {
         Self {
             pass,
             known,
-            slots: Rc::new(slots),
+            slots,
             edits: Vec::new(),
             taken,
             stubs: Stubs::new(&pass.session),
@@ -51,10 +50,9 @@ impl<'a> Planner<'a> {
     where
         'a: 's,
     {
-        let slots = &self.slots;
-        let call = || slots.call_of(slot);
+        let call = || self.slots.call_of(slot);
         let (id, failure) = self.pass.session.id_of(Phase::Clear, slot.head.id, call);
-        let policy = self.pass.session.policy(slots.outline.tool(slot));
+        let policy = self.pass.session.policy(self.slots.outline.tool(slot));
         let source = Source {
             id,
             tool,
@@ -75,7 +73,7 @@ impl<'a> Planner<'a> {
             return;
         };
         let expected = edit.put(Line::expected(lines));
-        let is_gain = edit.try_resize(self.pass.session.meter(), &expected);
+        let is_gain = edit.try_resize(&self.pass.session.meter, &expected);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {
             edit.keep(Reason::NoGain);

@@ -1,7 +1,5 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
-use std::rc::Rc;
-
 use crate::json::{Leaving, leaving};
 
 use super::edit::{Content, SlotEdit};
@@ -13,7 +11,7 @@ use crate::config::Policy;
 use crate::format::PartRef;
 use crate::report::{ErrorSource, Outcome, Reason, Subject, Sum};
 use crate::rounds::Slot;
-use crate::slots::{Item, Slots};
+use crate::slots::Item;
 use crate::tokens::Text;
 
 /// The treatment of short errors, which tell the model what not to try again.
@@ -26,21 +24,22 @@ enum ShortErrors {
 impl<'a> Planner<'a> {
     /// Decides about every result, oldest first, of a conversation of `counted` tokens.
     pub(super) fn choose(&mut self, counted: u64) {
-        let slots = Rc::clone(&self.slots);
+        let slots = self.slots;
         for (at, slot) in slots.outline.slots.iter().enumerate() {
             self.stubs.begin(slot.head.id);
-            self.choose_result(&slots, at, ShortErrors::Stay);
-            if self.pass.session.settings().clear_tool_inputs {
-                self.choose_arguments(&slots, slot);
+            self.choose_result(at, ShortErrors::Stay);
+            if self.pass.session.settings.clear_tool_inputs {
+                self.choose_arguments(slot);
             }
         }
-        self.choose_texts(&slots, counted.into());
-        self.choose_errors(&slots, counted);
+        self.choose_texts(counted.into());
+        self.choose_errors(counted);
     }
 
     /// If the rest does not bring the conversation below the threshold, takes the oldest short errors
     /// too, until it does.
-    fn choose_errors(&mut self, slots: &Slots<'a>, counted: u64) {
+    fn choose_errors(&mut self, counted: u64) {
+        let slots = self.slots;
         let threshold = u128::from(self.pass.threshold());
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
         let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
@@ -59,7 +58,7 @@ impl<'a> Planner<'a> {
                 return;
             };
             self.stubs.begin(slots.outline.slots[at].head.id);
-            self.choose_result(slots, at, ShortErrors::Go);
+            self.choose_result(at, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
                 freed = freed.plus(edit.tokens());
                 self.edits[kept] = edit;
@@ -67,7 +66,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn choose_result(&mut self, slots: &Slots<'a>, at: usize, errors: ShortErrors) {
+    fn choose_result(&mut self, at: usize, errors: ShortErrors) {
+        let slots = self.slots;
         let (slot, item) = (&slots.outline.slots[at], &slots.results[at]);
         if self.taken.contains(&item.place) {
             return;
@@ -109,7 +109,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
-    fn choose_texts(&mut self, slots: &Slots<'a>, counted: u128) {
+    fn choose_texts(&mut self, counted: u128) {
+        let slots = self.slots;
         let policy = self.pass.session.policy("");
         if policy.backend().is_none() || !policy.clears() {
             return;
@@ -158,7 +159,8 @@ impl<'a> Planner<'a> {
 
     /// Proposes a call's arguments if its result is old, even if the result itself is too short to
     /// go.
-    fn choose_arguments(&mut self, slots: &Slots<'a>, slot: &Slot<'a>) {
+    fn choose_arguments(&mut self, slot: &Slot<'a>) {
+        let slots = self.slots;
         let Some(at) = slot.call else {
             return;
         };
@@ -170,7 +172,7 @@ impl<'a> Planner<'a> {
         {
             return;
         }
-        let above = self.pass.session.settings().clear_tool_inputs_above;
+        let above = self.pass.session.settings.clear_tool_inputs_above;
         let reason = self.known.settled(item.grounds).or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);

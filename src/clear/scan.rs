@@ -34,15 +34,15 @@ impl<'c> Scan<'c> {
     /// if nothing is ever cleared.
     pub(super) async fn counted(pass: &Pass, turn: &'c Turn<'_>) -> Option<Self> {
         let mut scan = pass.session.clears().then(|| Self::new(pass, turn))?;
-        scan.prepare(pass.session.meter()).await;
-        scan.count(pass.session.meter());
+        scan.prepare(&pass.session.meter).await;
+        scan.count(&pass.session.meter);
         Some(scan)
     }
 
     /// Visits what must be counted. A conversation that is known to be within the threshold is not
     /// counted.
     fn new(pass: &Pass, turn: &'c Turn<'_>) -> Self {
-        let meter = pass.session.meter();
+        let meter = &pass.session.meter;
         let conversation: &'c dyn Conversation = &*turn.conversation;
         // The last request ended where the last assistant turn begins.
         let anchor = turn.last_usage.and_then(|usage| {

@@ -6,8 +6,8 @@ use super::pass::Pass;
 use super::stub::{Line, Shown, join};
 use crate::backend::ErrorKind;
 use crate::hint::Kind;
-use crate::ours::{HintVerdict, judge};
-use crate::read_back::{HintContext, texts_in};
+use crate::ours::is_ours;
+use crate::read_back::{HintContext, previews, texts_in};
 use crate::report::{Decision, ErrorSource, Outcome, Reason};
 
 /// Compares the apparent hints of an edit with the stored content. The edit then holds the lines
@@ -43,7 +43,7 @@ async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Re
         });
     }
     let expected = edit.put(Line::expected(&compared));
-    if edit.try_resize(pass.session.meter(), &expected) {
+    if edit.try_resize(&pass.session.meter, &expected) {
         edit.content = Content::Lines(compared);
         Ok(())
     } else if is_ours_alone {
@@ -106,7 +106,7 @@ pub(super) async fn preview_of_content(
     } else {
         Ok(None)
     };
-    let content = match pass.ask(&stored.backend, stored.whole()).await {
+    let content = match pass.outages.ask(&stored.backend, stored.whole()).await {
         Ok(Some(content)) => content,
         // Too large to compare.
         Ok(None) => return unverified,
@@ -118,17 +118,16 @@ pub(super) async fn preview_of_content(
         }
     };
     let said = HintContext {
-        prose: session.prose(),
+        prose: &session.prose,
         tool: &draft.tool,
         reader: session.reader(),
         own: &|text| previewer.own(text, *was_previewed_in)?.ok(),
     };
     let is_short = hint.kind == Kind::Cleared && hint.preview.len() <= *budget;
-    match judge(hint, &content, said, is_short) {
-        HintVerdict::Ours => {}
+    if !is_ours(hint, &content, said, is_short) {
         // A reworded hint is not cut: its words are stored nowhere.
-        HintVerdict::Reworded => return unverified,
-        HintVerdict::Imitation => return Ok(None),
+        let is_reworded = previews(hint, &content, said.own);
+        return if is_reworded { unverified } else { Ok(None) };
     }
     let (parts, text) = texts_in(hint, &content).unwrap_or((0, &content));
     let preview = if is_short {

@@ -239,7 +239,7 @@ impl<'a> Stubs<'a> {
             != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
         let make = if is_taken { Target::taken } else { Target::new };
-        make(self.session.roots(), Phase::Clear, name, content)
+        make(&self.session.roots, Phase::Clear, name, content)
     }
 
     /// A hint that names stored content; without a backend, one that says that the content is gone.

@@ -8,7 +8,7 @@ use crate::hint::WrongTemplate;
 use crate::backend::{KeyError, StoreUrl};
 
 /// A configuration that does not build.
-#[derive(thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Truncation stores the text it cuts off, but there is no store.

@@ -100,19 +100,17 @@ impl Hooks {
 
     /// Fills the gaps in `self` from `other`.
     pub(super) fn or(&self, other: &Self) -> Self {
+        let Self {
+            backend,
+            trunc_handler,
+            clear_handler,
+            preview,
+        } = other.clone();
         Self {
-            backend: self.backend.as_ref().or(other.backend.as_ref()).cloned(),
-            trunc_handler: self
-                .trunc_handler
-                .as_ref()
-                .or(other.trunc_handler.as_ref())
-                .cloned(),
-            clear_handler: self
-                .clear_handler
-                .as_ref()
-                .or(other.clear_handler.as_ref())
-                .cloned(),
-            preview: self.preview.as_ref().or(other.preview.as_ref()).cloned(),
+            backend: self.backend.clone().or(backend),
+            trunc_handler: self.trunc_handler.clone().or(trunc_handler),
+            clear_handler: self.clear_handler.clone().or(clear_handler),
+            preview: self.preview.clone().or(preview),
         }
     }
 }

@@ -79,19 +79,10 @@ impl PreviewLength {
     }
 
     /// Caps the length at `most` bytes.
-    pub(crate) fn capped(self, most: usize) -> Self {
-        match self {
-            Self::Bytes(bytes) => Self::Bytes(bytes.min(most)),
-            Self::Curve {
-                scale,
-                exponent,
-                at_most,
-            } => Self::Curve {
-                scale,
-                exponent,
-                at_most: at_most.min(most),
-            },
-        }
+    pub(crate) fn capped(mut self, most: usize) -> Self {
+        let (Self::Bytes(at_most) | Self::Curve { at_most, .. }) = &mut self;
+        *at_most = most.min(*at_most);
+        self
     }
 
     pub(crate) fn grows(self) -> bool {

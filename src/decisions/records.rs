@@ -34,26 +34,20 @@ pub(crate) struct Records {
     is_known: AtomicBool,
 }
 
-/// A record that was read.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Record {
-    /// Its decisions.
-    Decisions(Vec<Decided>),
-    /// Its decisions, made when those before were too old. They count no more.
-    Anew(Vec<Decided>),
-    /// An object that can't be understood. It keeps its place in the row and decides nothing.
-    Unusable,
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record<D = Vec<Decided>> {
+    offcut_record: u32,
+    /// True if the decisions before it were too old. They count no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) anew: bool,
+    pub(crate) decisions: D,
 }
 
-/// A record as it is written down.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written<D> {
-    offcut_record: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    anew: bool,
-    decisions: D,
-}
+/// A record, and the time at which it was stored. `None` for an object that can't be understood: it keeps its
+/// place in the row and decides nothing.
+pub(crate) type ReadRecord = (Option<Record>, SystemTime);
 
 impl Records {
     /// The records of the session that stores below `prefix`, under the settings with the digest
@@ -66,15 +60,12 @@ impl Records {
         }
     }
 
-    /// Reads the records from the `next`-th on, each with the time at which it was stored.
+    /// Reads the records from the `next`-th on.
     ///
     /// # Errors
     ///
     /// The store failed.
-    pub(crate) async fn read(
-        &self,
-        mut next: u64,
-    ) -> Result<Vec<(Record, SystemTime)>, BackendError> {
+    pub(crate) async fn read(&self, mut next: u64) -> Result<Vec<ReadRecord>, BackendError> {
         let mut records = Vec::new();
         // A process that meets a conversation for the first time expects several; one that knows it
         // expects none.
@@ -115,7 +106,7 @@ impl Records {
         }
     }
 
-    async fn read_one(&self, number: u64) -> Result<Option<(Record, SystemTime)>, BackendError> {
+    async fn read_one(&self, number: u64) -> Result<Option<ReadRecord>, BackendError> {
         let key = self.key(number)?;
         let mut read = self.store.read(&key, 0..FIRST).await;
         if matches!(&read, Ok(page) if page.total > FIRST) {
@@ -125,7 +116,7 @@ impl Records {
             Ok(page) => {
                 let is_ours = page.total <= MAX_RECORD;
                 let record = is_ours.then(|| parse(&page.bytes)).flatten();
-                Ok(Some((record.unwrap_or(Record::Unusable), page.stored_at)))
+                Ok(Some((record, page.stored_at)))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -158,7 +149,7 @@ impl Records {
 }
 
 fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
-    let written = Written {
+    let written = Record {
         offcut_record: VERSION,
         anew,
         decisions,
@@ -169,12 +160,8 @@ fn write(anew: bool, decisions: &[Decided]) -> Result<Bytes, BackendError> {
 }
 
 fn parse(bytes: &[u8]) -> Option<Record> {
-    let written: Written<Vec<Decided>> = serde_json::from_slice(bytes).ok()?;
-    let record = match written.anew {
-        true => Record::Anew,
-        false => Record::Decisions,
-    };
-    (written.offcut_record == VERSION).then(|| record(written.decisions))
+    let record: Record = serde_json::from_slice(bytes).ok()?;
+    (record.offcut_record == VERSION).then_some(record)
 }
 
 #[cfg(test)]
@@ -200,9 +187,11 @@ mod tests {
         Records::new(Arc::new(store.clone()), "s1/", "0123456789abcdef")
     }
 
-    async fn read(store: &Memory, from: u64) -> Vec<Record> {
+    /// Decisions of records; `None` for each that is not one.
+    async fn read(store: &Memory, from: u64) -> Vec<Option<Vec<Decided>>> {
         let read = records(store).read(from).await.unwrap();
-        read.into_iter().map(|(record, _)| record).collect()
+        let records = read.into_iter().map(|(record, _)| record);
+        records.map(|record| Some(record?.decisions)).collect()
     }
 
     #[tokio::test]
@@ -222,7 +211,7 @@ mod tests {
             let expected: Vec<_> = texts
                 .iter()
                 .skip(from)
-                .map(|text| Record::Decisions(decided(text)))
+                .map(|text| Some(decided(text)))
                 .collect();
             assert_eq!(read, expected, "from {from}");
         }
@@ -281,11 +270,7 @@ mod tests {
         );
         let read = read(&store, 0).await;
         assert_eq!(read.len(), broken.len() + 1);
-        assert!(
-            read[..broken.len()]
-                .iter()
-                .all(|record| *record == Record::Unusable)
-        );
-        assert_eq!(read.last(), Some(&Record::Decisions(decided("one"))));
+        assert!(read[..broken.len()].iter().all(Option::is_none));
+        assert_eq!(read.last(), Some(&Some(decided("one"))));
     }
 }

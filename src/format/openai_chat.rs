@@ -27,55 +27,31 @@ impl OpenAiChat {
 
 impl WireJson for OpenAiChat {
     fn see<'m, V: View<'m>>(self, message: V, see: &mut dyn FnMut(Piece<'m>)) {
-        // All fields in one go, since this runs for every message.
-        let [
-            role,
-            content,
-            tool_calls,
-            function_call,
-            reasoning_content,
-            reasoning,
-            thinking,
-            reasoning_text,
-            refusal,
-            id,
-            name,
-            reasoning_details,
-            thinking_blocks,
-            images,
-        ] = message.pick([
-            "role",
-            "content",
-            "tool_calls",
-            "function_call",
-            "reasoning_content",
-            "reasoning",
-            "thinking",
-            "reasoning_text",
-            "refusal",
-            "tool_call_id",
-            "name",
-            "reasoning_details",
-            "thinking_blocks",
-            "images",
-        ]);
+        // Several fields in one go, since this runs for every message.
+        let [role, content, id, name] = message.pick(["role", "content", "tool_call_id", "name"]);
         let text = |field: Option<V>| field.and_then(V::as_str);
         let [role, id, name] = [role, id, name].map(text);
         match role {
             Some("assistant") => {
                 see(Piece::Role(Role::Assistant));
+                let [tool_calls, function_call, details, blocks, refusal] = message.pick([
+                    "tool_calls",
+                    "function_call",
+                    "reasoning_details",
+                    "thinking_blocks",
+                    "refusal",
+                ]);
                 let mut calls = calls(tool_calls, function_call).peekable();
                 let are_signed = calls.peek().is_some()
                     && (signs_calls(message)
-                        || reasoning_details
-                            .is_some_and(|details| details.items().any(is_signature)));
+                        || details.is_some_and(|details| details.items().any(is_signature)));
                 calls.for_each(|call| {
                     let mut call = read_call(call);
                     call.is_signed |= are_signed;
                     see(Piece::Call(call));
                 });
                 // Gateways repeat the same thoughts in several fields, with other space around them.
-                let fields = [reasoning_content, reasoning, thinking, reasoning_text];
+                let fields = message.pick(REASONING);
                 let mut plain: Vec<&str> = Vec::new();
                 for thoughts in fields.into_iter().filter_map(text) {
                     if !plain.iter().any(|known| known.trim() == thoughts.trim()) {
@@ -86,10 +62,8 @@ impl WireJson for OpenAiChat {
                     see(Piece::Content(PartRef::Text(text)));
                 }
                 let mut listed = Vec::new();
-                for (list, names) in [
-                    (reasoning_details, &["text", "summary"][..]),
-                    (thinking_blocks, &["thinking"]),
-                ] {
+                for (list, names) in [(details, &["text", "summary"][..]), (blocks, &["thinking"])]
+                {
                     let items = list.into_iter().flat_map(V::items);
                     let text = |item: V| names.iter().find_map(|name| item.get(name)?.as_str());
                     let thoughts: Vec<&str> = items.filter_map(text).collect();
@@ -103,7 +77,7 @@ impl WireJson for OpenAiChat {
                     }
                 }
                 Self::show(content, see);
-                show_images(images, see);
+                show_images(message, see);
             }
             Some("tool" | "function") => {
                 see(Piece::Role(Role::Tool));
@@ -117,7 +91,7 @@ impl WireJson for OpenAiChat {
                 let is_user = role == Some("user");
                 see(Piece::Role(if is_user { Role::User } else { Role::System }));
                 Self::show(content, see);
-                show_images(images, see);
+                show_images(message, see);
             }
         }
     }
@@ -159,6 +133,14 @@ impl WireJson for OpenAiChat {
     }
 }
 
+/// Fields with a model's thoughts as text.
+const REASONING: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "reasoning_text",
+];
+
 /// The calls of a message, or its deprecated `function_call` if it has no others.
 fn calls<'m, V: View<'m>>(
     tool_calls: Option<V>,
@@ -186,8 +168,8 @@ fn is_signature<'m, V: View<'m>>(detail: V) -> bool {
 }
 
 /// Shows the images beside a message's content: base64 in Ollama's API, parts in OpenRouter's.
-fn show_images<'m, V: View<'m>>(images: Option<V>, see: &mut dyn FnMut(Piece<'m>)) {
-    for image in images.into_iter().flat_map(V::items) {
+fn show_images<'m, V: View<'m>>(message: V, see: &mut dyn FnMut(Piece<'m>)) {
+    for image in message.get("images").into_iter().flat_map(V::items) {
         let part = match image.as_str() {
             Some(data) => PartRef::Media {
                 mime: "image/*",

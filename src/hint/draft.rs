@@ -1,8 +1,5 @@
 //! Hints without a location yet.
 
-use crate::backend::Location;
-
-use crate::hint::prose::{Facts, Prose};
 use crate::hint::{Hint, Kind};
 use crate::report::Subject;
 
@@ -37,29 +34,5 @@ impl Draft {
             parts: 0,
             words: None,
         }
-    }
-
-    /// Completes the hint with its location; `None` means that nothing is stored.
-    pub(crate) fn at(
-        self,
-        location: Option<Location>,
-        prose: &Prose,
-        reader: Option<&str>,
-    ) -> Hint {
-        let mut hint = Hint {
-            location,
-            ..self.hint
-        };
-        hint.prose = self.words.unwrap_or_else(|| {
-            let facts = Facts {
-                tool: &self.tool,
-                reader,
-                mime: self.mime.as_deref(),
-                subject: self.subject,
-                parts: self.parts,
-            };
-            prose.of_hint(&hint, facts)
-        });
-        hint
     }
 }

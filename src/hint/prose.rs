@@ -9,7 +9,7 @@ use crate::preview::text::lines::Position;
 
 use crate::hint::sentence::Sentence;
 use crate::hint::template::Template;
-use crate::hint::{Hint, Kind, Language};
+use crate::hint::{Draft, Hint, Kind, Language};
 use crate::report::Subject;
 
 /// All sentences of one language, built-in or replaced by templates.
@@ -32,33 +32,6 @@ pub struct WrongTemplate {
     pub sentence: Sentence,
     /// The problem, and what to write instead.
     pub problem: String,
-}
-
-/// Facts for the sentences that are not in the header.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
-    /// The tool that returned the result.
-    pub tool: &'a str,
-    /// The tool that can read it, if hints name one.
-    pub reader: Option<&'a str>,
-    /// Media type of the cleared content, if it was not text.
-    pub mime: Option<&'a str>,
-    /// Number of texts joined.
-    pub parts: usize,
-    /// The kind of content that was cleared.
-    pub subject: Subject,
-}
-
-impl Default for Facts<'_> {
-    fn default() -> Self {
-        Self {
-            tool: "",
-            reader: None,
-            mime: None,
-            parts: 0,
-            subject: Subject::Result,
-        }
-    }
 }
 
 /// Length in bytes at which hints cut names of tools and media types, since a model or a tool wrote
@@ -113,17 +86,31 @@ impl Prose {
         &BUILT_IN
     }
 
-    /// Returns true if `say` gives `text` with these sentences, or with the built-in ones of any
-    /// language. So hints in built-in sentences stay valid when templates are set.
-    pub(crate) fn says(&self, text: &str, say: impl Fn(&Self) -> String) -> bool {
-        say(self) == text || Self::built_in().iter().any(|prose| say(prose) == text)
+    /// Returns true if `is_said` is, of these sentences or of the built-in ones of any language. So hints in
+    /// built-in sentences stay valid when templates are set.
+    pub(crate) fn says(&self, is_said: impl Fn(&Self) -> bool) -> bool {
+        is_said(self) || Self::built_in().iter().any(is_said)
     }
 
-    /// The sentences for a hint of truncation or clearing.
-    pub(crate) fn of_hint(&self, hint: &Hint, facts: Facts<'_>) -> String {
-        let words = self.language.words();
-        let (tool, mime) = (head(facts.tool), facts.mime.map(head));
-        let (parts, bytes) = (facts.parts.to_string(), hint.bytes.to_string());
+    /// Completes a hint with its location; `None` means that nothing is stored.
+    pub(crate) fn complete(
+        &self,
+        mut draft: Draft,
+        location: Option<Location>,
+        reader: Option<&str>,
+    ) -> Hint {
+        draft.hint.location = location;
+        let words = draft.words.take();
+        draft.hint.prose = words.unwrap_or_else(|| self.of_hint(&draft, reader));
+        draft.hint
+    }
+
+    /// The sentences for a hint of truncation or clearing, which has its location. `reader` is the tool that
+    /// can read the content, if hints name one.
+    pub(crate) fn of_hint(&self, draft: &Draft, reader: Option<&str>) -> String {
+        let (hint, words) = (&draft.hint, self.language.words());
+        let (tool, mime) = (head(&draft.tool), draft.mime.as_deref().map(head));
+        let (parts, bytes) = (draft.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
             ("tool", or_else(&tool, words.tool)),
@@ -131,7 +118,7 @@ impl Prose {
                 "mime",
                 or_else(mime.as_deref().unwrap_or_default(), words.media),
             ),
-            ("reader", facts.reader.unwrap_or_default()),
+            ("reader", reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
             ("location", location.map_or("-", Location::as_str)),
@@ -140,9 +127,9 @@ impl Prose {
         let mut said = vec![match hint.kind {
             Kind::Link => Sentence::ClearedLink,
             Kind::Cleared if !is_stored => Sentence::Gone,
-            Kind::Cleared if facts.subject == Subject::Arguments => Sentence::ClearedArguments,
-            Kind::Cleared if facts.subject == Subject::UserText => Sentence::ClearedUserText,
-            Kind::Cleared if facts.mime.is_some() => Sentence::ClearedMedia,
+            Kind::Cleared if draft.subject == Subject::Arguments => Sentence::ClearedArguments,
+            Kind::Cleared if draft.subject == Subject::UserText => Sentence::ClearedUserText,
+            Kind::Cleared if mime.is_some() => Sentence::ClearedMedia,
             Kind::Cleared => Sentence::Cleared,
             _ if !is_stored => Sentence::Unsaved,
             _ => Sentence::Truncated,
@@ -153,7 +140,7 @@ impl Prose {
             (Sentence::NotUtf8, hint.flags.not_utf8),
             (
                 Sentence::Reader,
-                is_stored && hint.kind != Kind::Link && facts.reader.is_some(),
+                is_stored && hint.kind != Kind::Link && reader.is_some(),
             ),
         ];
         said.extend(

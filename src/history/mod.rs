@@ -219,7 +219,7 @@ impl History<'_> {
         let problem = format!(
             "decisions could not be read or written down, so nothing new was done: {error}"
         );
-        let rule = self.session.settings().on_offload_error;
+        let rule = self.session.settings.on_offload_error;
         rule.keeps(tool, call_id, error)?;
         Ok(problem)
     }

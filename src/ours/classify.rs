@@ -26,7 +26,7 @@ pub(crate) async fn classify(session: &Session, text: &str) -> Result<Classified
         return Ok(Classified::Content);
     }
     let said = HintContext {
-        prose: session.prose(),
+        prose: &session.prose,
         tool: "",
         reader: session.reader(),
         own: &|_| None,

@@ -14,7 +14,7 @@ use crate::hint::{Hint, Kind};
 use crate::session::Session;
 
 pub(crate) use classify::{Classified, classify};
-pub(crate) use compare::{HintVerdict, judge};
+pub(crate) use compare::is_ours;
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;
@@ -73,7 +73,7 @@ impl Session {
             .location
             .as_ref()
             .map_or("", |location| location.as_str());
-        if hint.prose.len() > self.prose().longest(self.reader(), location) {
+        if hint.prose.len() > self.prose.longest(self.reader(), location) {
             return None;
         }
         let stored = match (hint.kind, &hint.location) {

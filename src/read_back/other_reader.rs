@@ -61,7 +61,7 @@ pub(crate) async fn page_of_other(
     beside.push_str(&String::from_utf8_lossy(footer));
     let room = room(session, tool)
         .min(limit.checked_sub(beside.len())?)
-        .checked_sub(overhead(&stored.location, session.prose()))?;
+        .checked_sub(overhead(&stored.location, &session.prose))?;
     if room < MIN_ROOM {
         return None;
     }
@@ -69,7 +69,7 @@ pub(crate) async fn page_of_other(
     let mut cutter = PageCutter::new(from, None, room);
     cutter.push(&content);
     let page = cutter.finish(content.len() as u64);
-    let page = page.hint(stored.location.clone(), session.prose());
+    let page = page.hint(stored.location.clone(), &session.prose);
     let beside = (!beside.is_empty()).then_some(Part::Text(beside));
     Some(
         beside

@@ -12,7 +12,7 @@ use super::page::room;
 #[cfg(feature = "query")]
 use super::query;
 use super::words::{Description, Refusal};
-use super::{MIN_PAGE, decoded, matches, overhead, page};
+use super::{decoded, matches, page, room_for};
 use crate::backend::BackendError;
 use crate::backend::content::{Stored, media_type};
 use crate::content::{Part, ToolCall, ToolError, ToolOutput};
@@ -52,7 +52,7 @@ impl fmt::Debug for ReadFileTool {
 #[async_trait]
 impl Tool for ReadFileTool {
     fn definition(&self) -> ToolDefinition {
-        let description = Description::of(self.session.language());
+        let description = Description::of(self.session.settings.language);
         let mut properties = json!({
             "path": {"type": "string", "description": description.path},
             "offset": {"type": ["integer", "string"], "description": description.offset},
@@ -82,7 +82,7 @@ impl Tool for ReadFileTool {
             Err(error) => Err(error),
         };
         answer.map_err(|refusal| {
-            let error = refusal.into_error(self.session.language());
+            let error = refusal.into_error(self.session.settings.language);
             // Errors about a pattern repeat the pattern, so they may be long.
             error.with_message(|message| Preview::HeadTail.show(message, room))
         })
@@ -94,10 +94,8 @@ impl Tool for ReadFileTool {
 struct ReadRequest {
     path: String,
     offset: Offset,
-    limit: Option<u64>,
+    wanted: Wanted,
     pattern: Option<String>,
-    context: u64,
-    count: bool,
     query: Option<String>,
 }
 
@@ -145,10 +143,12 @@ impl ReadRequest {
         Ok(Self {
             path: path.to_owned(),
             offset,
-            limit,
+            wanted: Wanted {
+                max_rows: limit,
+                context: context.transpose()?.unwrap_or(0).min(MAX_CONTEXT),
+                count_only: matches!(field("count"), Some(Value::Bool(true))),
+            },
             pattern,
-            context: context.transpose()?.unwrap_or(0).min(MAX_CONTEXT),
-            count: matches!(field("count"), Some(Value::Bool(true))),
             query,
         })
     }
@@ -275,13 +275,11 @@ async fn answer(
     let Offset::From(from) = request.offset else {
         return Err(Refusal::NegativeOffset);
     };
-    let room = room
-        .saturating_sub(overhead(&stored.location, session.prose()))
-        .max(MIN_PAGE);
-    let cutter = PageCutter::new(from, request.limit, room);
+    let room = room_for(session, stored, room);
+    let cutter = PageCutter::new(from, request.wanted.max_rows, room);
     let page = query::answer(stored, query.to_owned(), cutter).await;
     let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
-    Ok(page.text(session.prose()).into())
+    Ok(page.text(&session.prose).into())
 }
 
 async fn show(
@@ -300,7 +298,7 @@ async fn show(
             }
         }
     };
-    let page = page(session, stored, from, request.limit, room).await;
+    let page = page(session, stored, from, request.wanted.max_rows, room).await;
     page.map(ToolOutput::from).map_err(Refusal::Store)
 }
 
@@ -328,18 +326,11 @@ async fn find(
     let Offset::From(from) = request.offset else {
         return Err(Refusal::NegativeOffset);
     };
-    let room = room
-        .saturating_sub(overhead(&stored.location, session.prose()))
-        .max(MIN_PAGE);
-    let wanted = Wanted {
-        max_rows: request.limit,
-        context: request.context,
-        count_only: request.count,
-    };
-    let mut finder = matches::Finder::new(pattern, crosses_lines, from, wanted, room);
+    let room = room_for(session, stored, room);
+    let mut finder = matches::Finder::new(pattern, crosses_lines, from, request.wanted, room);
     let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
     let total = scanned.map_err(Refusal::Store)?;
-    let hint = finder.finish(total, stored.location.clone(), session.prose());
+    let hint = finder.finish(total, stored.location.clone(), &session.prose);
     Ok(hint.ok_or(Refusal::SlowPattern)?.render().into())
 }
 
@@ -360,7 +351,7 @@ mod tests {
     #[test]
     fn r1_arguments_are_read_as_models_write_them() {
         let parse = |arguments: &str| {
-            ReadRequest::parse(arguments).map(|request| (request.offset, request.limit))
+            ReadRequest::parse(arguments).map(|request| (request.offset, request.wanted.max_rows))
         };
         let line = |line, byte| Offset::From(Position { line, byte });
         assert_eq!(parse(r#"{"path":"a"}"#).unwrap(), (line(1, 0), None));

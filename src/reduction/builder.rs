@@ -2,7 +2,7 @@
 
 mod setters;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,8 +12,7 @@ use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
 use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};
-use super::opener::{NotOpened, Opener};
-use crate::backend::{Backend, open};
+use crate::backend::{Backend, StoreUrl, open};
 use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
@@ -36,7 +35,7 @@ pub struct Builder {
     /// The threshold that came with `clear_at_least_tokens`; 0 once that has its own value.
     given_threshold: u64,
     /// A store that the settings name but that could not be opened.
-    not_opened: Option<NotOpened>,
+    not_opened: Option<BuildError>,
     counter: Option<Arc<dyn CountTokens>>,
     gen_ids: [Option<GenId>; 2],
     post_process: Option<PostProcess>,
@@ -88,25 +87,46 @@ impl Builder {
     pub fn settings<B, E>(
         mut self,
         settings: Settings,
-        open: impl FnMut(&str) -> Result<B, E>,
+        mut open: impl FnMut(&str) -> Result<B, E>,
     ) -> Self
     where
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut opener = Opener::new(open);
+        let (mut opened, mut not_opened) = (HashMap::<StoreUrl, Arc<dyn Backend>>::new(), None);
+        let mut open = |tool: Option<&String>, url: &StoreUrl| {
+            if let Some(backend) = opened.get(url) {
+                return Some(backend.clone());
+            }
+            match open(url.as_str()) {
+                Ok(backend) => Some(
+                    opened
+                        .entry(url.clone())
+                        .or_insert(Arc::new(backend))
+                        .clone(),
+                ),
+                Err(error) => {
+                    not_opened.get_or_insert(BuildError::Open {
+                        tool: tool.cloned(),
+                        url: url.clone(),
+                        cause: error.into().into(),
+                    });
+                    None
+                }
+            }
+        };
         self.settings = settings;
         self.has_own_preview_above = false;
         self.given_threshold = self.settings.max_tokens_for_clear;
         if let Some(url) = &self.settings.backend_url {
-            self.hooks.backend = opener.open(None, url);
+            self.hooks.backend = open(None, url);
         }
         for (tool, policy) in &mut self.settings.tool_config {
             if let (Some(url), None) = (&policy.backend_url, &policy.hooks.backend) {
-                policy.hooks.backend = opener.open(Some(tool), url);
+                policy.hooks.backend = open(Some(tool), url);
             }
         }
-        self.not_opened = opener.not_opened;
+        self.not_opened = not_opened;
         self
     }
 
@@ -114,7 +134,8 @@ impl Builder {
     /// content is lost.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.hooks.backend = Some(Arc::new(backend));
-        self.not_opened = self.not_opened.filter(|failed| failed.tool.is_some());
+        let is_of_all = |failed: &BuildError| matches!(failed, BuildError::Open { tool: None, .. });
+        self.not_opened = self.not_opened.filter(|failed| !is_of_all(failed));
         self
     }
 
@@ -319,8 +340,8 @@ impl Builder {
             post_process,
             on_report,
         } = self;
-        if let Some(NotOpened { tool, url, cause }) = not_opened {
-            return Err(BuildError::Open { tool, url, cause });
+        if let Some(failed) = not_opened {
+            return Err(failed);
         }
         settings.lower_floor(given_threshold);
         let counter = counter.map_or_else(|| settings.token_counter.build(), Ok)?;

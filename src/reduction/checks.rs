@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use crate::backend::layout::{is_reserved, longest_session};
-use crate::hint::{Facts, MAX_NAME, Prose};
+use crate::hint::{Draft, MAX_NAME, Prose};
 
 use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
-use crate::hint::{Flags, Hint, Kind};
+use crate::hint::{Flags, Kind};
 use crate::read_back::{MIN_PAGE, overhead};
 
 /// Bounds of `root_dir`, which a session, a phase and a name follow.
@@ -177,23 +177,18 @@ impl Checks<'_> {
 
     /// Maximum length of a truncation's hint, without its preview.
     fn longest_hint(&self, location: &Location) -> usize {
-        let mut hint = Hint::new(Kind::Truncated, 999_999_999_999);
-        hint.lines = Some(999_999_999_999);
-        hint.flags = Flags {
+        let tool = "x".repeat(MAX_NAME);
+        let mut draft = Draft::new(Kind::Truncated, 999_999_999_999, &tool, String::new());
+        draft.parts = 999_999;
+        draft.hint.lines = Some(999_999_999_999);
+        draft.hint.flags = Flags {
             interrupted: true,
             not_utf8: true,
             joined: true,
         };
-        hint.location = Some(location.clone());
         let reader = self.settings.read_file_tool_name.as_deref();
-        let tool = "x".repeat(MAX_NAME);
-        let facts = Facts {
-            tool: &tool,
-            reader,
-            parts: 999_999,
-            ..Facts::default()
-        };
-        hint.prose = self.prose.of_hint(&hint, facts);
+        let location = Some(location.clone());
+        let hint = self.prose.complete(draft, location, reader);
         // The header also holds the preview's length, and a line feed comes before the preview.
         hint.render().len() + "+999999999\n".len()
     }

@@ -35,6 +35,6 @@ async fn store(session: &Session, name: &str, text: &str) -> Result<Location, Ba
         Some(name) => name.with_digest(&digest),
         None => Name::of_digest(digest),
     };
-    let target = Target::new(session.roots(), Phase::Clear, &name, &content);
+    let target = Target::new(&session.roots, Phase::Clear, &name, &content);
     target.save(&**backend, content).await
 }

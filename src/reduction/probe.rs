@@ -12,7 +12,7 @@ const PROBE: &[u8] = b"Offcut found out with this that content can be stored her
 
 /// Tries out every store of `session` under its prefix.
 pub(super) async fn check_stores(session: &Session) -> Result<(), BackendError> {
-    let key = probe_key(session.roots(), &digest(PROBE));
+    let key = probe_key(&session.roots, &digest(PROBE));
     for store in session.stores() {
         check(&*store, &key).await.map_err(|error| {
             let probe = store.locate(&key);

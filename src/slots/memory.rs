@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use futures_util::future::join;
 
 use crate::backend::BackendError;
-use crate::decisions::{Decided, Decisions, Record, Records, digest_of_settings};
+use crate::decisions::{Decided, Decisions, Records};
 use crate::fingerprint::Fingerprint;
 use crate::report::Reason;
 use crate::session::Session;
@@ -145,10 +145,8 @@ impl Memory {
                 Some(store) => Arc::clone(store),
                 None => session.stores().into_iter().next()?,
             };
-            // Settings are data, and so can be written.
-            let settings = serde_json::to_value(session.settings()).unwrap_or_default();
-            let settings = digest_of_settings(settings);
-            Some(Records::new(store, session.roots().prefix(), &settings))
+            let settings = session.settings.digest();
+            Some(Records::new(store, session.roots.prefix(), &settings))
         });
         records.as_ref()
     }
@@ -187,15 +185,15 @@ impl Memory {
             }
             known.records += 1;
             known.newest = Some(stored_at);
-            match read {
-                Record::Decisions(decisions) => known.decisions.add(decisions),
-                Record::Anew(decisions) => {
-                    known.forget();
-                    known.is_anew = false;
-                    known.decisions.add(decisions);
-                }
-                Record::Unusable => unusable += 1,
+            let Some(record) = read else {
+                unusable += 1;
+                continue;
+            };
+            if record.anew {
+                known.forget();
+                known.is_anew = false;
             }
+            known.decisions.add(record.decisions);
         }
         if known
             .newest

@@ -129,81 +129,81 @@ impl Reading<'_> {
                     .saturating_add(of_text);
             }
         }
-        let print = print.finish();
-        Item {
-            place: Place::of(slot),
-            tool: outline.tool(slot),
-            call_id: slot.head.id,
-            grounds: Grounds {
-                print,
-                call: None,
-                is_error: slot.head.is_error,
-            },
-            id: self.id(print),
-            bytes,
-            tokens,
-            is_answered: outline.age(slot, 0) != Age::Unanswered,
-            is_fixed: slot.head.is_fixed,
-        }
+        let names = [outline.tool(slot), slot.head.id];
+        let mut item = self.item(Place::of(slot), names, print.finish(), bytes, tokens);
+        item.grounds.is_error = slot.head.is_error;
+        item.is_answered = outline.age(slot, 0) != Age::Unanswered;
+        item.is_fixed = slot.head.is_fixed;
+        item
     }
 
     fn call<'c>(&mut self, site: &CallSite<'c>, is_answered: bool) -> Item<'c> {
         let call = site.call;
         let text = Text::of_arguments(call.arguments);
         let arguments = text.fingerprint();
-        let print = print_of_call(call, arguments);
+        let place = Place::Arguments {
+            message: site.message,
+            call: site.index,
+        };
+        let (print, tokens) = (
+            print_of_call(call, arguments),
+            self.meter.map(|meter| meter.count(arguments, text)),
+        );
+        let names = [call.name, call.id];
         Item {
-            place: Place::Arguments {
-                message: site.message,
-                call: site.index,
-            },
-            tool: call.name,
-            call_id: call.id,
-            grounds: Grounds {
-                print,
-                call: None,
-                is_error: false,
-            },
-            id: self.id(print),
-            bytes: arguments.bytes(),
-            tokens: self.meter.map(|meter| meter.count(arguments, text)),
             is_answered,
             is_fixed: call.is_fixed || call.is_signed,
+            ..self.item(place, names, print, arguments.bytes(), tokens)
         }
     }
 
     fn text<'c>(&mut self, text: &UserText<'c>, conversation: &dyn Conversation) -> Item<'c> {
-        let (message, index) = (text.message, text.index);
         let content = Text::Is(text.text);
         let of_text = content.fingerprint();
-        let print = print_of_text(of_text);
+        let place = Place::UserText {
+            message: text.message,
+            text: text.index,
+        };
+        let (print, tokens) = (
+            print_of_text(of_text),
+            self.meter.map(|meter| meter.count(of_text, content)),
+        );
         Item {
-            place: Place::UserText {
-                message,
-                text: index,
-            },
-            tool: "",
-            call_id: "",
+            is_answered: text.is_answered,
+            is_fixed: text.is_fixed || !conversation.has_text(text.message, text.index),
+            ..self.item(place, [""; 2], print, of_text.bytes(), tokens)
+        }
+    }
+
+    /// An item with the names of its tool and its call.
+    fn item<'c>(
+        &mut self,
+        place: Place,
+        [tool, call_id]: [&'c str; 2],
+        print: Fingerprint,
+        bytes: u64,
+        tokens: Option<u64>,
+    ) -> Item<'c> {
+        Item {
+            place,
+            tool,
+            call_id,
             grounds: Grounds {
                 print,
                 call: None,
                 is_error: false,
             },
-            id: self.id(print),
-            bytes: of_text.bytes(),
-            tokens: self.meter.map(|meter| meter.count(of_text, content)),
-            is_answered: text.is_answered,
-            is_fixed: text.is_fixed || !conversation.has_text(message, index),
+            id: self.ids.next(self.known.original_of(print.digest())),
+            bytes,
+            tokens,
+            is_answered: false,
+            is_fixed: false,
         }
-    }
-
-    fn id(&mut self, print: Fingerprint) -> SlotId {
-        self.ids.next(self.known.original_of(print.digest()))
     }
 }
 
 /// Number of bytes of a part's content.
-pub(crate) fn part_bytes(part: PartRef<'_>) -> u64 {
+fn part_bytes(part: PartRef<'_>) -> u64 {
     match part {
         PartRef::Media { data, .. } => data.decoded_len(),
         part => Text::of_part(part).map_or(0, Text::bytes),

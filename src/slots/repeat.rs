@@ -51,7 +51,7 @@ pub(crate) fn repeat(
         decision.locations.clone_from(&decided.locations);
         decision.resize(
             bytes_of(&put),
-            item.tokens.map_or(0, |_| tokens_of(&put, session.meter())),
+            item.tokens.map_or(0, |_| tokens_of(&put, &session.meter)),
         );
         let fits = may_grow || decision.bytes.after < item.bytes;
         if !fits || !overlay.put(item.place, put) {

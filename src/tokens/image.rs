@@ -31,10 +31,12 @@ pub(super) fn cost(data: Data<'_>) -> u64 {
 }
 
 const fn tokens(width: u32, height: u32) -> u64 {
-    let (openai, anthropic) = (
-        openai(width as u64, height as u64),
-        anthropic(width as u64, height as u64),
-    );
+    let (short, long) = if width < height {
+        (width as u64, height as u64)
+    } else {
+        (height as u64, width as u64)
+    };
+    let (openai, anthropic) = (openai(short, long), anthropic(short, long));
     if openai > anthropic {
         openai
     } else {
@@ -42,23 +44,13 @@ const fn tokens(width: u32, height: u32) -> u64 {
     }
 }
 
-const fn openai(width: u64, height: u64) -> u64 {
-    let (short, long) = if width < height {
-        (width, height)
-    } else {
-        (height, width)
-    };
+const fn openai(short: u64, long: u64) -> u64 {
     let (short, long) = shrink(short, long, long, 2048);
     let (short, long) = shrink(short, long, short, 768);
     85 + 170 * short.div_ceil(512) * long.div_ceil(512)
 }
 
-const fn anthropic(width: u64, height: u64) -> u64 {
-    let (short, long) = if width < height {
-        (width, height)
-    } else {
-        (height, width)
-    };
+const fn anthropic(short: u64, long: u64) -> u64 {
     let (short, long) = shrink(short, long, long, 1568);
     let tokens = (short * long).div_ceil(750);
     if tokens < 1600 { tokens } else { 1600 }

@@ -99,7 +99,7 @@ async fn save(
         decision.fail_first(failure);
     }
     let name = id.name_of(&content);
-    let target = Target::new(session.roots(), Phase::Truncate, &name, &content);
+    let target = Target::new(&session.roots, Phase::Truncate, &name, &content);
     target.save(&*job.backend, content).await
 }
 

@@ -57,7 +57,7 @@ impl Job {
         error: BackendError,
     ) -> Result<(DecisionFailure, bool), OffloadError> {
         let said = ErrorSource::Store.said(&error);
-        let rule = self.session.settings().on_offload_error;
+        let rule = self.session.settings.on_offload_error;
         Ok((said, rule.keeps(&self.call.name, &self.call.id, error)?))
     }
 

@@ -131,7 +131,7 @@ impl<'a> ResultPlanner<'a> {
         let Some(above) = policy.preview_above else {
             return 0;
         };
-        if session.settings().keep_file_reads && reads_a_file(call) {
+        if session.settings.keep_file_reads && reads_a_file(call) {
             return 0;
         }
         let long = longest
@@ -316,7 +316,7 @@ impl<'a> ResultPlanner<'a> {
             } else {
                 1
             };
-            let (roots, name) = (session.roots(), name.part(number));
+            let (roots, name) = (&session.roots, name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, DIGEST_EXAMPLE);
             let keys = target.keys(backend.now()).into_iter();
             let locations = keys.map(|key| backend.locate(&key));

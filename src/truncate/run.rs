@@ -34,21 +34,13 @@ pub(super) async fn truncate_by_limit(
     let is_stream = matches!(body, Body::Stream(_));
     let mut run = Run::new(job, is_stream);
     let mut interrupted = None;
-    match body {
-        Body::Parts(parts) => {
-            for part in parts {
-                run.feed(Chunk::Part(part)).await?;
-            }
-        }
-        Body::Stream(mut chunks) => {
-            while let Some(chunk) = chunks.next().await {
-                match chunk {
-                    Ok(chunk) => run.feed(chunk).await?,
-                    Err(error) => {
-                        interrupted = Some(error);
-                        break;
-                    }
-                }
+    let mut chunks = body.chunks();
+    while let Some(chunk) = chunks.next().await {
+        match chunk {
+            Ok(chunk) => run.feed(chunk).await?,
+            Err(error) => {
+                interrupted = Some(error);
+                break;
             }
         }
     }

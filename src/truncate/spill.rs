@@ -93,7 +93,7 @@ impl Spill {
             let digest = digest(&content);
             let name = id.name();
             let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()));
-            let (roots, name) = (job.session.roots(), name.part(number));
+            let (roots, name) = (&job.session.roots, name.part(number));
             let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
             return target.save(&*job.backend, content).await;
         }
@@ -126,7 +126,7 @@ async fn name(
     writer: &mut dyn Writer,
     length: u64,
 ) -> Result<Location, BackendError> {
-    let (backend, roots) = (&*job.backend, job.session.roots());
+    let (backend, roots) = (&*job.backend, &job.session.roots);
     let name = id.name().map(|name| name.part(number));
     // The digest costs reading everything again, so it is computed only if needed.
     if let Some(name) = &name {

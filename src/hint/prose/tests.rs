@@ -14,54 +14,39 @@ fn all_that_is_said(language: Language) -> String {
     let prose = Prose::of(language);
     let at = |line, byte| Position { line, byte };
     let stored = Some("/x/trunc/a");
-    let facts = Facts {
-        tool: "grep",
-        reader: Some("read_file"),
+    let draft = |kind, tool| Draft {
         parts: 12,
-        ..Facts::default()
+        ..Draft::new(kind, 5, tool, String::new())
     };
-    let (no_reader, no_tool) = (
-        Facts {
-            reader: None,
-            ..facts
-        },
-        Facts { tool: "", ..facts },
-    );
-    let neither = Facts {
-        reader: None,
-        ..no_tool
+    let say = |draft: Draft, location: Option<&str>, reader: Option<&str>| {
+        let hint = prose.complete(draft, location.map(Location::new), reader);
+        hint.prose
     };
-    let media = |mime| Facts {
-        mime: Some(mime),
-        ..facts
+    let (cleared, reader) = (draft(Kind::Cleared, "grep"), Some("read_file"));
+    let mut flagged = draft(Kind::Truncated, "grep");
+    flagged.hint.flags = ALL_FLAGS;
+    let media = |mime: &str| Draft {
+        mime: Some(mime.to_owned()),
+        ..cleared.clone()
     };
-    let arguments = Facts {
+    let arguments = Draft {
         subject: Subject::Arguments,
-        ..facts
+        ..cleared.clone()
     };
-    let say = |kind, location: Option<&str>, flags, facts| {
-        let hint = Hint {
-            location: location.map(Location::new),
-            flags,
-            ..Hint::new(kind, 5)
-        };
-        prose.of_hint(&hint, facts)
-    };
-    let none = Flags::default();
     [
-        say(Kind::Truncated, stored, none, facts),
-        say(Kind::Truncated, stored, none, no_reader),
-        say(Kind::Truncated, stored, ALL_FLAGS, facts),
-        say(Kind::Truncated, None, none, facts),
-        say(Kind::Cleared, stored, none, facts),
-        say(Kind::Cleared, stored, none, neither),
-        say(Kind::Cleared, None, none, no_tool),
-        say(Kind::Link, stored, none, no_tool),
-        say(Kind::Cleared, stored, none, media("image/png")),
-        say(Kind::Cleared, stored, none, media("")),
-        say(Kind::Cleared, stored, none, arguments),
-        say(Kind::Cleared, None, none, facts),
-        say(Kind::Link, stored, none, facts),
+        say(draft(Kind::Truncated, "grep"), stored, reader),
+        say(draft(Kind::Truncated, "grep"), stored, None),
+        say(flagged, stored, reader),
+        say(draft(Kind::Truncated, "grep"), None, reader),
+        say(cleared.clone(), stored, reader),
+        say(draft(Kind::Cleared, ""), stored, None),
+        say(draft(Kind::Cleared, ""), None, reader),
+        say(draft(Kind::Link, ""), stored, reader),
+        say(media("image/png"), stored, reader),
+        say(media(""), stored, reader),
+        say(arguments, stored, reader),
+        say(cleared, None, reader),
+        say(draft(Kind::Link, "grep"), stored, reader),
         prose.of_page(at(1, 0), 40, Some(at(41, 0)), false),
         prose.of_page(at(41, 0), 60, None, false),
         prose.of_page(at(61, 0), 61, Some(at(62, 0)), false),
@@ -151,7 +136,7 @@ fn h2_built_in_sentences_stay_known_beside_templates() {
     for known in Prose::built_in() {
         for (n, text) in page(known).into_iter().enumerate() {
             for ours in [&Prose::of(Language::English), &custom] {
-                assert!(ours.says(&text, |prose| page(prose)[n].clone()), "{text}");
+                assert!(ours.says(|prose| page(prose)[n] == text), "{text}");
             }
         }
     }
@@ -199,24 +184,15 @@ fn o2_wrong_templates_of_sentences_are_refused() {
 fn h1_long_names_are_cut_in_hints() {
     let long = "é".repeat(10_000);
     for language in Language::ALL {
-        for facts in [
-            Facts {
-                tool: &long,
-                ..Facts::default()
-            },
-            Facts {
-                mime: Some(&long),
-                ..Facts::default()
-            },
-        ] {
-            let hint = Hint {
-                location: Some(Location::new("/x/clear/a")),
-                ..Hint::new(Kind::Cleared, 5)
-            };
-            assert!(
-                Prose::of(language).of_hint(&hint, facts).len() < 200,
-                "{language:?} {facts:.60?}"
-            );
+        let draft = |tool| Draft::new(Kind::Cleared, 5, tool, String::new());
+        let media = Draft {
+            mime: Some(long.clone()),
+            ..draft("")
+        };
+        for draft in [draft(&long), media] {
+            let location = Some(Location::new("/x/clear/a"));
+            let hint = Prose::of(language).complete(draft, location, None);
+            assert!(hint.prose.len() < 200, "{language:?} {:.60}", hint.prose);
         }
     }
 }
@@ -225,13 +201,9 @@ fn h1_long_names_are_cut_in_hints() {
 fn h1_values_with_placeholders_are_not_filled_in_again() {
     let templates = [(Sentence::Cleared, "{{{tool}}} in {location}".to_owned())].into();
     let prose = Prose::with(Language::English, &templates).unwrap();
-    let mut hint = Hint::new(Kind::Cleared, 5);
-    hint.location = Some(Location::new("{bytes}"));
-    let facts = Facts {
-        tool: "{mime} {{}} }",
-        ..Facts::default()
-    };
-    assert_eq!(prose.of_hint(&hint, facts), "{{mime} {{}} }} in {bytes}");
+    let draft = Draft::new(Kind::Cleared, 5, "{mime} {{}} }", String::new());
+    let hint = prose.complete(draft, Some(Location::new("{bytes}")), None);
+    assert_eq!(hint.prose, "{{mime} {{}} }} in {bytes}");
 }
 
 #[test]
@@ -248,18 +220,10 @@ fn h1_no_sentence_is_longer_than_the_longest_whatever_the_readers_name() {
     let custom = Prose::with(Language::English, &templates.into()).unwrap();
     for prose in Prose::built_in().iter().chain([&custom]) {
         for reader in [None, Some("r"), Some(long.as_str())] {
-            let facts = Facts {
-                tool: &tool,
-                reader,
-                parts: usize::MAX,
-                ..Facts::default()
-            };
-            let hint = Hint {
-                location: Some(Location::new(location)),
-                flags: ALL_FLAGS,
-                ..Hint::new(Kind::Truncated, u64::MAX)
-            };
-            assert!(prose.of_hint(&hint, facts).len() < prose.longest(reader, location));
+            let mut draft = Draft::new(Kind::Truncated, u64::MAX, &tool, String::new());
+            (draft.parts, draft.hint.flags) = (usize::MAX, ALL_FLAGS);
+            let hint = prose.complete(draft, Some(Location::new(location)), reader);
+            assert!(hint.prose.len() < prose.longest(reader, location));
         }
     }
 }

@@ -232,24 +232,6 @@ fn is_begun(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// Number of `bytes` that the first `shown` bytes of their text stand for. Invalid UTF-8 is shown
-/// as replacement characters.
-pub fn bytes_shown_as(bytes: &[u8], shown: usize) -> usize {
-    let (mut at, mut seen) = (0, 0);
-    for chunk in bytes.utf8_chunks() {
-        let (valid, invalid) = (chunk.valid().len(), chunk.invalid().len());
-        if seen + valid >= shown {
-            return at + shown.saturating_sub(seen);
-        }
-        at += valid + invalid;
-        seen += valid;
-        if invalid > 0 {
-            seen += REPLACEMENT.len();
-        }
-    }
-    at
-}
-
 /// The last boundary between characters up to `at`. If none is near, as in bytes that are not
 /// UTF-8, it is `at` itself. Never 0 unless `at` is, so that callers make progress.
 pub fn char_end(bytes: &[u8], at: usize) -> usize {

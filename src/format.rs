@@ -14,14 +14,14 @@ mod conversation;
 mod foreign;
 mod gemini;
 mod loops;
-#[cfg(test)]
-mod odd;
 mod openai_chat;
 pub(crate) mod owned;
 mod piece;
 mod plain;
 mod responses;
 mod spelled;
+#[cfg(test)]
+mod tests;
 mod values;
 mod wire;
 mod wire_json;

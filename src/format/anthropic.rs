@@ -163,7 +163,7 @@ fn block_for(mime: Option<&str>) -> &'static str {
 mod tests {
     use super::*;
     use crate::format::Format;
-    use crate::format::odd::{expect_untouched, seen};
+    use crate::format::tests::{expect_untouched, seen};
 
     #[test]
     fn several_results_of_a_message_are_slots_and_the_rest_is_the_users() {

@@ -183,7 +183,7 @@ fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {
 mod tests {
     use super::*;
     use crate::format::Format;
-    use crate::format::odd::{expect_untouched, seen};
+    use crate::format::tests::{expect_untouched, seen};
 
     #[expect(
         clippy::needless_pass_by_value,

@@ -257,7 +257,7 @@ impl Blocks for OpenAiChat {
 mod tests {
     use super::*;
     use crate::format::Format;
-    use crate::format::odd::{expect_untouched, seen};
+    use crate::format::tests::{expect_untouched, seen};
 
     #[test]
     fn every_kind_of_message_shows_its_pieces() {

@@ -180,7 +180,7 @@ impl Blocks for Responses {
 mod tests {
     use super::*;
     use crate::format::Format;
-    use crate::format::odd::{expect_untouched, seen};
+    use crate::format::tests::{expect_untouched, seen};
 
     #[test]
     fn every_kind_of_item_shows_its_pieces() {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::backend::debug_as_chain;
+use crate::backend::{debug_as_chain, with_source};
 use async_trait::async_trait;
 use auto_impl::auto_impl;
 use futures_util::FutureExt;
@@ -65,6 +65,7 @@ pub struct ModelError {
 }
 
 debug_as_chain!(ModelError);
+with_source!(ModelError);
 
 impl ModelError {
     /// A failure that a retry won't fix.
@@ -82,16 +83,6 @@ impl ModelError {
             is_rate_limit: true,
             ..Self::new(message)
         }
-    }
-
-    /// Adds the cause of the error.
-    #[must_use]
-    pub fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        self.source = Some(source.into());
-        self
     }
 
     /// Returns true if a later retry may help.
@@ -285,21 +276,16 @@ impl Agent {
         parts.extend(interrupted.map(|error| Part::Text(error.to_string())));
         Message::tool(call, parts, is_error)
     }
-
-    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        match self.names.iter().position(|name| *name == call.name) {
-            Some(at) => self.tools[at].call(&call).await,
-            None => Err(ToolError::new(format!(
-                "unknown tool; available tools: {}",
-                self.names.join(", ")
-            ))),
-        }
-    }
 }
 
 impl<'a> ToolHandler<'a> for Agent {
     fn handle(&'a self, call: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        self.call_tool(call).boxed()
+        let at = self.names.iter().position(|name| *name == call.name);
+        let unknown = || {
+            let known = self.names.join(", ");
+            ToolError::new(format!("unknown tool; available tools: {known}"))
+        };
+        async move { self.tools[at.ok_or_else(unknown)?].call(&call).await }.boxed()
     }
 }
 

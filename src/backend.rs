@@ -35,7 +35,7 @@ pub use content::REUSED_FOR;
 pub use contract::{Backend, Entry, Location, PutOutcome, ReadRange, Writer};
 pub use error::{BackendError, ErrorKind};
 pub use error_chain::ErrorChain;
-pub(crate) use error_chain::debug_as_chain;
+pub(crate) use error_chain::{debug_as_chain, with_source};
 #[cfg(feature = "fs")]
 pub use fs::Fs;
 pub use key::{Key, KeyError};

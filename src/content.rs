@@ -3,7 +3,7 @@
 use std::fmt;
 use std::string::FromUtf8Error;
 
-use crate::backend::debug_as_chain;
+use crate::backend::{debug_as_chain, with_source};
 use crate::preview::text::utf8::{is_utf16, text_of};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -44,6 +44,15 @@ pub enum Part {
     },
     /// A part of unknown type, passed on unchanged.
     Opaque(Value),
+}
+
+/// All texts among `parts`, concatenated.
+pub(crate) fn texts_of(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 impl From<String> for Part {
@@ -288,6 +297,7 @@ pub struct ToolError {
 }
 
 debug_as_chain!(ToolError);
+with_source!(ToolError);
 
 impl ToolError {
     /// An error with a text that the model can act on.
@@ -296,16 +306,6 @@ impl ToolError {
             message: message.into(),
             source: None,
         }
-    }
-
-    /// Adds the cause of the error.
-    #[must_use]
-    pub fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        self.source = Some(source.into());
-        self
     }
 
     /// Keeps the cause, with another message.

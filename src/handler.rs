@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use crate::backend::Location;
-use crate::content::{Part, ToolCall};
+use crate::content::{Part, ToolCall, texts_of};
 use crate::format::Conversation;
 use crate::guard::guard;
 use crate::report::Report;
@@ -38,14 +38,7 @@ impl ToolOutcome {
     /// All texts, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts = self.parts.iter().filter_map(|part| {
-            if let Part::Text(text) = part {
-                Some(text.as_str())
-            } else {
-                None
-            }
-        });
-        texts.collect()
+        texts_of(&self.parts)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::format::{Call, Conversation, Format, JsonRef, PartRef, Piece, ResultHead, Role};
+use crate::report::Reason;
 
 /// The place of a tool result, and of the call that it answers. Indices count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub(crate) struct Slot<'c> {
     /// Number of rounds that had begun when its call was made, or, without a known call, when the
     /// result arrived.
     pub(crate) round: usize,
-    is_answered: bool,
+    pub(crate) is_answered: bool,
 }
 
 /// A call and its place.
@@ -190,27 +191,11 @@ impl Turns {
     }
 }
 
-/// The age of a result or of a user's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Age {
-    /// No assistant turn follows it yet.
-    Unanswered,
-    /// It belongs to one of the newest rounds.
-    Recent,
-    /// It may be cleared.
-    Old,
-}
-
-impl Age {
-    /// The age of content that is followed by `newer` rounds or turns, of which the newest `keep` are recent.
-    fn of(is_answered: bool, newer: usize, keep: usize) -> Self {
-        if !is_answered {
-            Self::Unanswered
-        } else if newer < keep {
-            Self::Recent
-        } else {
-            Self::Old
-        }
+/// Reason why content stays that is followed by `newer` rounds or turns, of which the newest `keep` are recent.
+fn reason_to_stay(is_answered: bool, newer: usize, keep: usize) -> Option<Reason> {
+    match is_answered {
+        false => Some(Reason::Unanswered),
+        true => (newer < keep).then_some(Reason::Recent),
     }
 }
 
@@ -226,15 +211,15 @@ impl<'c> Outline<'c> {
         reader.finish()
     }
 
-    /// The age of a result if the newest `keep` rounds are recent.
-    pub(crate) fn age(&self, slot: &Slot<'_>, keep: usize) -> Age {
+    /// Reason why a result stays if the newest `keep` rounds are recent; `None` for an old one.
+    pub(crate) fn keeps(&self, slot: &Slot<'_>, keep: usize) -> Option<Reason> {
         let rounds = self.calls.last().map_or(0, |call| call.round);
-        Age::of(slot.is_answered, rounds - slot.round, keep)
+        reason_to_stay(slot.is_answered, rounds - slot.round, keep)
     }
 
-    /// The age of a user's text if the newest `keep` turns are recent.
-    pub(crate) fn age_of_text(&self, text: &UserText<'_>, keep: usize) -> Age {
-        Age::of(text.is_answered, self.turns.begun - text.turn, keep)
+    /// Reason why a user's text stays if the newest `keep` turns are recent; `None` for an old one.
+    pub(crate) fn keeps_text(&self, text: &UserText<'_>, keep: usize) -> Option<Reason> {
+        reason_to_stay(text.is_answered, self.turns.begun - text.turn, keep)
     }
 
     /// The name of the tool that gave the result, from the message or else from its call.
@@ -323,18 +308,15 @@ impl<'c> Reader<'c> {
                 } else if is_compaction(part) {
                     // The provider ignores all of it.
                     let before = &mut self.outline;
-                    before
-                        .slots
-                        .iter_mut()
-                        .for_each(|slot| slot.head.is_fixed = true);
-                    before
-                        .calls
-                        .iter_mut()
-                        .for_each(|site| site.call.is_fixed = true);
-                    before
-                        .texts
-                        .iter_mut()
-                        .for_each(|text| text.is_fixed = true);
+                    for slot in &mut before.slots {
+                        slot.head.is_fixed = true;
+                    }
+                    for site in &mut before.calls {
+                        site.call.is_fixed = true;
+                    }
+                    for text in &mut before.texts {
+                        text.is_fixed = true;
+                    }
                 }
             }
         }

@@ -86,10 +86,8 @@ impl Session {
 
     fn at(&self, roots: Roots) -> Self {
         Self {
-            shared: self.shared.clone(),
             roots,
-            meter: self.meter.clone(),
-            longest_preview: self.longest_preview,
+            ..self.clone()
         }
     }
 

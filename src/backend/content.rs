@@ -19,7 +19,7 @@ use crate::backend::{
     Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 
-pub(crate) use blocks::{BLOCK, BlockReader, Ranges};
+pub(crate) use blocks::{BlockReader, Ranges};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub use reuse::REUSED_FOR;
 pub(crate) use reuse::{Marks, day, is_outdated, name, put};
@@ -281,19 +281,9 @@ impl Stored {
     /// length.
     pub(crate) async fn scan(
         &self,
-        see: impl FnMut(&[u8], u64) -> bool + Send,
-    ) -> Result<u64, BackendError> {
-        self.scan_from(0, BLOCK, see).await
-    }
-
-    /// Like [`scan`](Self::scan), from byte `at` on, in blocks of at most `block` bytes.
-    pub(crate) async fn scan_from(
-        &self,
-        at: u64,
-        block: u64,
         mut see: impl FnMut(&[u8], u64) -> bool + Send,
     ) -> Result<u64, BackendError> {
-        let mut blocks = BlockReader::from(self, at, block);
+        let mut blocks = BlockReader::from(self);
         let mut total = 0;
         while let Some(page) = blocks.next().await? {
             total = page.total;

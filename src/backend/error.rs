@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::error_chain::debug_as_chain;
+use crate::backend::error_chain::{debug_as_chain, with_source};
 
 /// A store's error. It never contains stored content.
 #[derive(thiserror::Error)]
@@ -15,6 +15,7 @@ pub struct BackendError {
 }
 
 debug_as_chain!(BackendError);
+with_source!(BackendError);
 
 /// The kind of a store's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,16 +43,6 @@ impl BackendError {
             message: message.into(),
             source: None,
         }
-    }
-
-    /// Adds the cause of the error.
-    #[must_use]
-    pub fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        self.source = Some(source.into());
-        self
     }
 
     /// Puts `doing`, the step in which the error was met, before the message.

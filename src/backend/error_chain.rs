@@ -53,3 +53,21 @@ macro_rules! debug_as_chain {
     };
 }
 pub(crate) use debug_as_chain;
+
+/// Implements `with_source` of errors with a `source` field.
+macro_rules! with_source {
+    ($error:ty) => {
+        impl $error {
+            /// Adds the cause of the error.
+            #[must_use]
+            pub fn with_source(
+                mut self,
+                source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+            ) -> Self {
+                self.source = Some(source.into());
+                self
+            }
+        }
+    };
+}
+pub(crate) use with_source;

@@ -134,13 +134,8 @@ impl Memory {
         let mut content = self.content();
         match content.get(key) {
             None => {
-                content.insert(
-                    key.clone(),
-                    StoredBytes {
-                        bytes: bytes.clone(),
-                        at: self.now(),
-                    },
-                );
+                let (bytes, at) = (bytes.clone(), self.now());
+                content.insert(key.clone(), StoredBytes { bytes, at });
                 PutOutcome::Stored
             }
             Some(stored) if stored.bytes == bytes => PutOutcome::AlreadyThere {

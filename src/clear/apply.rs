@@ -41,7 +41,7 @@ impl Committed {
     ) -> (Report, Vec<(Place, Decided)>) {
         let Self(plan) = self;
         let final_reasons = plan.edits.iter().flat_map(SlotEdit::final_reason);
-        plan.pass.memory.known().settle(final_reasons);
+        plan.pass.memory.known().settled.extend(final_reasons);
         let edits = plan.edits.into_iter().flat_map(SlotEdit::into_parts);
         let (mut decisions, mut puts, mut new) = (Vec::new(), Puts::default(), Vec::new());
         for edit in edits {

@@ -93,15 +93,10 @@ async fn store_lines(
 ) -> Result<Substitute, NotDone> {
     let mut texts = Vec::with_capacity(lines.len());
     for line in lines {
+        let is_kept = matches!(line, Line::Kept(_));
         let (text, locations) = match line {
             Line::Ready(text, locations) => (text, locations),
-            Line::Kept(text) => {
-                texts.push(LineText {
-                    text: text.into(),
-                    is_kept: true,
-                });
-                continue;
-            }
+            Line::Kept(text) => (text, Vec::new()),
             Line::Store {
                 backend,
                 target,
@@ -116,10 +111,8 @@ async fn store_lines(
             }
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };
-        texts.push(LineText {
-            text: text.into(),
-            is_kept: false,
-        });
+        let text = text.into();
+        texts.push(LineText { text, is_kept });
         edit.decision.locations.extend(locations);
     }
     let put = edit.put(texts);

@@ -9,7 +9,7 @@ use super::pass::Pass;
 use super::stub::{Line, Source, Stubs};
 use crate::config::Policy;
 use crate::report::{DecisionFailure, Reason, Subject};
-use crate::rounds::{Age, Slot};
+use crate::rounds::Slot;
 use crate::slots::{Item, Known, Place, Slots};
 
 /// A plan that is being made: the decisions so far about the items of a conversation.
@@ -82,21 +82,12 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn reason_of_age(&self, slot: &Slot<'_>) -> Option<Reason> {
-        reason(self.slots.outline.age(slot, self.pass.recent_rounds()))
+        self.slots.outline.keeps(slot, self.pass.recent_rounds())
     }
 
     pub(super) fn is_short_error(slot: &Slot<'_>, policy: &Policy, item: &Item<'_>) -> bool {
         slot.head.is_error
             && policy.keep_errors
             && item.bytes <= policy.preview_length.at_most() as u64
-    }
-}
-
-/// Reason why content of this age stays.
-pub(super) fn reason(age: Age) -> Option<Reason> {
-    match age {
-        Age::Unanswered => Some(Reason::Unanswered),
-        Age::Recent => Some(Reason::Recent),
-        Age::Old => None,
     }
 }

@@ -4,7 +4,7 @@ use crate::json::{Leaving, leaving};
 
 use super::edit::{Content, SlotEdit};
 use super::handler::decide_given;
-use super::planner::{Planner, reason};
+use super::planner::Planner;
 use super::stub::{Line, Source};
 use crate::backend::content::Id;
 use crate::config::Policy;
@@ -120,8 +120,8 @@ impl<'a> Planner<'a> {
                 continue;
             }
             let part = PartRef::Text(text.text);
-            let age = slots.outline.age_of_text(text, self.pass.recent_rounds());
-            let stays = reason(age)
+            let age = slots.outline.keeps_text(text, self.pass.recent_rounds());
+            let stays = age
                 .or(item.is_fixed.then_some(Reason::Ambiguous))
                 .or_else(|| self.final_reason(&[part], item, policy));
             if let Some(stays) = stays {
@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         item: &Item<'_>,
         policy: &Policy,
     ) -> Option<Reason> {
-        let known = self.known.settled(item.grounds);
+        let known = self.known.settled.get(&item.grounds).copied();
         known.or_else(|| {
             let is_final = self.pass.session.is_final(policy, parts);
             is_final.then_some(Reason::AlreadyHint)
@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
             return;
         }
         let above = self.pass.session.settings.clear_tool_inputs_above;
-        let reason = self.known.settled(item.grounds).or_else(|| {
+        let reason = self.known.settled.get(&item.grounds).copied().or_else(|| {
             let is_short = item.bytes <= above as u64;
             let reason = is_short.then_some(Reason::WithinLimit);
             let reason = reason.or(call.call.is_signed.then_some(Reason::Signed));

@@ -152,9 +152,9 @@ impl<'de> Deserialize<'de> for PreviewLength {
 /// A name, or `false` for none, since TOML has no null.
 pub(super) mod name_or_false {
     use serde::de::{Error, Unexpected};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serializer};
 
-    #[derive(Serialize, Deserialize)]
+    #[derive(Deserialize)]
     #[serde(untagged, expecting = "a tool's name, or false for none")]
     enum Value {
         Name(String),
@@ -166,9 +166,10 @@ pub(super) mod name_or_false {
         name: &Option<String>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        name.clone()
-            .map_or(Value::Is(false), Value::Name)
-            .serialize(to)
+        match name {
+            Some(name) => to.serialize_str(name),
+            None => to.serialize_bool(false),
+        }
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(

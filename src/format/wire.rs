@@ -71,11 +71,6 @@ impl WireFormat {
     /// from the assistant means Anthropic, and chat completions are as good a guess as any for the rest.
     #[must_use]
     pub fn detect(document: &Value) -> Option<Self> {
-        Self::of(document)
-    }
-
-    /// Does the work of [`detect`](Self::detect), for values and for text.
-    pub(super) fn of<'m, V: View<'m>>(document: V) -> Option<Self> {
         let (field, list) = Self::list(document)?;
         Self::of_messages(document, field, || list.items())
     }

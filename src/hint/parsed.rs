@@ -49,31 +49,6 @@ impl Language {
     pub fn sentence(self, sentence: Sentence) -> &'static str {
         sentence.words()[self as usize]
     }
-
-    pub(super) fn words(self) -> LanguageWords {
-        match self {
-            Self::English => LanguageWords {
-                tool: "an unnamed tool",
-                media: "media",
-                space: " ",
-            },
-            Self::Chinese => LanguageWords {
-                tool: "未命名工具",
-                media: "媒体",
-                space: "",
-            },
-        }
-    }
-}
-
-/// A language's few words beside its sentences.
-pub(super) struct LanguageWords {
-    /// Replaces the tool's name if a result names none.
-    pub(super) tool: &'static str,
-    /// Replaces a missing media type.
-    pub(super) media: &'static str,
-    /// Separator of sentences.
-    pub(super) space: &'static str,
 }
 
 /// The contents of a hint.

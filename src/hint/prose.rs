@@ -41,6 +41,12 @@ pub(crate) const MAX_NAME: usize = 64;
 /// Bytes of a hint's built-in sentences with the longest names, and of names in as many templates.
 const MAX_BUILT_IN: usize = 1024;
 
+/// Words in place of a tool's missing name and of a missing media type, and the separator of sentences, in the
+/// order of [`Language::ALL`].
+const UNNAMED: [&str; Language::ALL.len()] = ["an unnamed tool", "未命名工具"];
+const MEDIA: [&str; Language::ALL.len()] = ["media", "媒体"];
+const SPACE: [&str; Language::ALL.len()] = [" ", ""];
+
 /// Maximum number of sentences in a hint.
 const MAX_SENTENCES: usize = 5;
 
@@ -108,15 +114,15 @@ impl Prose {
     /// The sentences for a hint of truncation or clearing, which has its location. `reader` is the tool that
     /// can read the content, if hints name one.
     pub(crate) fn of_hint(&self, draft: &Draft, reader: Option<&str>) -> String {
-        let (hint, words) = (&draft.hint, self.language.words());
+        let (hint, language) = (&draft.hint, self.language as usize);
         let (tool, mime) = (head(&draft.tool), draft.mime.as_deref().map(head));
         let (parts, bytes) = (draft.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
-            ("tool", or_else(&tool, words.tool)),
+            ("tool", or_else(&tool, UNNAMED[language])),
             (
                 "mime",
-                or_else(mime.as_deref().unwrap_or_default(), words.media),
+                or_else(mime.as_deref().unwrap_or_default(), MEDIA[language]),
             ),
             ("reader", reader.unwrap_or_default()),
             ("parts", &parts),
@@ -151,11 +157,13 @@ impl Prose {
         let text = self.join(&said, &values);
         // Sentences put spaces around names, which are Latin, but Chinese words need none.
         let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
-        if words.space.is_empty() && is_unnamed {
-            return [words.tool, words.media].iter().fold(text, |text, word| {
-                text.replace(&format!("{word} "), word)
-                    .replace(&format!(" {word}"), word)
-            });
+        if SPACE[language].is_empty() && is_unnamed {
+            return [UNNAMED[language], MEDIA[language]]
+                .iter()
+                .fold(text, |text, word| {
+                    text.replace(&format!("{word} "), word)
+                        .replace(&format!(" {word}"), word)
+                });
         }
         text
     }
@@ -219,13 +227,17 @@ impl Prose {
     }
 
     fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
-        let texts = sentences
-            .iter()
-            .map(|sentence| fill(&self.sentences[*sentence as usize], values));
-        texts
-            .filter(|text| !text.is_empty())
-            .collect::<Vec<_>>()
-            .join(self.language.words().space)
+        let value = |key: &str| {
+            let value = values.iter().find(|(known, _)| *known == key);
+            value.map(|(_, value)| Cow::Borrowed(*value))
+        };
+        let texts = sentences.iter().map(|sentence| {
+            // The placeholders were checked when the template was set.
+            let filled = self.sentences[*sentence as usize].render(value);
+            filled.unwrap_or_default()
+        });
+        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join(SPACE[self.language as usize])
     }
 }
 
@@ -277,17 +289,6 @@ fn head(name: &str) -> String {
 
 fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
     if name.is_empty() { unnamed } else { name }
-}
-
-/// Fills in the placeholders, which were checked when the template was set.
-fn fill(template: &Template, values: &Values<'_>) -> String {
-    let value = |key: &str| {
-        values
-            .iter()
-            .find(|(known, _)| *known == key)
-            .map(|(_, value)| Cow::Borrowed(*value))
-    };
-    template.render(value).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(super) async fn arrive(
         if is_decided(item) || !may_change(policy, slot, item) {
             continue;
         }
-        if memory.known().is_kept(item.grounds) {
+        if memory.known().kept.contains(&item.grounds) {
             continue;
         }
         // Names depend on what is stored already, so equal ids are treated one after the other.
@@ -73,7 +73,7 @@ fn treated(
     for one in batch {
         let one = one?;
         if let Some(grounds) = one.kept {
-            memory.known().keep(grounds);
+            memory.known().kept.insert(grounds);
         }
         arrived.push(one);
     }

@@ -17,7 +17,7 @@
 mod arrivals;
 mod beginning;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join;
@@ -26,11 +26,10 @@ use crate::backend::BackendError;
 use crate::clear::commit_over;
 use crate::decisions::{Decided, Records};
 use crate::error::OffloadError;
-use crate::format::Conversation;
 use crate::middleware::Turn;
 use crate::report::{ErrorSource, Outcome, Reason, Report};
 use crate::session::Session;
-use crate::slots::{Item, Memory, Overlay, Place, Puts, Repeated, Slots, repeat};
+use crate::slots::{Item, Memory, Overlay, Place, Puts, Slots, repeat};
 use arrivals::arrive;
 
 pub(crate) use beginning::beginning;
@@ -71,17 +70,6 @@ struct History<'a> {
     unusable: usize,
 }
 
-/// The beginning of an attempt.
-struct Begun<'c> {
-    slots: Slots<'c>,
-    overlay: Overlay<'c>,
-    repeated: Repeated,
-    /// The report, with the decisions that are repeated.
-    report: Report,
-    /// Number of records that it knows.
-    records: u64,
-}
-
 impl History<'_> {
     /// Returns the replacements and the report; `None` if another process has decided something
     /// meanwhile.
@@ -96,82 +84,67 @@ impl History<'_> {
             Slots::of(&*turn.conversation, &memory.known(), None)
         })
         .await;
-        let mut begun = self.begin(slots, &*turn.conversation);
+        let mut overlay = Overlay::new(&*turn.conversation);
+        let (repeated, known) = {
+            let known = memory.known();
+            let repeated = repeat(self.session, &known, &slots, &mut overlay);
+            (repeated, known.records)
+        };
+        self.unusable += repeated.unusable;
+        let mut report = Report {
+            decisions: repeated.decisions,
+            ..Report::default()
+        };
         match caught_up {
             Ok(unusable) => self.unusable += unusable,
             Err(error) => {
                 // Nothing new is done without knowing what others have decided.
-                begun.report.records_error = Some(self.failed(&begun.slots, error)?);
-                return Ok(Some((begun.overlay.into_puts(), begun.report)));
+                report.records_error = Some(self.failed(&slots, error)?);
+                return Ok(Some((overlay.into_puts(), report)));
             }
         }
         if self.unusable > 0 {
-            begun.report.records_error = Some(format!(
+            report.records_error = Some(format!(
                 "{} records or decisions in them are not usable and were ignored: check who else writes to the store",
                 self.unusable
             ));
         }
-        let repeated = begun.overlay.puts().clone();
-        let decided = self.decide(turn, &mut begun).await?;
+        let before = overlay.puts().clone();
+        let passed = repeated.passed;
+        let decided = self.decide(turn, &slots, passed, &mut overlay, &mut report);
+        let decided = decided.await?;
         let problem = if decided.is_empty() {
             None
         } else if is_last {
             Some(BUSY.to_owned())
         } else {
-            match memory.decide(records, begun.records, decided).await {
+            match memory.decide(records, known, decided).await {
                 Ok(true) => None,
                 Ok(false) => return Ok(None),
-                Err(error) => Some(self.failed(&begun.slots, error)?),
+                Err(error) => Some(self.failed(&slots, error)?),
             }
         };
-        let Begun {
-            overlay,
-            mut report,
-            ..
-        } = begun;
         let puts = match problem {
             None => overlay.into_puts(),
             Some(problem) => {
                 leave_new(&mut report, &problem);
                 report.records_error = Some(problem);
-                repeated
+                before
             }
         };
         Ok(Some((puts, report)))
     }
 
-    /// Puts what was decided before over the history.
-    fn begin<'c>(&mut self, slots: Slots<'c>, conversation: &'c dyn Conversation) -> Begun<'c> {
-        let known = self.memory.known();
-        let mut overlay = Overlay::new(conversation);
-        let mut repeated = repeat(self.session, &known, &slots, &mut overlay);
-        self.unusable += repeated.unusable;
-        Begun {
-            slots,
-            overlay,
-            report: Report {
-                decisions: std::mem::take(&mut repeated.decisions),
-                ..Report::default()
-            },
-            repeated,
-            records: known.records,
-        }
-    }
-
-    /// Truncates what is new and runs the clear pass, over the overlay. Returns what is to be
-    /// written down.
+    /// Truncates what is new and runs the clear pass, over the overlay, but for places that are `taken`. Returns
+    /// what is to be written down.
     async fn decide(
         &self,
         turn: &Turn<'_>,
-        begun: &mut Begun<'_>,
+        slots: &Slots<'_>,
+        taken: HashSet<Place>,
+        overlay: &mut Overlay<'_>,
+        report: &mut Report,
     ) -> Result<Vec<Decided>, OffloadError> {
-        let Begun {
-            slots,
-            overlay,
-            repeated,
-            report,
-            ..
-        } = begun;
         let is_decided = |item: &Item<'_>| overlay.is_put(item.place);
         let arrived = arrive(self.session, self.memory, slots, is_decided).await?;
         let mut decided = Vec::new();
@@ -190,7 +163,6 @@ impl History<'_> {
             is_too_long: turn.is_too_long,
             is_cold: turn.is_cold,
         };
-        let taken = std::mem::take(&mut repeated.passed);
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
         let (mut cleared, new) = committed.put_new(overlay);
         let items: HashMap<Place, &Item<'_>> =

@@ -227,7 +227,7 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
     if printed.length == 0 {
         _ = writeln!(printed, "The query printed nothing. {described}.");
     }
-    Ok(printed.page())
+    Ok(printed.cutter.finish(printed.length))
 }
 
 fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
@@ -240,20 +240,19 @@ fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
     );
     let loader = Loader::new(functions::definitions());
     let loaded = loader.load(&arena, program).map_err(|errors| {
-        let problems = errors.into_iter().map(|(_, error)| match error {
-            load::Error::Io(imports) => imports.first().map_or_else(String::new, |(path, _)| {
-                format!("{path:?} can't be imported: there are no modules")
-            }),
-            load::Error::Lex(errors) => errors
-                .first()
-                .map_or_else(String::new, |(expected, found)| {
-                    unexpected(query, expected.as_str(), found)
-                }),
-            load::Error::Parse(errors) => errors
-                .first()
-                .map_or_else(String::new, |(expected, found)| {
-                    unexpected(query, expected.as_str(), found)
-                }),
+        let problems = errors.into_iter().map(|(_, error)| {
+            let problem = match error {
+                load::Error::Io(imports) => imports
+                    .first()
+                    .map(|(path, _)| format!("{path:?} can't be imported: there are no modules")),
+                load::Error::Lex(errors) => errors
+                    .first()
+                    .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
+                load::Error::Parse(errors) => errors
+                    .first()
+                    .map(|(expected, found)| unexpected(query, expected.as_str(), found)),
+            };
+            problem.unwrap_or_default()
         });
         QueryError::Failed(problems.collect::<Vec<_>>().join("; "))
     })?;
@@ -361,10 +360,6 @@ impl Output {
                 self.write_str("\n")
             }
         }
-    }
-
-    fn page(self) -> Page {
-        self.cutter.finish(self.length)
     }
 }
 

@@ -99,12 +99,11 @@ impl Builder {
                 return Some(backend.clone());
             }
             match open(url.as_str()) {
-                Ok(backend) => Some(
-                    opened
-                        .entry(url.clone())
-                        .or_insert(Arc::new(backend))
-                        .clone(),
-                ),
+                Ok(backend) => {
+                    let backend: Arc<dyn Backend> = Arc::new(backend);
+                    opened.insert(url.clone(), backend.clone());
+                    Some(backend)
+                }
                 Err(error) => {
                     not_opened.get_or_insert(BuildError::Open {
                         tool: tool.cloned(),

@@ -34,26 +34,24 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
 
 /// Rejects names of tools that are meant as patterns: they would match nothing.
 pub(super) fn check_names(settings: &Settings) -> Result<(), BuildError> {
-    let named = settings
-        .tool_config
-        .keys()
-        .map(|tool| ("tool_config", tool));
-    let untruncated = settings
-        .trunc_exclude_tools
-        .iter()
-        .map(|tool| ("trunc_exclude_tools", tool));
-    let uncleared = settings
-        .clear_exclude_tools
-        .iter()
-        .map(|tool| ("clear_exclude_tools", tool));
-    let mut all = named.chain(untruncated).chain(uncleared);
-    match all.find(|(_, tool)| tool.contains('*')) {
-        Some((option, tool)) => Err(BuildError::ToolPattern {
-            option,
-            tool: tool.clone(),
-        }),
-        None => Ok(()),
+    let lists: [(_, Vec<&String>); 3] = [
+        ("tool_config", settings.tool_config.keys().collect()),
+        (
+            "trunc_exclude_tools",
+            settings.trunc_exclude_tools.iter().collect(),
+        ),
+        (
+            "clear_exclude_tools",
+            settings.clear_exclude_tools.iter().collect(),
+        ),
+    ];
+    for (option, tools) in lists {
+        if let Some(tool) = tools.into_iter().find(|tool| tool.contains('*')) {
+            let tool = tool.clone();
+            return Err(BuildError::ToolPattern { option, tool });
+        }
     }
+    Ok(())
 }
 
 /// Rejects stores named by policies that were set without settings: nothing opens them.

@@ -7,7 +7,7 @@ fn call(id: &str, name: &str) -> ToolCall {
 }
 
 /// For each result: the place of its call (message.call) and its age when `keep` rounds are kept.
-fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
+fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Option<Reason>)> {
     let conversation = Messages::new(Plain, &mut messages);
     let outline = Outline::of(&conversation);
     let place = |slot: &Slot<'_>| {
@@ -18,7 +18,7 @@ fn ages(mut messages: Vec<Message>, keep: usize) -> Vec<(String, Age)> {
     outline
         .slots
         .iter()
-        .map(|slot| (place(slot), outline.age(slot, keep)))
+        .map(|slot| (place(slot), outline.keeps(slot, keep)))
         .collect()
 }
 
@@ -40,25 +40,25 @@ fn c2_the_newest_rounds_and_unanswered_calls_always_stay() {
     assert_eq!(
         ages(messages.clone(), 0),
         [
-            at("1.1", Age::Old),
-            at("1.0", Age::Old),
-            at("4.0", Age::Unanswered)
+            at("1.1", None),
+            at("1.0", None),
+            at("4.0", Some(Reason::Unanswered))
         ]
     );
     assert_eq!(
         ages(messages.clone(), 1),
         [
-            at("1.1", Age::Old),
-            at("1.0", Age::Old),
-            at("4.0", Age::Unanswered)
+            at("1.1", None),
+            at("1.0", None),
+            at("4.0", Some(Reason::Unanswered))
         ]
     );
     assert_eq!(
         ages(messages, 2),
         [
-            at("1.1", Age::Recent),
-            at("1.0", Age::Recent),
-            at("4.0", Age::Unanswered)
+            at("1.1", Some(Reason::Recent)),
+            at("1.0", Some(Reason::Recent)),
+            at("4.0", Some(Reason::Unanswered))
         ]
     );
 }

@@ -34,9 +34,9 @@ pub(crate) struct Known {
     /// occurrences of both are counted together.
     originals: HashMap<u128, u128>,
     /// Results that stay as they arrived.
-    kept: HashSet<Grounds>,
-    /// Items that no pass ever replaces.
-    settled: HashMap<Grounds, Reason>,
+    pub(crate) kept: HashSet<Grounds>,
+    /// Items that no pass ever replaces, and the reasons.
+    pub(crate) settled: HashMap<Grounds, Reason>,
     /// Tokens saved since the provider counted.
     saved: Option<(Anchor, u64)>,
     /// True if a report has said that passes can't help.
@@ -101,15 +101,6 @@ impl Known {
         notice
     }
 
-    pub(crate) fn settle(&mut self, decided: impl Iterator<Item = (Grounds, Reason)>) {
-        self.settled.extend(decided);
-    }
-
-    /// Reason why an item is never replaced.
-    pub(crate) fn settled(&self, grounds: Grounds) -> Option<Reason> {
-        self.settled.get(&grounds).copied()
-    }
-
     pub(crate) fn record_saved(&mut self, anchor: Anchor, tokens: u64) {
         let before = self.saved_since(anchor);
         self.saved = Some((anchor, before.saturating_add(tokens)));
@@ -120,15 +111,6 @@ impl Known {
         self.saved
             .filter(|(known, _)| *known == anchor)
             .map_or(0, |(_, saved)| saved)
-    }
-
-    /// Returns true if a result stays as it arrived.
-    pub(crate) fn is_kept(&self, grounds: Grounds) -> bool {
-        self.kept.contains(&grounds)
-    }
-
-    pub(crate) fn keep(&mut self, grounds: Grounds) {
-        self.kept.insert(grounds);
     }
 }
 

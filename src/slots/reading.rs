@@ -7,7 +7,7 @@ use crate::decisions::Substitute;
 use crate::fingerprint::{Fingerprint, SlotId, SlotIds};
 use crate::format::{Conversation, PartRef};
 use crate::report::{Change, Decision};
-use crate::rounds::{Age, CallSite, Outline, Slot, UserText};
+use crate::rounds::{CallSite, Outline, Slot, UserText};
 use crate::tokens::{Meter, Text, media_cost};
 
 /// The results, calls and users' texts of a conversation.
@@ -132,7 +132,7 @@ impl Reading<'_> {
         let names = [outline.tool(slot), slot.head.id];
         let mut item = self.item(Place::of(slot), names, print.finish(), bytes, tokens);
         item.grounds.is_error = slot.head.is_error;
-        item.is_answered = outline.age(slot, 0) != Age::Unanswered;
+        item.is_answered = slot.is_answered;
         item.is_fixed = slot.head.is_fixed;
         item
     }

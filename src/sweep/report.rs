@@ -28,22 +28,14 @@ pub struct SweepReport {
 
 impl SweepReport {
     pub(super) fn trace(&self) {
-        let Self {
-            dry_run,
-            live,
-            kept,
-            removed,
-            tidied,
-            failed,
-        } = self;
         tracing::info!(
-            dry_run,
-            live = live.conversations,
-            kept = kept.conversations,
-            removed = removed.conversations,
-            removed_bytes = removed.bytes,
-            tidied,
-            failed = failed.len(),
+            dry_run = self.dry_run,
+            live = self.live.conversations,
+            kept = self.kept.conversations,
+            removed = self.removed.conversations,
+            removed_bytes = self.removed.bytes,
+            tidied = self.tidied,
+            failed = self.failed.len(),
             "sweep"
         );
     }

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use super::job::report;
-use crate::content::{Body, Chunk, Part, ToolError, ToolOutput};
+use crate::content::{Body, Chunk, Part, ToolError, ToolOutput, texts_of};
 use crate::report::Report;
 
 /// The result as the model should see it, and a report.
@@ -37,13 +37,7 @@ impl Truncated {
     /// The texts shown, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut all = String::new();
-        for part in &self.parts {
-            if let Part::Text(text) = part {
-                all.push_str(text);
-            }
-        }
-        all
+        texts_of(&self.parts)
     }
 }
 

@@ -59,13 +59,9 @@ impl Id {
     /// problem.
     pub(crate) fn given_or(given: &str, call: impl FnOnce() -> Self) -> (Self, Option<String>) {
         if given.len() <= MAX_GIVEN && is_free(given) {
-            return (
-                Self {
-                    text: given.to_owned(),
-                    is_given: true,
-                },
-                None,
-            );
+            let text = given.to_owned();
+            let is_given = true;
+            return (Self { text, is_given }, None);
         }
         let problem = format!(
             "{:?} can't be used as an id: use 1 to {MAX_GIVEN} ASCII letters, digits, '.', '_' or '-', but not `trunc`, \

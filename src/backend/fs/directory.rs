@@ -100,6 +100,8 @@ impl Directory {
     /// Removes the file under `key` if it was written before `before`. Returns whether it did.
     pub(super) fn remove(&self, key: &Key, before: SystemTime) -> io::Result<bool> {
         let remove = || {
+            // Elsewhere a directory can't be opened as a file.
+            #[cfg(unix)]
             let _turn = self.turn()?;
             let is_old = is_older(&self.0.symlink_metadata(key.as_str())?, before)?;
             if is_old {
@@ -120,17 +122,6 @@ impl Directory {
         let file = self.0.open(".")?.into_std();
         _ = file.lock();
         Ok(file)
-    }
-
-    /// A directory can't be opened as a file.
-    #[cfg(not(unix))]
-    #[expect(
-        clippy::unnecessary_wraps,
-        clippy::unused_self,
-        reason = "on Unix it can fail"
-    )]
-    fn turn(&self) -> io::Result<()> {
-        Ok(())
     }
 
     /// Removes the parent directories of `key` that are empty and have the mode that this store

@@ -108,25 +108,14 @@ pub(super) fn link_refused(source: io::Error) -> io::Error {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
-    runtime()?
-        .spawn_blocking(work)
-        .await
-        .unwrap_or_else(|source| {
-            Err(BackendError::new(
-                ErrorKind::Other,
-                "the runtime shut down before the store answered",
-            )
-            .with_source(source))
-        })
-}
-
-fn runtime() -> Result<Handle, BackendError> {
-    Handle::try_current().map_err(|source| {
-        BackendError::new(
-            ErrorKind::Other,
-            "a store in a directory needs a tokio runtime; call it within one",
-        )
-        .with_source(source)
+    let runtime = Handle::try_current().map_err(|source| {
+        let why = "a store in a directory needs a tokio runtime; call it within one";
+        BackendError::new(ErrorKind::Other, why).with_source(source)
+    })?;
+    let done = runtime.spawn_blocking(work).await;
+    done.unwrap_or_else(|source| {
+        let why = "the runtime shut down before the store answered";
+        Err(BackendError::new(ErrorKind::Other, why).with_source(source))
     })
 }
 

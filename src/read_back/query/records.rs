@@ -40,17 +40,31 @@ fn json_after_preface(text: &str) -> Option<Value> {
 }
 
 fn table(text: &str) -> Option<Value> {
-    let (mut known, mut names) = (Vec::new(), Vec::<Value>::new());
+    let (mut known, mut names) = (Vec::new(), Vec::new());
     let table = table::read(text, |columns, (_, cells)| {
         step();
         if known != columns {
             columns.clone_into(&mut known);
-            names = columns.iter().map(|name| Value::text(name)).collect();
+            names = named(columns);
         }
-        let cells = cells.iter().map(|text| cell(text));
-        jaq_core::ValT::from_map(names.iter().cloned().zip(cells)).unwrap_or(Value::Null)
+        row(&names, cells.iter())
     })?;
     Some(table.rows.into_iter().collect())
+}
+
+fn named(names: &[impl AsRef<str>]) -> Vec<Value> {
+    names
+        .iter()
+        .map(|name| Value::text(name.as_ref()))
+        .collect()
+}
+
+fn row(names: &[Value], cells: impl Iterator<Item = impl AsRef<str>>) -> Value {
+    let cells = names
+        .iter()
+        .cloned()
+        .zip(cells.map(|text| cell(text.as_ref())));
+    jaq_core::ValT::from_map(cells).unwrap_or(Value::Null)
 }
 
 /// A cell that is a number as JSON writes it becomes one, everything else stays text.

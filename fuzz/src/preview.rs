@@ -36,6 +36,7 @@ pub(crate) fn preview(data: &[u8]) {
             || is_head_and_tail(&shown, text)
             || is_excerpt(&shown, text)
             || is_table(&shown, text)
+            || is_table_of_columns(&shown, text)
             || is_outline(&shown, text)
             || is_log(&shown, text)
     };
@@ -117,6 +118,59 @@ fn is_table(shown: &str, text: &str) -> bool {
                 .contains(cell)
         })
     })
+}
+
+/// Returns true for a table whose text is not JSON: its cells are in `text`, from its line on if that is shown.
+fn is_table_of_columns(shown: &str, text: &str) -> bool {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let are_there = |row: &str, lines: &[&str]| {
+        let text = letters(&lines.concat());
+        pieces(row)
+            .iter()
+            .all(|piece| text.contains(&letters(piece)))
+    };
+    shown.match_indices(" records").any(|(at, sign)| {
+        let (before, says) = (&shown[..at], &shown[at + sign.len()..]);
+        let all: Option<usize> = before.rsplit('[').next().and_then(|all| all.parse().ok());
+        let mut rows = says.lines().skip(1);
+        if says.starts_with(" as a table, whole]") {
+            return rows.clone().skip(1).count() == all.unwrap_or_default()
+                && rows.all(|row| are_there(row, &lines));
+        }
+        rows.find(|row| row.starts_with("line|"));
+        all.is_some()
+            && rows.take_while(|row| *row != "[… more …]").all(|row| {
+                let (number, cells) = row.split_once('|').unwrap_or_default();
+                let from = number.parse::<usize>().ok();
+                let lines = from.and_then(|from| lines.get(from.checked_sub(1)?..));
+                lines.is_some_and(|lines| are_there(cells, lines))
+            })
+    })
+}
+
+/// The cells of a row, or the beginning of one that is cut.
+fn pieces(mut row: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    loop {
+        let mut quoted = serde_json::Deserializer::from_str(row).into_iter::<String>();
+        let rest = if let Some(Ok(piece)) = quoted.next() {
+            pieces.push(piece);
+            &row[quoted.byte_offset()..]
+        } else {
+            let end = row.find(['|', '…', '\\']).unwrap_or(row.len());
+            pieces.push(row[..end].to_owned());
+            &row[end..]
+        };
+        let Some((_, next)) = rest.split_once('|') else {
+            return pieces;
+        };
+        row = next;
+    }
+}
+
+/// A text without blanks, quotes, escapes and other signs.
+fn letters(text: &str) -> String {
+    text.chars().filter(|sign| sign.is_alphanumeric()).collect()
 }
 
 /// Returns true for an outline of the JSON document in `text`: each line has the size of a value, or shows one.

@@ -117,7 +117,7 @@ def served(home, store, path, body, provider):
     url, bodies = provider
     upstreams = "".join(f'{name} = "{url}"\n' for name in ("openai", "anthropic", "gemini"))
     home.mkdir()
-    (home / "offcut.toml").write_text(f'preset = "recommended"\nbackend = "{store}"\n[serve.upstreams]\n{upstreams}')
+    (home / "offcut.toml").write_text(f'preset = "recommended"\nbackend = "{store}"\n[serve]\nreduce_seconds = 600\n[serve.upstreams]\n{upstreams}')
     command = [PROGRAM, "serve", "--listen", "127.0.0.1:0", "--config", str(home / "offcut.toml")]
     environment = {**os.environ, "OFFCUT_HOME": str(home)}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

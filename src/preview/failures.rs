@@ -117,6 +117,8 @@ const MAX_TEMPLATES: usize = 256;
 /// Number of lines from which on a template is common, and up to which it is odd.
 const COMMON: u64 = 10;
 const ODD: u64 = 2;
+/// Minimum length in bytes of an odd line: `failures:` tells less than what stands below it.
+const MIN_ODD: usize = 12;
 /// A text is repetitive if it has this many lines, and all but one in [`OTHERS`] are of common templates.
 const MIN_LINES: u64 = 40;
 const OTHERS: u64 = 20;
@@ -179,9 +181,9 @@ impl Templates {
         } else {
             &[]
         };
-        let few = few
-            .iter()
-            .filter(|(template, ..)| self.counts[template] <= ODD);
+        let few = few.iter().filter(|(template, text, _)| {
+            self.counts[template] <= ODD && text.trim().len() >= MIN_ODD
+        });
         few.map(|(_, text, place)| Unit {
             text,
             place: *place,

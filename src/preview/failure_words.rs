@@ -4,18 +4,19 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The words of such lines, as written by compilers, test runners, interpreters and loggers.
+/// The words of such lines, as written by compilers, test runners, interpreters and loggers. Classes are ASCII's: those of
+/// Unicode would take some hundred kilobytes each.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = [
         r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
         // "CRITICAL: " mostly begins an instruction.
-        r"(?-u:\b)CRITICAL(?: |:\w)",
+        r"(?-u:\b)CRITICAL(?: |:[A-Za-z])",
         r"error(?:[:\[]| (?:TS|CS|C|LNK|MSB|NU|NETSDK)[0-9])",
         r"fatal ?:|Error:|Exception:|ERR! |assertion |panicked at|Traceback \(most",
-        r"^(?:Exception in thread|panic: |[EF][0-9]{4} [0-9]{2}:|npm error |error [A-Z]|E: |Error from |An error occurred |curl: \([0-9]+\) |\*\* \(\w|::error|WARNING: DATA RACE|CONFLICT \(| ! \[(?:remote )?rejected\]|Killed$)|^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$| \([A-Z]\w*(?:Error|Exception)\)$",
+        r"^(?:Exception in thread|panic: |[EF][0-9]{4} [0-9]{2}:|npm error |error [A-Z]|E: |Error from |An error occurred |curl: \([0-9]+\) |\*\* \([A-Z]|::error|WARNING: DATA RACE|CONFLICT \(| ! \[(?:remote )?rejected\]|Killed$)|^(?:[A-Za-z0-9_]+\.)*[A-Z][A-Za-z0-9_]*(?:Error|Exception)$| \([A-Z][A-Za-z0-9_]*(?:Error|Exception)\)$",
         r"^[ \t]*(?:(?:[✗✘✕✖×]|not ok) |[0-9]+:[0-9]+ +error )",
-        r"(?i:\[(?:\w+:)?(?:error|fatal|crit|critical|alert|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
+        r"(?i:\[(?:[a-z0-9_]+:)?(?:error|fatal|crit|critical|alert|emerg)\]|level=(?:error|fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:error|fatal|critical|panic))",
         r"\*\*\* (?:\[|No rule)|Segmentation fault|Bus error|core dumped|[Pp]ermission denied|No such file|command not found|undefined reference|cannot find -l|build stopped",
         r"[Cc]onnection (?:refused|reset)|No space left on device|Cannot allocate memory|<failure[ >]| \[E\] |^Error in | ERR[\] ]|^ERRO\[|SEVERE: |PANIC: ",
         r"Out of memory: Kill|OOMKilled|CrashLoopBackOff|ImagePullBackOff|ORA-[0-9]{5}|stack smashing detected|ERR_PNPM_|teamcity\[testFailed",
@@ -37,7 +38,7 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
 /// The words of lines that report the worst.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static FATAL: LazyLock<Regex> = LazyLock::new(|| {
-    let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:\w))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
+    let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
     Regex::new(signs).expect("a pattern")
 });
 

@@ -26,12 +26,12 @@ pub struct Report {
     /// The error of `clear_post_process`, if it failed. The changes of the pass remain.
     pub post_process_error: Option<String>,
     /// The problem with the records that [`reduce`](crate::ToolReduction::reduce) keeps, if there was
-    /// one: they could not be read or written, or some of them are not usable. In JSON only if there
-    /// is one.
+    /// one: they could not be read or written. In JSON only if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records_error: Option<String>,
     /// Says, once for a conversation, that clear passes can't bring it below the threshold: what they
-    /// can't clear, now or later, is over it. In JSON only if there is one.
+    /// can't clear, now or later, is over it. Says, too, that records are not usable and were ignored: another
+    /// program, or another version, has written them. In JSON only if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
 }
@@ -290,7 +290,7 @@ impl Report {
             tracing::warn!(error, "records of decisions not handled as configured");
         }
         if let Some(notice) = &self.notice {
-            tracing::info!("{notice}");
+            tracing::warn!("{notice}");
         }
     }
 }

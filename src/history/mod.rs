@@ -103,16 +103,18 @@ impl History<'_> {
                 return Ok(Some((overlay.into_puts(), report)));
             }
         }
-        if self.unusable > 0 {
-            report.records_error = Some(format!(
-                "{} records or decisions in them are not usable and were ignored: check who else writes to the store",
-                self.unusable
-            ));
-        }
         let before = overlay.puts().clone();
         let passed = repeated.passed;
         let decided = self.decide(turn, &slots, passed, &mut overlay, &mut report);
         let decided = decided.await?;
+        if self.unusable > 0 {
+            let ignored = format!(
+                "{} records or decisions in them are not usable and were ignored: check who else writes to the store, unless another version does",
+                self.unusable
+            );
+            let notices = [Some(ignored), report.notice.take()];
+            report.notice = Some(notices.into_iter().flatten().collect::<Vec<_>>().join("; "));
+        }
         let problem = if decided.is_empty() {
             None
         } else if is_last {

@@ -43,7 +43,9 @@ impl<'t> Unit<'t> {
         } = self.place;
         let is_line = byte == 0 && ends_line;
         let feed = if is_line { "\n" } else { FEED };
-        self.text.split(feed).skip(usize::from(!begins))
+        let lines = self.text.split(feed).skip(usize::from(!begins));
+        // After a feed at its end begins the next piece's line.
+        lines.filter(|line| !line.is_empty())
     }
 
     /// The unit, `lines` lines later.

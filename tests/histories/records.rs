@@ -85,7 +85,7 @@ async fn hostile_records_are_ignored_and_reported() {
         store.put(&key, hostile.to_owned().into()).await.unwrap();
         let (again, report) = reduce(&new_process(&store), &messages).await;
         assert_eq!(again, sent, "{hostile:.60}");
-        assert!(report.records_error.unwrap().contains("were ignored"));
+        assert!(report.notice.unwrap().contains("were ignored"));
         assert_eq!(
             keys(&store, "decided-").len(),
             2,

@@ -16,7 +16,10 @@ pub(crate) fn note_failures(report: &Report) {
             output::warn(&format!("the result of {tool} {became}: {error}"));
         }
     }
-    if let Some(error) = &report.records_error {
-        output::warn(error);
+    for problem in [&report.records_error, &report.notice]
+        .into_iter()
+        .flatten()
+    {
+        output::warn(problem);
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use offcut::ErrorChain;
 
+use crate::gateway::secret::Secret;
+
 /// A server can't be set up, or can't go on. The message says what to do.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -35,6 +37,12 @@ fn place(field: &str) -> String {
     }
 }
 
+/// Returns true if a name has letters, digits, `-` and `_` only.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
 impl fmt::Debug for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&ErrorChain(self), f)
@@ -45,5 +53,14 @@ impl GatewayError {
     pub(crate) fn settings(field: impl Into<String>, problem: impl Into<String>) -> Self {
         let (field, problem) = (field.into(), problem.into());
         Self::Settings { field, problem }
+    }
+
+    /// A problem with the entry `name` of a table. A name that could be a key, or a URL with a password, written at
+    /// its value's place, is not shown.
+    pub(crate) fn entry(table: &str, name: &str, problem: impl Into<String>) -> Self {
+        match name.len() < Secret::MIN && is_plain(name) {
+            true => Self::settings(format!("{table}.{name}"), problem),
+            false => Self::settings(table, problem),
+        }
     }
 }

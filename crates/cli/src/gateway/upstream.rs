@@ -6,7 +6,7 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Uri};
 
 use crate::gateway::credentials::{NamedCredential, Owner, credentials};
-use crate::gateway::error::GatewayError;
+use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::settings::ServeSettings;
 
 /// The providers that are known without settings.
@@ -33,17 +33,8 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     fn parse(name: &str, url: &str) -> Result<Self, GatewayError> {
-        let is_name = !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        // A URL at a name's place may hold a password.
-        let shown = match is_name {
-            true => format!("upstreams.{name}"),
-            false => "upstreams".to_owned(),
-        };
-        let wrong = |problem: &str| GatewayError::settings(&*shown, problem);
-        if !is_name || TAKEN.contains(&name) {
+        let wrong = |problem: &str| GatewayError::entry("upstreams", name, problem);
+        if !is_plain(name) || TAKEN.contains(&name) {
             return Err(wrong(
                 "this name can't begin a path: choose letters, digits, `-` and `_`, and not `v1`, `v1beta`, `v1alpha`, `healthz`, `readyz`, `metrics` or `page`",
             ));
@@ -115,7 +106,10 @@ impl Upstreams {
             .is_some_and(|name| !named.contains_key(name))
         {
             let names: Vec<_> = named.keys().map(String::as_str).collect();
-            let problem = format!("no upstream is called so: name one of {}", names.join(", "));
+            let problem = format!(
+                "no upstream has this name: give one of {}",
+                names.join(", ")
+            );
             return Err(GatewayError::settings("default_upstream", problem));
         }
         Ok(Self { named, default })

@@ -1,4 +1,4 @@
-//! `offcut serve` as a process: killed under load, restarted, in replicas, over stores that break, before
+//! `offcut serve` as a process: killed under load, restarted, in two versions, over stores that break, before
 //! a provider whose cache breaks, and searched for secrets.
 
 #![cfg(all(unix, feature = "serve"))]
@@ -12,6 +12,7 @@
 )]
 
 mod breaks;
+mod conversations;
 #[path = "../../../../tests/trace_formats/convert.rs"]
 mod convert;
 mod http;
@@ -27,3 +28,4 @@ mod server;
 #[cfg(feature = "s3")]
 mod stores;
 mod traces;
+mod versions;

@@ -11,7 +11,7 @@ use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
 use sha2::Sha256;
 
 use super::store::{ByHash, DIGITS, day, day_of, location};
-use crate::gateway::error::GatewayError;
+use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::opened::Opened;
 use crate::gateway::secret::{Secret, hex};
 
@@ -35,14 +35,9 @@ pub(super) struct PlugTenant {
 pub(crate) fn check_keys(keys: &BTreeMap<String, Secret>) -> Result<(), GatewayError> {
     let mut known: Vec<&Secret> = Vec::new();
     for (name, credential) in keys {
-        let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-        // A name that could be a key, written at its value's place, is not shown.
-        let shown = match name.len() < Secret::MIN && name.bytes().all(is_plain) {
-            true => format!("compress_keys.{name}"),
-            false => "compress_keys".to_owned(),
-        };
-        let wrong = |problem| GatewayError::settings(&*shown, problem);
-        if name.is_empty() || name.len() > 40 || !name.bytes().all(is_plain) {
+        let wrong = |problem| GatewayError::entry("compress_keys", name, problem);
+        let is_name = is_plain(name) && name.len() <= 40 && *name == name.to_ascii_lowercase();
+        if !is_name {
             return Err(wrong(
                 "a name has 1 to 40 lower-case letters, digits, `-` and `_`: choose another one",
             ));

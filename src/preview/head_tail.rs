@@ -93,11 +93,6 @@ impl HeadTailSketch {
         self.bytes
     }
 
-    /// Number of line feeds so far.
-    pub(crate) fn feeds(&self) -> u64 {
-        self.end.feeds()
-    }
-
     /// Returns a preview of at most `budget` bytes: the beginning, in up to half of them, the lines that
     /// report failures, and the end. If the budget is too small to be useful, it is empty.
     pub(crate) fn show<'f>(
@@ -128,9 +123,9 @@ impl HeadTailSketch {
         let shown = count_feeds(head.as_bytes()) + count_feeds(tail.as_bytes());
         let gap = Gap {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            feeds: self.feeds() - shown,
+            feeds: self.end.feeds() - shown,
             ends_a_line: before.ends_with('\n'),
-            is_one_line: self.feeds() == 0,
+            is_one_line: self.end.feeds() == 0,
         };
         let last = gap.last(first);
         between.retain(|(place, _)| place.line <= last);

@@ -20,6 +20,7 @@ impl Preview {
     pub fn show(self, text: &str, budget: usize) -> String {
         let mut sketch = Sketch::new(self, budget);
         sketch.push(text);
+        sketch.end();
         sketch.show(budget)
     }
 }
@@ -363,7 +364,9 @@ mod tests {
                 for cut in cuts.iter().copied().chain([text.len()]) {
                     sketch.push(&text[from..cut]);
                     from = cut;
-                    prop_assert_eq!(sketch.show(budget), preview.show(&text[..from], budget));
+                    let mut ended = sketch.clone();
+                    ended.end();
+                    prop_assert_eq!(ended.show(budget), preview.show(&text[..from], budget));
                 }
             }
         }
@@ -376,6 +379,7 @@ mod tests {
                 for text in &texts {
                     let mut sketch = Sketch::new(preview, budget);
                     sketch.push(text);
+                    sketch.end();
                     joined.append(&sketch);
                     joined.push("\n");
                 }

@@ -35,8 +35,8 @@ const OUTSIDE: usize = 3;
 const MAX_COUNTED: usize = 8;
 /// Maximum length in bytes of a cell where not all records are shown.
 const MAX_CELL: usize = 60;
-/// Maximum lengths of cells where all records are shown, the longest first.
-const CELLS: [usize; 3] = [480, 240, 120];
+/// Maximum lengths of cells where all records are shown, the longest first. Whole ones need no places.
+const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
 /// Maximum length in bytes of the first values of a field.
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
@@ -49,10 +49,14 @@ pub(super) const MORE: &str = "[… more …]";
 pub(super) struct Records<'j> {
     names: Vec<&'j str>,
     rows: Vec<Row<'j>>,
-    /// The text around the records, and what the numbers of the rows mean.
-    before: String,
-    after: String,
-    numbers: String,
+    around: AroundRecords,
+}
+
+/// The text around some records, and what the numbers of the rows mean.
+pub(super) struct AroundRecords {
+    pub(super) before: String,
+    pub(super) after: String,
+    pub(super) numbers: String,
 }
 
 struct Row<'j> {
@@ -78,6 +82,7 @@ impl<'j> Records<'j> {
         mut names: Vec<&'j str>,
         rows: impl Iterator<Item = (Node<'j>, String)>,
         bytes: usize,
+        around: AroundRecords,
     ) -> Option<Self> {
         let known = names.iter().enumerate().map(|(place, name)| (*name, place));
         let mut places: HashMap<&str, usize> = known.collect();
@@ -108,38 +113,30 @@ impl<'j> Records<'j> {
             && inside / all.len().max(1) <= MAX_RECORD
             && inside >= bytes - bytes / OUTSIDE
             && 2 * filled >= all.len() * names.len();
-        (is_table && !names.is_empty()).then(|| Self {
+        (is_table && !names.is_empty()).then_some(Self {
             names,
             rows: all,
-            before: String::new(),
-            after: String::new(),
-            numbers: String::new(),
+            around,
         })
     }
 
-    /// Says that the records are between these texts, and what their numbers mean.
-    pub(super) fn within(self, before: String, after: &str, numbers: &str) -> Self {
-        Self {
-            before,
-            after: after.to_owned(),
-            numbers: numbers.to_owned(),
-            ..self
-        }
-    }
-
     pub(super) fn show(&self, budget: usize) -> Option<String> {
-        let fit = |most: &usize| self.all(*most, budget);
-        let all = self.whole(budget).or_else(|| CELLS.iter().find_map(fit));
+        let all = CELLS.into_iter().find_map(|most| self.all(most, budget));
         all.or_else(|| self.summary(budget))
     }
 
-    /// All records, with cells of at most `most` bytes, if that has at most `budget` bytes.
-    fn all(&self, most: usize, budget: usize) -> Option<String> {
-        let head = self.head(MAX_AROUND, "") + &self.header(&self.numbers);
-        let room = budget.checked_sub(head.len() + MORE.len())?;
+    /// All records, with cells of at most `most` bytes or whole, if that has at most `budget` bytes.
+    fn all(&self, most: Option<usize>, budget: usize) -> Option<String> {
+        let (head, more) = match most {
+            Some(_) => (self.head(MAX_AROUND, ""), MORE),
+            None if self.around.numbers.ends_with(NESTED) => return None,
+            None => (self.head(usize::MAX, " as a table, whole"), ""),
+        };
+        let head = head + &self.header(most.is_some());
+        let room = budget.checked_sub(head.len() + more.len())?;
         let lines = self.lines(0..self.rows.len(), most, room);
         let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
-        (lines.len() == self.rows.len()).then(|| head + &lines.concat() + MORE)
+        (lines.len() == self.rows.len()).then(|| head + &lines.concat() + more)
     }
 
     /// The values of the fields, and the most telling records.
@@ -159,9 +156,9 @@ impl<'j> Records<'j> {
                 shown.push_str(&line);
             }
         }
-        let header = self.header(&self.numbers);
+        let header = self.header(true);
         let room = room.saturating_sub(shown.len() + header.len());
-        let mut lines = self.lines(self.ranked(&fields), MAX_CELL, room);
+        let mut lines = self.lines(self.ranked(&fields), Some(MAX_CELL), room);
         lines.sort_unstable();
         if !lines.is_empty() {
             shown.push_str(&header);
@@ -170,11 +167,11 @@ impl<'j> Records<'j> {
         Some(shown + MORE)
     }
 
-    /// The lines of the first of these records, with cells of at most `most` bytes, that fit `room`.
+    /// The lines of the first of these records that fit `room`.
     fn lines(
         &self,
         rows: impl IntoIterator<Item = usize>,
-        most: usize,
+        most: Option<usize>,
         room: usize,
     ) -> Vec<(usize, String)> {
         let mut bytes = 0;
@@ -187,48 +184,27 @@ impl<'j> Records<'j> {
             .collect()
     }
 
-    /// All records as a table, if that has at most `budget` bytes and they need no places.
-    fn whole(&self, budget: usize) -> Option<String> {
-        if self.numbers.ends_with(NESTED) {
-            return None;
-        }
-        let mut table = self.head(usize::MAX, " as a table, whole");
-        push_row(&mut table, self.names.iter().map(|name| cell_of_text(name)));
-        for row in &self.rows {
-            let cells = (0..self.names.len()).map(|at| row.cell(at).map(cell).unwrap_or_default());
-            push_row(&mut table, cells);
-            if table.len() > budget {
-                return None;
-            }
-        }
-        Some(table)
-    }
-
     fn head(&self, most: usize, how: &str) -> String {
-        let (before, after) = (self.before.as_str().into(), self.after.as_str().into());
-        let (before, after) = (cut(before, most), cut(after, most));
+        let [before, after] =
+            [&self.around.before, &self.around.after].map(|text| cut(text.as_str().into(), most));
         format!("{before}[{} records{how}]{after}\n", self.rows.len())
     }
 
-    fn header(&self, first: &str) -> String {
-        let mut line = String::new();
-        let names = self.names.iter().map(|name| cell_of_text(name));
-        push_row(&mut line, std::iter::once(first.into()).chain(names));
-        line
+    fn header(&self, has_places: bool) -> String {
+        let place = has_places.then(|| self.around.numbers.as_str().into());
+        row(place, self.names.iter().map(|name| cell_of_text(name)))
     }
 
-    fn line(&self, at: usize, most: usize) -> String {
-        let row = &self.rows[at];
-        let cells = (0..self.names.len()).map(|at| {
-            row.cell(at)
-                .map_or(Cow::Borrowed(""), |value| cut(cell(value), most))
+    /// A record, with its place and cells of at most `most` bytes, or whole.
+    fn line(&self, at: usize, most: Option<usize>) -> String {
+        let Row { place, .. } = &self.rows[at];
+        let cells = (0..self.names.len()).map(|column| {
+            let value = self.rows[at].cell(column);
+            value.map_or_else(Cow::default, |value| {
+                cut(cell(value), most.unwrap_or(usize::MAX))
+            })
         });
-        let mut line = String::new();
-        push_row(
-            &mut line,
-            std::iter::once(row.place.as_str().into()).chain(cells),
-        );
-        line
+        row(most.map(|_| place.as_str().into()), cells)
     }
 
     fn field(&self, column: usize) -> Field<'j> {
@@ -357,15 +333,10 @@ fn is_date(text: &str) -> bool {
     })
 }
 
-/// Writes a row of a table.
-fn push_row<'c>(table: &mut String, cells: impl Iterator<Item = Cow<'c, str>>) {
-    for (at, cell) in cells.enumerate() {
-        if at > 0 {
-            table.push('|');
-        }
-        table.push_str(&cell);
-    }
-    table.push('\n');
+/// A row of a table.
+fn row<'c>(place: Option<Cow<'c, str>>, cells: impl Iterator<Item = Cow<'c, str>>) -> String {
+    let cells: Vec<Cow<'_, str>> = place.into_iter().chain(cells).collect();
+    cells.join("|") + "\n"
 }
 
 /// A value as it is written in a cell.
@@ -662,6 +633,7 @@ mod tests {
             let mut sketch = Sketch::new(Preview::Mixed, budget);
             sketch.push(first);
             sketch.push(rest);
+            sketch.end();
             prop_assert_eq!(sketch.show(budget), shown);
             if let Some(shown) = show(&text, budget) {
                 prop_assert_eq!(show(&text, shown.len()), Some(shown));

@@ -2,7 +2,7 @@
 
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
-use crate::preview::records::{NESTED, Records, compact};
+use crate::preview::records::{AroundRecords, NESTED, Records, compact};
 use crate::preview::units::Unit;
 use crate::preview::{log, outline};
 use crate::table;
@@ -15,6 +15,8 @@ const MAX_VALUES: usize = 1 << 20;
 const MAX_DEPTH: usize = 3;
 /// Maximum number of bytes before the first line of JSON.
 const MAX_BEFORE: usize = 300;
+/// The header of the numbers of lines.
+const LINES: &str = "line";
 /// Number of bytes at the beginning of a text that tell whether it may have a shape.
 pub(crate) const BEGINNING: usize = 2 * 1024;
 
@@ -47,15 +49,17 @@ fn show_json(text: &str, budget: usize) -> Option<String> {
     let rows = documents
         .iter()
         .map(|(document, line)| (Node::root(document), line.to_string()));
-    Records::read(Vec::new(), rows, json.len())?
-        .within(said(&text[..from]), "", "line")
-        .show(budget)
+    let around = AroundRecords {
+        before: said(&text[..from]),
+        after: String::new(),
+        numbers: LINES.to_owned(),
+    };
+    Records::read(Vec::new(), rows, json.len(), around)?.show(budget)
 }
 
 fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> Option<String> {
     let (path, list) = list_in(root, 0)?;
     let range = list.range();
-    let around = [compact(&json[..range.start]), compact(&json[range.end..])];
     let is_nested = list.items().all(View::is_array);
     let rows = list.items().enumerate().flat_map(move |(at, item)| {
         if !is_nested {
@@ -67,10 +71,12 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
             .collect()
     });
     let path = if path.is_empty() { "." } else { &path };
-    let numbers = format!("{path}{}", if is_nested { NESTED } else { "[]" });
-    Records::read(Vec::new(), rows, json.len())?
-        .within(format!("{before}{}", around[0]), &around[1], &numbers)
-        .show(budget)
+    let around = AroundRecords {
+        before: format!("{before}{}", compact(&json[..range.start])),
+        after: compact(&json[range.end..]).into_owned(),
+        numbers: format!("{path}{}", if is_nested { NESTED } else { "[]" }),
+    };
+    Records::read(Vec::new(), rows, json.len(), around)?.show(budget)
 }
 
 fn show_table(text: &str, budget: usize) -> Option<String> {
@@ -85,9 +91,12 @@ fn show_table(text: &str, budget: usize) -> Option<String> {
     let names = table.names.iter().map(String::as_str).collect();
     let lines = table.rows.iter().map(|(line, _)| line.to_string());
     let after: Vec<&str> = table.after.split_whitespace().collect();
-    Records::read(names, Node::root(&document).items().zip(lines), 0)?
-        .within(said(table.before), &after.join(" "), "line")
-        .show(budget)
+    let around = AroundRecords {
+        before: said(table.before),
+        after: after.join(" "),
+        numbers: LINES.to_owned(),
+    };
+    Records::read(names, Node::root(&document).items().zip(lines), 0, around)?.show(budget)
 }
 
 /// A row as an object of the cells that are not empty.

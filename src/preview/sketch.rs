@@ -1,12 +1,13 @@
 //! Sketches of texts that arrive in chunks.
 
-use std::borrow::Cow;
-
 use crate::preview::choice::Preview;
-use crate::preview::gathered::Gathered;
-use crate::preview::plain::PlainText;
+use crate::preview::excerpt::Length;
+use crate::preview::head_tail::HeadTailSketch;
+use crate::preview::kept::KeptLines;
+use crate::preview::plain::{Piece, PlainText};
 use crate::preview::shapes;
 use crate::preview::text::lines::Position;
+use crate::preview::units::Cutter;
 
 /// The part of a text needed to preview it, collected as it arrives. Its size is bounded for texts
 /// of any length.
@@ -21,11 +22,30 @@ pub(crate) struct Sketch {
     end: Position,
 }
 
+/// The part of a text's plain form: about a megabyte at most, plus a few times the budget.
+#[derive(Clone, Debug)]
+struct Gathered {
+    ends: HeadTailSketch,
+    cutter: Cutter,
+    lines: KeptLines,
+}
+
+impl Gathered {
+    fn push(&mut self, piece: Piece<'_>) {
+        self.ends.push(piece);
+        self.cutter.push(piece, &mut |unit| self.lines.add(unit));
+    }
+}
+
 impl Sketch {
     pub(crate) fn new(wanted: Preview, budget: usize) -> Self {
         Self {
             plain: PlainText::default(),
-            gathered: Gathered::new(wanted, budget),
+            gathered: Gathered {
+                ends: HeadTailSketch::new(budget),
+                cutter: Cutter::new(),
+                lines: KeptLines::new(wanted),
+            },
             whole: (wanted == Preview::Mixed).then(String::new),
             bytes: 0,
             end: Position::START,
@@ -41,10 +61,14 @@ impl Sketch {
         self.end = self.end.after(text.as_bytes());
     }
 
-    /// Appends the text of `other`, a sketch made by the same method. A line feed must come next.
+    /// Appends the text of `other`, a sketch made by the same method that has ended. A line feed must come next.
     pub(crate) fn append(&mut self, other: &Self) {
         self.hold(other.whole.as_deref());
-        self.gathered.append(&other.ended());
+        let (all, more) = (&mut self.gathered, &other.gathered);
+        all.ends.append(&more.ends);
+        let before = all.cutter.line() - 1;
+        all.lines.append(&more.lines, before);
+        all.cutter.skip_to(before + more.cutter.line());
         self.bytes += other.bytes;
         self.end = self.end.join(other.end);
     }
@@ -60,9 +84,12 @@ impl Sketch {
         });
     }
 
-    /// Ends the text, so that nothing of it is held any more but what a preview may show.
+    /// Ends the text. Nothing of it is held any more but what a preview may show.
     pub(crate) fn end(&mut self) {
-        end(&mut self.plain, &mut self.gathered);
+        let all = &mut self.gathered;
+        self.plain.end(&mut |piece| all.push(piece));
+        all.cutter.end(&mut |unit| all.lines.add(unit));
+        all.ends.shrink();
     }
 
     /// Length of the text so far in bytes.
@@ -77,26 +104,17 @@ impl Sketch {
         self.end.lines()
     }
 
-    /// Returns a preview of at most `budget` bytes. If they are too few to be useful, it is empty.
+    /// Returns a preview of at most `budget` bytes of the text, which has ended or does so with a line feed. If they are
+    /// too few to be useful, it is empty.
     #[must_use]
     pub(crate) fn show(&self, budget: usize) -> String {
         let whole = self.whole.as_deref().filter(|_| self.bytes > budget as u64);
         let shown = whole.and_then(|text| shapes::show(text, budget));
-        shown.unwrap_or_else(|| self.ended().show(self.bytes, budget))
+        let length = Length {
+            bytes: self.bytes,
+            feeds: self.end.feeds(),
+        };
+        let Gathered { ends, lines, .. } = &self.gathered;
+        shown.unwrap_or_else(|| lines.show(ends, length, budget))
     }
-
-    /// All of it, as if the text ended here.
-    fn ended(&self) -> Cow<'_, Gathered> {
-        if !self.plain.is_inside() && self.gathered.has_ended() {
-            return Cow::Borrowed(&self.gathered);
-        }
-        let (mut plain, mut gathered) = (self.plain.clone(), self.gathered.clone());
-        end(&mut plain, &mut gathered);
-        Cow::Owned(gathered)
-    }
-}
-
-fn end(plain: &mut PlainText, gathered: &mut Gathered) {
-    plain.end(&mut |piece| gathered.push(piece));
-    gathered.end();
 }

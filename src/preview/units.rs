@@ -158,11 +158,6 @@ impl Cutter {
         self.line
     }
 
-    /// Returns true if all text so far has been cut.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// Continues in a line after units that were seen elsewhere.
     pub(crate) fn skip_to(&mut self, line: u64) {
         (self.line, self.byte) = (line, 0);

@@ -9,11 +9,10 @@ use crate::preview::choice::{Preview, choose};
 use crate::preview::excerpt::Length;
 use crate::preview::failures::{Templates, failing, may_be_failure};
 use crate::preview::found::worth;
-use crate::preview::head_tail;
+use crate::preview::head_tail::HeadTailSketch;
 use crate::preview::names::each_name;
 use crate::preview::outcomes::{is_ruler, told};
-use crate::preview::plain::Piece;
-use crate::preview::units::{Cutter, OwnedUnits, Unit};
+use crate::preview::units::{OwnedUnits, Unit};
 
 /// Maximum number of bytes, and of lines, that are kept. A longer text keeps those
 /// at both ends, and from the rest those with many new names.
@@ -31,19 +30,9 @@ const TELLING: f32 = 12.0;
 /// Otherwise names say little, so head and tail are shown.
 const SURE: u64 = 10;
 
-/// A short text in full, or a selection of a long text's lines. Takes about a megabyte at most,
-/// plus a few times the budget.
-#[derive(Clone, Debug)]
-pub(crate) struct Gathered {
-    /// For texts without names, and for the length.
-    ends: head_tail::HeadTailSketch,
-    cutter: Cutter,
-    kept: Kept,
-}
-
 /// The lines of a text but for rulers, or a selection of them; of a text whose ends are shown, those that report failures.
 #[derive(Clone, Debug)]
-struct Kept {
+pub(crate) struct KeptLines {
     wanted: Preview,
     units: OwnedUnits,
     /// Worth of the names of each that no earlier line has.
@@ -55,65 +44,8 @@ struct Kept {
     named: u64,
 }
 
-impl Gathered {
-    pub(crate) fn new(wanted: Preview, budget: usize) -> Self {
-        Self {
-            ends: head_tail::HeadTailSketch::new(budget),
-            cutter: Cutter::new(),
-            kept: Kept::new(wanted),
-        }
-    }
-
-    pub(crate) fn push(&mut self, piece: Piece<'_>) {
-        self.ends.push(piece);
-        self.cutter.push(piece, &mut |unit| self.kept.add(unit));
-    }
-
-    /// Ends the text, or its line before a line feed.
-    pub(crate) fn end(&mut self) {
-        self.cutter.end(&mut |unit| self.kept.add(unit));
-        self.ends.shrink();
-    }
-
-    /// Appends another text, which has ended. A line feed must come next.
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.ends.append(&other.ends);
-        let before = self.cutter.line() - 1;
-        self.kept.append(&other.kept, before);
-        self.cutter.skip_to(before + other.cutter.line());
-    }
-
-    /// Returns true if all text so far has been looked at.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.cutter.has_ended()
-    }
-
-    /// Returns a preview of at most `budget` bytes of this text, which has ended and stands for `bytes`
-    /// bytes. If there is too little to choose from, shows head and tail.
-    pub(crate) fn show(&self, bytes: u64, budget: usize) -> String {
-        if self.ends.bytes() <= budget as u64 {
-            return self.ends.show(budget, std::iter::empty());
-        }
-        let (kept, all) = (&self.kept, self.kept.all());
-        let is_chosen = kept.wanted != Preview::HeadTail
-            && (kept.named >= bytes / SURE || kept.templates.is_repetitive());
-        if is_chosen {
-            let length = Length {
-                bytes,
-                feeds: self.ends.feeds(),
-            };
-            let chosen = choose(&all, &kept.templates, kept.wanted, length, budget);
-            if !chosen.units.is_empty() || !chosen.names.is_empty() {
-                return chosen.render(length);
-            }
-        }
-        let failing = failing(&all, &kept.templates).into_iter();
-        self.ends.show(budget, failing.map(|at| all[at]))
-    }
-}
-
-impl Kept {
-    fn new(wanted: Preview) -> Self {
+impl KeptLines {
+    pub(crate) fn new(wanted: Preview) -> Self {
         Self {
             wanted,
             units: OwnedUnits::default(),
@@ -124,7 +56,7 @@ impl Kept {
         }
     }
 
-    fn add(&mut self, unit: Unit<'_>) {
+    pub(crate) fn add(&mut self, unit: Unit<'_>) {
         let is_ruler = is_ruler(unit.text);
         if !is_ruler {
             self.templates.add(unit);
@@ -161,11 +93,28 @@ impl Kept {
     }
 
     /// Appends those of another text, which comes after `lines` lines.
-    fn append(&mut self, other: &Self, lines: u64) {
+    pub(crate) fn append(&mut self, other: &Self, lines: u64) {
         self.templates.append(&other.templates, lines);
         for unit in other.all() {
             self.keep(unit.moved(lines), is_ruler(unit.text));
         }
+    }
+
+    /// Returns a preview of at most `budget` bytes of a text of this length with these `ends`. If there is too little to
+    /// choose from, shows head and tail.
+    pub(crate) fn show(&self, ends: &HeadTailSketch, length: Length, budget: usize) -> String {
+        let all = self.all();
+        let is_chosen = ends.bytes() > budget as u64
+            && self.wanted != Preview::HeadTail
+            && (self.named >= length.bytes / SURE || self.templates.is_repetitive());
+        if is_chosen {
+            let chosen = choose(&all, &self.templates, self.wanted, length, budget);
+            if !chosen.units.is_empty() || !chosen.names.is_empty() {
+                return chosen.render(length);
+            }
+        }
+        let failing = failing(&all, &self.templates).into_iter();
+        ends.show(budget, failing.map(|at| all[at]))
     }
 
     /// The kept units and the odd lines, in text order.

@@ -1,7 +1,8 @@
-//! Tables in texts: separated values, Markdown, drawn borders, and aligned columns.
+//! Tables in texts: separated values, Markdown, drawn borders, aligned columns, and blocks of fields.
 //!
 //! A table begins with the names of its columns, after a few lines at most that say something about it, and each of
-//! its rows has as many cells. A few other lines may follow.
+//! its rows has as many cells. A few other lines may follow. Blocks of fields (`git log`, `apt-cache show`) begin with
+//! the same field each; what stands below a block's fields is a column of its own.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -18,6 +19,11 @@ const MAX_AROUND: usize = 300;
 const MAX_BEGINNING: usize = 4 * 1024;
 /// Number of rows that are compared with the names of the columns.
 const HEADED: usize = 9;
+/// Minimum number of blocks, and of the fields with values that each begins with.
+const MIN_BLOCKS: usize = 3;
+const MIN_FIELDS: usize = 3;
+/// The column of what stands below a block's fields.
+const BELOW: &str = "text";
 /// Maximum length in bytes of the name of a column.
 const MAX_NAME: usize = 64;
 
@@ -57,7 +63,7 @@ pub(crate) fn read<R>(
     text: &str,
     mut row: impl FnMut(&[String], TableRow) -> R,
 ) -> Option<TextTable<'_, R>> {
-    FORMS.into_iter().find_map(|form| {
+    let table = FORMS.into_iter().find_map(|form| {
         let (from, names) = form.begins(text)?;
         let (before, text) = text.split_at(from);
         let lines = before.lines().count() as u64;
@@ -81,12 +87,21 @@ pub(crate) fn read<R>(
             rows,
             after,
         })
+    });
+    table.or_else(|| {
+        let (from, names, rows) = blocks(text)?;
+        Some(TextTable {
+            before: &text[..from],
+            rows: rows.into_iter().map(|one| row(&names, one)).collect(),
+            names,
+            after: "",
+        })
     })
 }
 
 /// Returns true unless `text`, and whatever is appended to it, is certainly not a table.
 pub(crate) fn may_begin(text: &str) -> bool {
-    FORMS.into_iter().any(|form| form.begins(text).is_some())
+    FORMS.into_iter().any(|form| form.begins(text).is_some()) || first_blocks(text).next().is_some()
 }
 
 /// The separator of a table that `text` begins with.
@@ -366,6 +381,86 @@ fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
     Some(cells.collect())
 }
 
+/// The places at which blocks of fields may begin.
+fn first_blocks(text: &str) -> impl Iterator<Item = usize> {
+    let feeds = text.match_indices('\n').map(|(feed, _)| feed + 1);
+    let places = std::iter::once(0).chain(feeds);
+    places.take_while(|at| *at <= MAX_AROUND).filter(|at| {
+        let fields = text[*at..].lines().take(MIN_FIELDS).map_while(field);
+        fields.filter(|(_, value)| !value.is_empty()).count() == MIN_FIELDS
+    })
+}
+
+/// The field at the beginning of a line: its name and its value. That of a commit has no colon.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let commit = line.strip_prefix("commit ");
+    if let Some(hash) =
+        commit.filter(|hash| hash.bytes().take(7).all(|byte| byte.is_ascii_hexdigit()))
+    {
+        return Some(("commit", hash));
+    }
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim_end();
+    let is_of_name = |c: char| c.is_alphanumeric() || "-_ ".contains(c);
+    let is_field = (1..=MAX_NAME).contains(&name.len())
+        && name.starts_with(char::is_alphabetic)
+        && name.chars().all(is_of_name)
+        && (value.is_empty() || value.starts_with([' ', '\t']));
+    is_field.then(|| (name, value.trim()))
+}
+
+/// The place at which blocks begin, the names of their fields, and a row for each.
+fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
+    let (from, first) = first_blocks(text).find_map(|from| {
+        let (first, _) = text[from..].lines().next().and_then(field)?;
+        let begin = |line: &&str| field(line).is_some_and(|(name, _)| name == first);
+        let count = text[from..].lines().filter(begin).take(MIN_BLOCKS).count();
+        (count == MIN_BLOCKS).then_some((from, first))
+    })?;
+    let (mut names, mut rows) = (Vec::<String>::new(), Vec::<TableRow>::new());
+    let (mut fields, mut last) = (MIN_FIELDS, None);
+    let before = text[..from].lines().count() as u64;
+    for (line, number) in text[from..].lines().zip(before + 1..) {
+        let found = field(line).filter(|(name, _)| last.is_some() || *name == first);
+        let (name, value) = match found {
+            Some((name, _)) if name == first => {
+                if fields < MIN_FIELDS {
+                    return None;
+                }
+                rows.push((number, Vec::new()));
+                fields = 0;
+                found?
+            }
+            Some(found) => found,
+            None if line.trim().is_empty() => {
+                last = None;
+                continue;
+            }
+            None => (BELOW, line.trim()),
+        };
+        let goes_on = last.filter(|_| found.is_none() && line.starts_with([' ', '\t']));
+        let column = goes_on.unwrap_or_else(|| {
+            let known = names.iter().position(|known| known == name);
+            known.unwrap_or_else(|| {
+                names.push(name.to_owned());
+                names.len() - 1
+            })
+        });
+        last = found.is_some().then_some(column).or(goes_on);
+        fields += usize::from(found.is_some_and(|(_, value)| !value.is_empty()));
+        let cells = &mut rows.last_mut()?.1;
+        cells.resize(cells.len().max(column + 1), String::new());
+        if !cells[column].is_empty() {
+            cells[column].push('\n');
+        }
+        cells[column].push_str(value);
+    }
+    for (_, cells) in &mut rows {
+        cells.resize(names.len(), String::new());
+    }
+    (fields >= MIN_FIELDS).then_some((from, names, rows))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,6 +564,40 @@ mod tests {
             assert_eq!(read.join("|"), names);
             assert_eq!(rows[1].1.join("|"), second);
             assert_eq!(rows.len(), 3);
+        }
+    }
+
+    #[test]
+    fn blocks_of_fields_are_rows() {
+        let commit = |n: usize| {
+            format!(
+                "commit {n}0a1b2c3d\nAuthor: Ada\nDate:   day {n}\n\n    Mend: it {n}\n\n a.rs | 7 +\n\n"
+            )
+        };
+        let package = |n: usize| {
+            format!("Package: lib{n}\nSize: {n}00\nDescription: short\n long\n: and so on\n\n")
+        };
+        let [commits, packages]: [String; 2] =
+            [&commit as &dyn Fn(usize) -> String, &package].map(|one| (1..5).map(one).collect());
+        let (names, rows, around) = table(&format!("Exit code: 0\nOutput:\n{commits}")).unwrap();
+        assert_eq!(names, ["commit", "Author", "Date", BELOW]);
+        assert_eq!((rows.len(), rows[1].0), (4, 11));
+        assert_eq!(
+            rows[1].1,
+            ["20a1b2c3d", "Ada", "day 2", "Mend: it 2\na.rs | 7 +"]
+        );
+        assert_eq!(around, "Exit code: 0\nOutput:\n…");
+        let (names, rows, _) = table(&packages).unwrap();
+        assert_eq!(names, ["Package", "Size", "Description", BELOW]);
+        assert_eq!(rows[3].1, ["lib4", "400", "short\nlong", ": and so on"]);
+        for other in [
+            commits.replace("Author: Ada\n", ""),
+            format!("{packages}Package: one\nSize: 7\n"),
+            "kind: A\nmetadata:\n  name: b\nspec: c\n---\n".repeat(4),
+            "User: a question\nAssistant: an answer\n".repeat(9),
+            package(1) + &package(2),
+        ] {
+            assert_eq!(table(&other), None, "{other}");
         }
     }
 

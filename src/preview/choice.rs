@@ -27,7 +27,7 @@ use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
-const ENDING: usize = 5;
+const ENDING: usize = 4;
 /// Minimum of that part in bytes for exit codes and counts, within half of the budget: `Process exited with code 0`.
 const MIN_ENDING: usize = 36;
 /// One in so many for the lines that report failures; the first of them may take twice that.
@@ -35,7 +35,7 @@ const FAILING: usize = 4;
 /// One in so many for the heads of groups, if all fit.
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
-const HEADING: f32 = 1.5;
+const HEADING: f32 = 1.0;
 /// Extra worth of a Han character, and the number of characters that count: words of such scripts
 /// are not found as names.
 const HAN: f32 = 0.04;

@@ -98,10 +98,10 @@ mod tests {
         	modified:   src/engine/part_4/engine_4.rs
         	modified:   src/engine/part_5/engine_5.rs
         	modified:   src/engine/part_6/engine_6.rs
-        	modified:   src/engine/part_7/engine_7.rs
         107|Untracked files:
-        147|	modified:   src/notes/part_39/notes_39.rs
-        names: 26 engine_10 27 engine_11
+        146|	modified:   src/notes/part_38/notes_38.rs
+        	modified:   src/notes/part_39/notes_39.rs
+        names: 26 engine_10
         [… 5751 B …]
         ");
         let shown = Preview::Lines.show(&text, 160);

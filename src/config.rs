@@ -208,7 +208,7 @@ impl Settings {
             max_length_for_trunc: 8_000,
             preview_above: Some(3_000),
             preview: Preview::Mixed,
-            preview_length: PreviewLength::curve(9.0, 0.68, 7_000),
+            preview_length: PreviewLength::curve(8.7, 0.68, 7_000),
             stub_length: PreviewLength::Bytes(160),
             max_tokens_for_clear: 61_500,
             clear_at_least_tokens: 8_000,

@@ -21,7 +21,7 @@ use crate::preview::excerpt::{
 };
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
-use crate::preview::heads::groups;
+use crate::preview::heads::{groups, message};
 use crate::preview::outcomes::{ending, is_han, told, without_header};
 use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
@@ -36,6 +36,8 @@ const FAILING: usize = 4;
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.0;
+/// Extra worth of a line of a commit's message above its diff.
+const MESSAGE: f32 = 4.0;
 /// Extra worth of a Han character, and the number of characters that count: words of such scripts
 /// are not found as names.
 const HAN: f32 = 0.04;
@@ -129,16 +131,18 @@ fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
     // Names are mostly how one looks something up in a file.
     let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
-    let extra = units.iter().zip(failure_worth(units));
+    let message = message(units);
+    let extra = units.iter().zip(failure_worth(units)).enumerate();
     extra
-        .map(|(unit, failure)| {
+        .map(|(at, (unit, failure))| {
+            let message = if at < message { MESSAGE } else { 0.0 };
             let heading = if is_heading(unit) { HEADING } else { 0.0 };
             let han = unit
                 .text
                 .chars()
                 .filter(|letter| is_han(*letter))
                 .take(MAX_HAN);
-            failure + heading + of_han * han.count() as f32
+            failure + message + heading + of_han * han.count() as f32
         })
         .collect()
 }

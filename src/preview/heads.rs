@@ -31,6 +31,11 @@ pub(crate) fn groups(units: &[Unit<'_>]) -> HeadGroups {
     groups
 }
 
+/// Number of units above the first diff: the message of a commit, which tells why.
+pub(crate) fn message(units: &[Unit<'_>]) -> usize {
+    units.iter().position(is_file).unwrap_or_default()
+}
+
 fn is_file(unit: &Unit<'_>) -> bool {
     unit.place.byte == 0 && unit.text.starts_with(FILE)
 }
@@ -109,6 +114,22 @@ mod tests {
             !shown.contains("engine/") || shown.contains("not staged"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn the_message_of_a_commit_comes_first() {
+        let diff: String = (10..60)
+            .map(|n| {
+                format!(
+                    "diff --git a/{n}.rs b/{n}.rs\n@@ -1 +1 @@\n-    old_{n}()\n+    new_{n}()\n"
+                )
+            })
+            .collect();
+        let text = format!(
+            "commit 0a1b2c3\n\n    Wait longer\n\n    some of the pods were lost\n\n{diff}"
+        );
+        let shown = Preview::Mixed.show(&text, 600);
+        assert!(shown.contains("pods were lost"), "{shown}");
     }
 
     #[test]

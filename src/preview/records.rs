@@ -35,6 +35,8 @@ const OUTSIDE: usize = 3;
 const MAX_COUNTED: usize = 8;
 /// Maximum length in bytes of a cell where not all records are shown.
 const MAX_CELL: usize = 60;
+/// Longer ones if at least half of the records have room with them.
+const LONG_CELLS: [usize; 2] = [240, 120];
 /// Maximum lengths of cells where all records are shown, the longest first. Whole ones need no places.
 const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
 /// Maximum length in bytes of the first values of a field.
@@ -158,7 +160,12 @@ impl<'j> Records<'j> {
         }
         let header = self.header(true);
         let room = room.saturating_sub(shown.len() + header.len());
-        let mut lines = self.lines(self.ranked(&fields), Some(MAX_CELL), room);
+        let ranked = self.ranked(&fields);
+        let lines = |most: usize| self.lines(ranked.iter().copied(), Some(most), room);
+        let mut cells = LONG_CELLS.into_iter().map(lines);
+        let mut lines = cells
+            .find(|lines| 2 * lines.len() >= self.rows.len())
+            .unwrap_or_else(|| lines(MAX_CELL));
         lines.sort_unstable();
         if !lines.is_empty() {
             shown.push_str(&header);
@@ -522,6 +529,18 @@ mod tests {
         3|/3|"some words some words some words some words some words some…
         [… more …]
         "#);
+    }
+
+    #[test]
+    fn cells_are_longer_where_half_of_the_records_have_room_for_them() {
+        let page = |n: u32| json!({"n": n, "text": format!("{n}: {}", "some words ".repeat(30))});
+        let shown = |count: u32| {
+            let pages: Vec<Value> = (0..count).map(page).collect();
+            Preview::Mixed.show(&json!(pages).to_string(), 1_300)
+        };
+        let longest = |shown: &str| shown.lines().map(str::len).max().unwrap();
+        assert!(longest(&shown(12)) > 100, "{}", shown(12));
+        assert!(longest(&shown(80)) < 80, "{}", shown(80));
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn o3_presets_have_their_documented_values() {
     expected.max_length_for_trunc = 8_000;
     expected.preview_above = Some(3_000);
     expected.preview = Preview::Mixed;
-    expected.preview_length = PreviewLength::curve(9.0, 0.68, 7_000);
+    expected.preview_length = PreviewLength::curve(8.7, 0.68, 7_000);
     expected.stub_length = PreviewLength::Bytes(160);
     expected.max_tokens_for_clear = 61_500;
     expected.clear_at_least_tokens = 8_000;

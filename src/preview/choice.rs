@@ -19,11 +19,11 @@ use crate::preview::cost::about_tokens;
 use crate::preview::excerpt::{
     Excerpt, Length, is_number, most_of_name, most_of_unit, most_overhead,
 };
+use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
 use crate::preview::heads::{groups, message};
 use crate::preview::outcomes::{ending, is_han, told, without_header};
-use crate::preview::passed::factors;
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.

@@ -1,4 +1,4 @@
-//! Lines that say little: about tests that passed, and comments around a few settings.
+//! Factors for what is in lines that say little: about tests that passed, and comments around a few settings.
 
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 

@@ -4,7 +4,7 @@
 //! its rows has as many cells. A few other lines may follow. Blocks of fields (`git log`, `apt-cache show`) begin with
 //! the same field each; what stands below a block's fields is a column of its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 
@@ -411,12 +411,15 @@ fn field(line: &str) -> Option<(&str, &str)> {
 
 /// The place at which blocks begin, the names of their fields, and a row for each.
 fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
-    let (from, first) = first_blocks(text).find_map(|from| {
-        let (first, _) = text[from..].lines().next().and_then(field)?;
-        let begin = |line: &&str| field(line).is_some_and(|(name, _)| name == first);
-        let count = text[from..].lines().filter(begin).take(MIN_BLOCKS).count();
-        (count == MIN_BLOCKS).then_some((from, first))
-    })?;
+    let first_name = |from| text[from..].lines().next().and_then(field);
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    // One pass for all places.
+    let start = first_blocks(text).next()?;
+    for (name, _) in text[start..].lines().filter_map(field) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut firsts = first_blocks(text).filter_map(|from| Some((from, first_name(from)?.0)));
+    let (from, first) = firsts.find(|(_, name)| counts[name] >= MIN_BLOCKS)?;
     let (mut names, mut rows) = (Vec::<String>::new(), Vec::<TableRow>::new());
     let (mut fields, mut last) = (MIN_FIELDS, None);
     let before = text[..from].lines().count() as u64;
@@ -458,7 +461,7 @@ fn blocks(text: &str) -> Option<(usize, Vec<String>, Vec<TableRow>)> {
     for (_, cells) in &mut rows {
         cells.resize(names.len(), String::new());
     }
-    (fields >= MIN_FIELDS).then_some((from, names, rows))
+    (fields >= MIN_FIELDS && rows.len() >= MIN_BLOCKS).then_some((from, names, rows))
 }
 
 #[cfg(test)]

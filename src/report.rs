@@ -278,7 +278,7 @@ impl Report {
     }
 
     /// Emits one event for each decision: failures and losses at `warn`, new changes at `info`, the
-    /// rest at `debug`.
+    /// rest at `debug`. A notice tells of no failure: `info`.
     pub(crate) fn trace(&self) {
         for decision in &self.decisions {
             decision.trace();
@@ -290,7 +290,7 @@ impl Report {
             tracing::warn!(error, "records of decisions not handled as configured");
         }
         if let Some(notice) = &self.notice {
-            tracing::warn!("{notice}");
+            tracing::info!("{notice}");
         }
     }
 }

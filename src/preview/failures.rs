@@ -136,8 +136,15 @@ pub(crate) struct Templates {
 impl Templates {
     /// Counts the lines of a unit, which must not be a ruler.
     pub(crate) fn add(&mut self, unit: Unit<'_>) {
-        unit.lines()
-            .for_each(|line| self.count(template(line), unit));
+        let Place {
+            byte, ends_line, ..
+        } = unit.place;
+        let mut lines = unit.lines();
+        // The beginning of a line of JSON is no line of the string in it.
+        if byte == 0 && !ends_line && lines.clone().nth(1).is_some() {
+            lines.next();
+        }
+        lines.for_each(|line| self.count(template(line), unit));
     }
 
     fn count(&mut self, template: u64, line: Unit<'_>) {

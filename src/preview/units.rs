@@ -5,7 +5,7 @@ use crate::preview::plain::Piece;
 /// Maximum length in bytes of a line that is not cut into pieces.
 const MAX_LINE: usize = 400;
 /// Maximum length of a piece in bytes.
-const MAX_PIECE: usize = 280;
+const MAX_PIECE: usize = 310;
 /// Number of bytes at a piece's end that are searched for [`SEPARATORS`], to end the piece after
 /// one.
 const NEAR_THE_END: usize = 40;
@@ -34,7 +34,7 @@ impl<'t> Unit<'t> {
     }
 
     /// The lines that begin in it: itself, or of a piece those of a string of JSON.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> + Clone {
         let Place {
             begins,
             byte,
@@ -44,7 +44,6 @@ impl<'t> Unit<'t> {
         let is_line = byte == 0 && ends_line;
         let feed = if is_line { "\n" } else { FEED };
         let lines = self.text.split(feed).skip(usize::from(!begins));
-        // After a feed at its end begins the next piece's line.
         lines.filter(|line| !line.is_empty())
     }
 
@@ -117,8 +116,6 @@ pub(crate) struct Cutter {
     line: u64,
     /// Offset of `open` in its line, in bytes.
     byte: u64,
-    /// True if `open` follows an escaped line feed.
-    follows_feed: bool,
 }
 
 impl Cutter {
@@ -128,7 +125,6 @@ impl Cutter {
             hidden: Vec::new(),
             line: 1,
             byte: 0,
-            follows_feed: false,
         }
     }
 
@@ -210,11 +206,10 @@ impl Cutter {
             line: self.line,
             byte: self.byte,
             bytes,
-            begins: self.byte == 0 || self.follows_feed,
+            begins: self.byte == 0 || text.starts_with(FEED),
             ends_line,
         };
         self.byte += bytes;
-        self.follows_feed = text.ends_with(FEED);
         if !text.is_empty() {
             see(Unit { text, place });
         }
@@ -224,7 +219,7 @@ impl Cutter {
 fn piece_length(text: &str) -> usize {
     let most = text.floor_char_boundary(MAX_PIECE);
     // Of JSON, a piece ends where a line in a string does.
-    let feed = text[..most].rfind(FEED).map(|feed| feed + FEED.len());
+    let feed = text[..most].rfind(FEED);
     if let Some(end) = feed.filter(|end| *end > MAX_PIECE / 2) {
         return end;
     }

@@ -153,7 +153,9 @@ fn pieces(mut row: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     loop {
         let mut quoted = serde_json::Deserializer::from_str(row).into_iter::<String>();
-        let rest = if let Some(Ok(piece)) = quoted.next() {
+        // A quoted cell that is cut has no quote at its end: the next one begins another cell.
+        let whole = quoted.next().and_then(Result::ok);
+        let rest = if let Some(piece) = whole.filter(|piece| !piece.contains("…|")) {
             pieces.push(piece);
             &row[quoted.byte_offset()..]
         } else {
@@ -297,18 +299,26 @@ fn is_head_and_tail(shown: &str, text: &str) -> bool {
     })
 }
 
-/// Returns true if `shown` are lines of `text` after their numbers, whole or cut.
+/// Returns true if `shown` are lines of `text` after their numbers, whole or cut, or pieces of them after their places.
 fn are_lines(shown: &str, text: &str) -> bool {
     let lines: Vec<&str> = text.split('\n').collect();
     shown.lines().all(|shown| {
         let Some((number, shown)) = shown.split_once('|') else {
             return false;
         };
+        let (number, byte) = match number.split_once('+') {
+            Some((number, byte)) => (number, byte.parse::<usize>().ok()),
+            None => (number, None),
+        };
         let line = number
             .parse::<usize>()
             .ok()
             .and_then(|number| lines.get(number.checked_sub(1)?));
         line.is_some_and(|line| {
+            if let Some(there) = byte.and_then(|byte| line.get(byte..)) {
+                let piece = shown.strip_prefix('…').unwrap_or("…");
+                return there.starts_with(piece.strip_suffix('…').unwrap_or(piece));
+            }
             let mut cuts = shown.match_indices('…');
             *line == shown
                 || cuts.any(|(at, cut)| {

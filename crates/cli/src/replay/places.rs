@@ -28,8 +28,17 @@ pub(super) fn places(preview: &str, text: &str) -> Places {
     let lines: Vec<&str> = text.split('\n').collect();
     let shown: Vec<&str> = preview.split('\n').collect();
     let mut places = Places::default();
+    // The rows of a table have numbers of lines, or of the items of a list.
+    let is_header =
+        |row: &&str| row.starts_with("line|") || row.starts_with('.') && row.contains("[]|");
+    let header = shown.iter().position(is_header);
     for (at, row) in shown.iter().enumerate() {
-        if let Some(is_right) = numbered(row, &lines) {
+        if let Some(header) = header.filter(|header| at > *header) {
+            let is_right = cells(row, &lines).filter(|_| shown[header].starts_with("line|"));
+            is_right
+                .into_iter()
+                .for_each(|is_right| places.note(is_right));
+        } else if let Some(is_right) = numbered(row, &lines) {
             // A line of the text may begin like one of ours.
             if is_right || !text.contains(row.trim_end_matches('…')) {
                 places.note(is_right);
@@ -70,6 +79,17 @@ fn numbered(row: &str, lines: &[&str]) -> Option<bool> {
         line.get(byte.parse().ok()?..)
     };
     Some(there().is_some_and(|there| shows(there, body)))
+}
+
+/// Tells whether the cells of a table's row stand in its line, but for those that are cut or have escapes. `None` if it is
+/// no row.
+fn cells(row: &str, lines: &[&str]) -> Option<bool> {
+    let (number, cells) = row.split_once('|')?;
+    let number = number.parse::<usize>().ok()?;
+    let line = number.checked_sub(1).and_then(|at| lines.get(at));
+    let is_there =
+        |cell: &str| cell.contains(['"', '…']) || line.is_some_and(|line| line.contains(cell));
+    Some(cells.split('|').all(is_there))
 }
 
 /// Tells whether the text at a place begins with `body`, as it is or as a person sees it.
@@ -137,5 +157,10 @@ mod tests {
         assert_eq!(of("alpha_one\n[… 30 B, L4-5 …]\nend"), (1, 1));
         assert_eq!(of("alpha_one\n[… 30 B, L2-3 …]\nend"), (1, 1));
         assert_eq!(of("alpha_one\n[… 30 B …]\nend"), (0, 0));
+        assert_eq!(
+            of("[6 records]\nline|a|b\n2|beta_two|12\n5|\"l|m\"|a_…\n1|beta_two|\n[… more …]"),
+            (3, 1)
+        );
+        assert_eq!(of("[6 records]\n.rows[]|a\n9|beta_two\n[… more …]"), (0, 0));
     }
 }

@@ -150,24 +150,29 @@ impl<'j> OutlineLine<'j> {
     }
 }
 
-/// Number of the scalars in a value, a list of them counting as one, and bytes of those that are long texts.
+/// Number of the scalars in a value, a list of them or a long map counting as one, and bytes of those that are long texts.
 fn scalars(root: Node<'_>) -> (usize, usize) {
     let (mut open, mut scalars, mut bytes) = (vec![root], 0, 0);
     while let Some(node) = open.pop() {
-        let length = node.range().len();
-        if node.kind() == Kind::String && length > LONG {
-            bytes += length;
-        }
-        if is_list_of_scalars(node) {
-            let long = node.items().map(|item| item.range().len());
+        let inside = || node.fields().map(|(_, value)| value).chain(node.items());
+        if is_list_of_scalars(node) || node.fields().count() > ITEMS[0] && inside().all(is_scalar) {
+            let long = inside().map(|value| value.range().len());
             bytes += long.filter(|length| *length > LONG).sum::<usize>();
             scalars += 1;
             continue;
         }
-        scalars += usize::from(!node.is_object() && !node.is_array());
-        open.extend(node.fields().map(|(_, value)| value).chain(node.items()));
+        let length = node.range().len();
+        if node.kind() == Kind::String && length > LONG {
+            bytes += length;
+        }
+        scalars += usize::from(is_scalar(node));
+        open.extend(inside());
     }
     (scalars, bytes)
+}
+
+fn is_scalar(node: Node<'_>) -> bool {
+    !node.is_object() && !node.is_array()
 }
 
 fn is_list_of_scalars(node: Node<'_>) -> bool {
@@ -260,6 +265,18 @@ mod tests {
          [5]: {"path":"src/part_5.rs","lines":[5,6],"kind":"old"}
          … 3 more
         body: "It rounds \"half\" up.\nAnd more of it. It rounds \"half\" … 482 B
+        [… more …]
+        "#);
+        let times: serde_json::Map<_, _> = (0..90)
+            .map(|n| (format!("1.{n}.0"), json!("2026-11-29")))
+            .collect();
+        let package = json!({"name": "pay", "latest": {"version": "2.0.0"}, "times": times, "licence": "MIT"});
+        insta::assert_snapshot!(Preview::Mixed.show(&format!("{package:#}"), 200), @r#"
+        {4 fields, 2608 B}
+        name: pay
+        latest: {"version":"2.0.0"}
+        times: {90 fields, 2514 B}
+        licence: MIT
         [… more …]
         "#);
         let small = show(&text, 200);

@@ -235,7 +235,7 @@ impl<'j> Records<'j> {
     }
 
     /// The records, the most telling first: the first one, those with a value that no other has, those at which a
-    /// number or a date is at its extreme, and the last one; then the others in order.
+    /// number or a date is at its extreme, and the last one; then the others.
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
         let mut ranked = vec![0];
@@ -250,7 +250,16 @@ impl<'j> Records<'j> {
         ranked.push(all - 1);
         let mut is_ranked = vec![false; all];
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
-        ranked.extend((0..all).filter(|at| !is_ranked[*at]));
+        // The others from both ends on: what was asked for may stand at either.
+        let from_both = (0..all).map(|at| {
+            let from_end = at / 2;
+            if at % 2 == 0 {
+                from_end
+            } else {
+                all - 1 - from_end
+            }
+        });
+        ranked.extend(from_both.filter(|at| !is_ranked[*at]));
         ranked
     }
 }
@@ -436,12 +445,12 @@ mod tests {
         2|FL102|103|JFK|false|2|2026-12-03
         3|FL103|110|LHR|false|3|2026-12-04
         4|FL104|117|JFK|false|4|2026-12-05
-        5|FL105|124|LHR|false|null|2026-12-06
-        6|FL106|131|JFK|false|6|2026-12-07
         7|FL107|138|LHR|false|7|2026-12-08
-        8|FL108|95|JFK|false|8|2026-12-09
         17|FL117|108|LHR|true|17|2026-12-18
         27|FL127|128|LHR|false|27|2026-12-28
+        36|FL136|91|JFK|false|36|2026-12-09
+        37|FL137|98|LHR|false|37|2026-12-10
+        38|FL138|105|JFK|false|38|2026-12-11
         39|FL139|112|LHR|false|39|2026-12-12
         [… more …]
         "#);

@@ -177,7 +177,12 @@ fn letters(text: &str) -> String {
 
 /// Returns true for an outline of the JSON document in `text`: each line has the size of a value, or shows one.
 fn is_outline(shown: &str, text: &str) -> bool {
-    let document = text.find(['{', '[']).map(|from| &text[from..]);
+    // Words before it may have such signs, too.
+    let mut lines = text.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some(&text[*end - line.len()..])
+    });
+    let document = lines.find(|rest| rest.starts_with(['{', '[']));
     let document = document.and_then(|json| serde_json::from_str(json).ok());
     let (Some(shown), Some(document)) = (shown.strip_suffix("[… more …]"), document) else {
         return false;

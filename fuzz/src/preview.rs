@@ -44,13 +44,18 @@ pub(crate) fn preview(data: &[u8]) {
     assert!(is_true, "{shown:?} is not all from {text:?}");
 }
 
+/// The place of the first line that begins as JSON does: words before it may have such signs, too.
+fn beginning_of_json(text: &str) -> Option<usize> {
+    let begins = |line: &&str| line.starts_with(['{', '[']);
+    let first = text.split('\n').find(begins)?;
+    Some(first.as_ptr() as usize - text.as_ptr() as usize)
+}
+
 /// Returns true for a table of all records of `text`, or one whose numbers and first cells are right.
 fn is_table(shown: &str, text: &str) -> bool {
-    let begins = |line: &&str| line.starts_with(['{', '[']);
-    let Some(first) = text.split('\n').find(begins) else {
+    let Some(from) = beginning_of_json(text) else {
         return false;
     };
-    let from = first.as_ptr() as usize - text.as_ptr() as usize;
     let lines = text[from..].lines().map(|line| {
         (!line.trim().is_empty())
             .then(|| serde_json::from_str(line))
@@ -177,12 +182,7 @@ fn letters(text: &str) -> String {
 
 /// Returns true for an outline of the JSON document in `text`: each line has the size of a value, or shows one.
 fn is_outline(shown: &str, text: &str) -> bool {
-    // Words before it may have such signs, too.
-    let mut lines = text.split_inclusive('\n').scan(0, |end, line| {
-        *end += line.len();
-        Some(&text[*end - line.len()..])
-    });
-    let document = lines.find(|rest| rest.starts_with(['{', '[']));
+    let document = beginning_of_json(text).map(|from| &text[from..]);
     let document = document.and_then(|json| serde_json::from_str(json).ok());
     let (Some(shown), Some(document)) = (shown.strip_suffix("[… more …]"), document) else {
         return false;

@@ -140,7 +140,7 @@ impl Templates {
             byte, ends_line, ..
         } = unit.place;
         let mut lines = unit.lines();
-        // A line of JSON begins before the string that has the lines.
+        // The beginning of a line of JSON stands before the string that has the lines.
         if byte == 0 && !ends_line && lines.clone().nth(1).is_some() {
             lines.next();
         }

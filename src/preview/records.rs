@@ -235,7 +235,7 @@ impl<'j> Records<'j> {
     }
 
     /// The records, the most telling first: the first one, those with a value that no other has, those at which a
-    /// number or a date is at its extreme, and the last one; then the others.
+    /// number or a date is at its extreme, and the last one; then the others from both ends on.
     fn ranked(&self, fields: &[Field<'_>]) -> Vec<usize> {
         let all = self.rows.len();
         let mut ranked = vec![0];
@@ -248,18 +248,10 @@ impl<'j> Records<'j> {
             }
         }
         ranked.push(all - 1);
+        // Either end may have the row that was asked for.
+        ranked.extend((0..all).flat_map(|at| [at, all - 1 - at]));
         let mut is_ranked = vec![false; all];
         ranked.retain(|at| !std::mem::replace(&mut is_ranked[*at], true));
-        // The others from both ends on: what was asked for may stand at either.
-        let from_both = (0..all).map(|at| {
-            let from_end = at / 2;
-            if at % 2 == 0 {
-                from_end
-            } else {
-                all - 1 - from_end
-            }
-        });
-        ranked.extend(from_both.filter(|at| !is_ranked[*at]));
         ranked
     }
 }

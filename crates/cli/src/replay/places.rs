@@ -31,14 +31,18 @@ pub(super) fn places(preview: &str, text: &str) -> Places {
     // The rows of a table have numbers of lines, or of the items of a list.
     let is_header =
         |row: &&str| row.starts_with("line|") || row.starts_with('.') && row.contains("[]|");
-    let header = shown.iter().position(is_header);
-    for (at, row) in shown.iter().enumerate() {
-        if let Some(header) = header.filter(|header| at > *header) {
-            let is_right = cells(row, &lines).filter(|_| shown[header].starts_with("line|"));
-            is_right
-                .into_iter()
-                .for_each(|is_right| places.note(is_right));
-        } else if let Some(is_right) = numbered(row, &lines) {
+    let header = shown.iter().position(is_header).unwrap_or(shown.len());
+    let rows = shown.iter().skip(header);
+    if shown
+        .get(header)
+        .is_some_and(|header| header.starts_with("line|"))
+    {
+        for is_right in rows.filter_map(|row| cells(row, &lines)) {
+            places.note(is_right);
+        }
+    }
+    for (at, row) in shown.iter().enumerate().take(header) {
+        if let Some(is_right) = numbered(row, &lines) {
             // A line of the text may begin like one of ours.
             if is_right || !text.contains(row.trim_end_matches('…')) {
                 places.note(is_right);

@@ -25,6 +25,7 @@ mod head_tail;
 mod heads;
 mod kept;
 mod log;
+mod matches;
 mod method;
 mod names;
 mod outcomes;

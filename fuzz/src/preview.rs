@@ -36,9 +36,11 @@ pub(crate) fn preview(data: &[u8]) {
             || is_head_and_tail(&shown, text)
             || is_excerpt(&shown, text)
             || is_table(&shown, text)
+            || is_table_of_fields(&shown, text)
             || is_table_of_columns(&shown, text)
             || is_outline(&shown, text)
             || is_log(&shown, text)
+            || are_matches(&shown, text)
     };
     let is_true = is_redrawn || is_true(text) || is_true(&plain);
     assert!(is_true, "{shown:?} is not all from {text:?}");
@@ -123,6 +125,28 @@ fn is_table(shown: &str, text: &str) -> bool {
                 .contains(cell)
         })
     })
+}
+
+/// Returns true for a table of the objects in an object of `text`: each row has a key and cells of its object.
+fn is_table_of_fields(shown: &str, text: &str) -> bool {
+    let document =
+        beginning_of_json(text).and_then(|from| serde_json::from_str(&text[from..]).ok());
+    let (Some(document), Some((head, rows))) = (document, shown.split_once("[key]|")) else {
+        return false;
+    };
+    let objects: Vec<(String, String)> = values_in(&document)
+        .iter()
+        .flat_map(|value| value.as_object().cloned().unwrap_or_default())
+        .map(|(key, value)| (letters(&key), letters(&value.to_string())))
+        .collect();
+    let rows = rows.lines().skip(1).filter(|row| *row != "[… more …]");
+    let is_one = |row: &str| {
+        let cells: Vec<String> = pieces(row).iter().map(|cell| letters(cell)).collect();
+        objects.iter().any(|(key, value)| {
+            *key == cells[0] && cells[1..].iter().all(|cell| value.contains(cell))
+        })
+    };
+    head.contains(" records") && rows.into_iter().all(is_one)
 }
 
 /// Returns true for a table whose text is not JSON: its cells are in `text`, from its line on if that is shown.
@@ -238,6 +262,28 @@ fn is_log(shown: &str, text: &str) -> bool {
             let place = line.split_once('|').unwrap_or((line, ""));
             let first = place.0.split(['…', ' ']).next().unwrap_or_default();
             are_lines(&format!("{first}|{}", place.1), text)
+        })
+}
+
+/// Returns true for the matches of a search by file: each begins a line of `text`, after the path above it.
+fn are_matches(shown: &str, text: &str) -> bool {
+    let (head, rows) = shown.split_once('\n').unwrap_or_default();
+    let mut paths: Vec<&str> = Vec::new();
+    head.starts_with('[')
+        && head.contains(" matches in ")
+        && rows.lines().all(|row| {
+            let begin = row.strip_suffix('…').unwrap_or(row);
+            let is_there = |begin: &str| text.lines().any(|line| line.starts_with(begin));
+            // The line of a match may end as a path with its number of matches does.
+            let path = row.rsplit_once(" (").map(|(path, _)| path);
+            let is_match = [":", "-"].iter().any(|sign| {
+                paths
+                    .iter()
+                    .any(|path| is_there(&format!("{path}{sign}{begin}")))
+            });
+            let is_path = path.is_some_and(is_there);
+            paths.extend(path);
+            is_match || is_path || is_there(begin) || are_lines(row, text) || row == "[… more …]"
         })
 }
 

@@ -67,7 +67,8 @@ pub enum Preview {
     /// Names in the text, each after the number of a line that has it, so that this line can be
     /// read back.
     Index,
-    /// Records, JSON documents and logs in their shape; of any other text lines and names together.
+    /// Records, JSON documents, logs and matches of a search in their shape; of any other text lines and names
+    /// together.
     Mixed,
 }
 

@@ -24,11 +24,15 @@ use crate::json::{Kind, Node, View};
 
 /// The end of the path of records in a list of lists.
 pub(super) const NESTED: &str = "[][]";
+/// The end of the path of records in an object, and the header of their names.
+pub(super) const KEYED: &str = "[key]";
 /// Fewer records are a document rather than a list.
 const MIN_RECORDS: usize = 3;
 /// With more names of fields, or longer records on average, a table helps nobody.
 const MAX_FIELDS: usize = 40;
 const MAX_RECORD: usize = 400;
+/// More than one in so many of the cells have a value.
+const FILLED: usize = 4;
 /// One part in so many of a text may stand outside of its records.
 const OUTSIDE: usize = 3;
 /// Fields with up to so many different values are shown with their counts.
@@ -93,7 +97,7 @@ impl<'j> Records<'j> {
             if !object.is_object() || !object.json.is_plain() {
                 return None;
             }
-            inside += object.range().len();
+            inside += object.range().len() + place.len();
             let mut cells = Vec::with_capacity(names.len());
             for (name, value) in object.fields() {
                 let column = *places.entry(name).or_insert(names.len());
@@ -114,7 +118,7 @@ impl<'j> Records<'j> {
         let is_table = all.len() >= MIN_RECORDS
             && inside / all.len().max(1) <= MAX_RECORD
             && inside >= bytes - bytes / OUTSIDE
-            && 2 * filled >= all.len() * names.len();
+            && FILLED * filled > all.len() * names.len();
         (is_table && !names.is_empty()).then_some(Self {
             names,
             rows: all,
@@ -134,9 +138,10 @@ impl<'j> Records<'j> {
             None if self.around.numbers.ends_with(NESTED) => return None,
             None => (self.head(usize::MAX, " as a table, whole"), ""),
         };
-        let head = head + &self.header(most.is_some());
+        let has_places = most.is_some() || self.around.numbers.ends_with(KEYED);
+        let head = head + &self.header(has_places);
         let room = budget.checked_sub(head.len() + more.len())?;
-        let lines = self.lines(0..self.rows.len(), most, room);
+        let lines = self.lines(0..self.rows.len(), most, has_places, room);
         let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         (lines.len() == self.rows.len()).then(|| head + &lines.concat() + more)
     }
@@ -161,7 +166,7 @@ impl<'j> Records<'j> {
         let header = self.header(true);
         let room = room.saturating_sub(shown.len() + header.len());
         let ranked = self.ranked(&fields);
-        let lines = |most: usize| self.lines(ranked.iter().copied(), Some(most), room);
+        let lines = |most: usize| self.lines(ranked.iter().copied(), Some(most), true, room);
         let mut cells = LONG_CELLS.into_iter().map(lines);
         let mut lines = cells
             .find(|lines| 2 * lines.len() >= self.rows.len())
@@ -179,10 +184,13 @@ impl<'j> Records<'j> {
         &self,
         rows: impl IntoIterator<Item = usize>,
         most: Option<usize>,
+        has_places: bool,
         room: usize,
     ) -> Vec<(usize, String)> {
         let mut bytes = 0;
-        let lines = rows.into_iter().map(|at| (at, self.line(at, most)));
+        let lines = rows
+            .into_iter()
+            .map(|at| (at, self.line(at, most, has_places)));
         lines
             .take_while(|(_, line)| {
                 bytes += line.len();
@@ -202,8 +210,8 @@ impl<'j> Records<'j> {
         row(place, self.names.iter().map(|name| cell_of_text(name)))
     }
 
-    /// A record, with its place and cells of at most `most` bytes, or whole.
-    fn line(&self, at: usize, most: Option<usize>) -> String {
+    /// A record, with its place if wanted, and cells of at most `most` bytes, or whole.
+    fn line(&self, at: usize, most: Option<usize>, has_places: bool) -> String {
         let Row { place, .. } = &self.rows[at];
         let cells = (0..self.names.len()).map(|column| {
             let value = self.rows[at].cell(column);
@@ -211,7 +219,7 @@ impl<'j> Records<'j> {
                 cut(cell(value), most.unwrap_or(usize::MAX))
             })
         });
-        row(most.map(|_| place.as_str().into()), cells)
+        row(has_places.then(|| place.as_str().into()), cells)
     }
 
     fn field(&self, column: usize) -> Field<'j> {
@@ -503,6 +511,38 @@ mod tests {
         3,1|LAS|6
         [… more …]
         ");
+    }
+
+    #[test]
+    fn records_of_an_object_are_shown_with_their_keys() {
+        let lock = |count: usize| {
+            let of = |n: usize| {
+                let package =
+                    json!({"version": format!("1.{n}.0"), "dev": n < 2, "license": "MIT"});
+                (format!("node_modules/part-{n}"), package)
+            };
+            let packages: Map<String, Value> = (0..count).map(of).collect();
+            json!({"name": "shop", "packages": packages, "version": 3}).to_string()
+        };
+        insta::assert_snapshot!(Preview::Mixed.show(&lock(4), 270), @r#"
+        {"name":"shop","packages":[4 records as a table, whole],"version":3}
+        .packages[key]|version|dev|license
+        node_modules/part-0|1.0.0|true|MIT
+        node_modules/part-1|1.1.0|true|MIT
+        node_modules/part-2|1.2.0|false|MIT
+        node_modules/part-3|1.3.0|false|MIT
+        "#);
+        insta::assert_snapshot!(Preview::Mixed.show(&lock(60), 330), @r#"
+        {"name":"shop","packages":[60 records],"version":3}
+        version: 1.0.0, 1.1.0, 1.2.0, 1.3.0, … 60 different
+        dev: false 58, true 2
+        license: MIT 60
+        .packages[key]|version|dev|license
+        node_modules/part-0|1.0.0|true|MIT
+        node_modules/part-1|1.1.0|true|MIT
+        node_modules/part-59|1.59.0|false|MIT
+        [… more …]
+        "#);
     }
 
     #[test]

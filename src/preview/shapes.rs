@@ -1,10 +1,10 @@
-//! Texts that are shown in their shape: records, in JSON or as a table, JSON documents, and logs.
+//! Texts that are shown in their shape: records, in JSON or as a table, JSON documents, logs, and matches of a search.
 
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
-use crate::preview::records::{AroundRecords, NESTED, Records, compact};
+use crate::preview::records::{AroundRecords, KEYED, NESTED, Records, cell_of_text, compact};
 use crate::preview::units::Unit;
-use crate::preview::{log, outline};
+use crate::preview::{log, matches, outline};
 use crate::table;
 
 /// Maximum length in bytes of a text that is read.
@@ -26,7 +26,8 @@ pub(crate) fn show(text: &str, budget: usize) -> Option<String> {
         return None;
     }
     let records = show_json(text, budget).or_else(|| show_table(text, budget));
-    records.or_else(|| log::show(text, first(text), budget))
+    let log = records.or_else(|| log::show(text, first(text), budget));
+    log.or_else(|| matches::show(text, first(text), budget))
 }
 
 fn show_json(text: &str, budget: usize) -> Option<String> {
@@ -58,25 +59,33 @@ fn show_json(text: &str, budget: usize) -> Option<String> {
 }
 
 fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> Option<String> {
-    let (path, list) = list_in(root, 0)?;
-    let range = list.range();
-    let is_nested = list.items().all(View::is_array);
-    let rows = list.items().enumerate().flat_map(move |(at, item)| {
-        if !is_nested {
-            return vec![(item, at.to_string())];
-        }
-        let inner = item.items().enumerate();
-        inner
-            .map(|(inner, item)| (item, format!("{at},{inner}")))
-            .collect()
+    let records = lists_in(root).into_iter().find_map(|(path, list)| {
+        let is_nested = list.is_array() && list.items().all(View::is_array);
+        let items = list.items().enumerate().flat_map(move |(at, item)| {
+            if !is_nested {
+                return vec![(item, at.to_string())];
+            }
+            let inner = item.items().enumerate();
+            inner
+                .map(|(inner, item)| (item, format!("{at},{inner}")))
+                .collect()
+        });
+        let keyed = list.fields();
+        let keyed = keyed.map(|(key, value)| (value, cell_of_text(key).into_owned()));
+        let (path, range) = (if path.is_empty() { "." } else { &path }, list.range());
+        let places = match list.is_object() {
+            true => KEYED,
+            false if is_nested => NESTED,
+            false => "[]",
+        };
+        let around = AroundRecords {
+            before: format!("{before}{}", compact(&json[..range.start])),
+            after: compact(&json[range.end..]).into_owned(),
+            numbers: format!("{path}{places}"),
+        };
+        Records::read(Vec::new(), items.chain(keyed), json.len(), around)
     });
-    let path = if path.is_empty() { "." } else { &path };
-    let around = AroundRecords {
-        before: format!("{before}{}", compact(&json[..range.start])),
-        after: compact(&json[range.end..]).into_owned(),
-        numbers: format!("{path}{}", if is_nested { NESTED } else { "[]" }),
-    };
-    Records::read(Vec::new(), rows, json.len(), around)?.show(budget)
+    records?.show(budget)
 }
 
 fn show_table(text: &str, budget: usize) -> Option<String> {
@@ -141,22 +150,32 @@ pub(crate) fn may_have_shape(text: &str) -> bool {
         || beginning(text).is_some()
         || table::may_begin(first(text))
         || log::may_begin(first(text))
+        || matches::may_begin(first(text))
 }
 
-/// The list that is most of `json`, and its path in jq's language.
-fn list_in(json: Node<'_>, depth: usize) -> Option<(String, Node<'_>)> {
-    if json.is_array() {
-        return Some((String::new(), json));
+/// The objects of objects, and the list, that may be most of `json`, each with its path in jq's language.
+fn lists_in(json: Node<'_>) -> Vec<(String, Node<'_>)> {
+    let (mut path, mut inner, mut lists) = (String::new(), Some(json), Vec::new());
+    for _ in 0..=MAX_DEPTH {
+        let Some(json) = inner.take() else {
+            break;
+        };
+        let fields = || json.fields().map(|(_, value)| value);
+        if json.is_array() || fields().next().is_some() && fields().all(View::is_object) {
+            lists.push((path.clone(), json));
+        }
+        let longest = json.fields().max_by_key(|(_, value)| value.range().len());
+        let is_letter = |sign: char| sign.is_ascii_alphabetic() || sign == '_';
+        let longest = longest.filter(|(name, _)| {
+            name.starts_with(is_letter)
+                && name
+                    .chars()
+                    .all(|sign| is_letter(sign) || sign.is_ascii_digit())
+        });
+        inner = longest.map(|(name, value)| {
+            path += &format!(".{name}");
+            value
+        });
     }
-    let (name, longest) = json.fields().max_by_key(|(_, value)| value.range().len())?;
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if depth >= MAX_DEPTH
-        || name.is_empty()
-        || !name.bytes().all(is_name)
-        || name.starts_with(|c: char| c.is_ascii_digit())
-    {
-        return None;
-    }
-    let (path, list) = list_in(longest, depth + 1)?;
-    Some((format!(".{name}{path}"), list))
+    lists
 }

@@ -30,7 +30,7 @@ pub(super) fn places(preview: &str, text: &str) -> Places {
     let mut places = Places::default();
     // The rows of a table have numbers of lines, or of the items of a list.
     let is_header =
-        |row: &&str| row.starts_with("line|") || row.starts_with('.') && row.contains("[]|");
+        |row: &&str| row.starts_with("line|") || row.starts_with('.') && row.contains("]|");
     let header = shown.iter().position(is_header).unwrap_or(shown.len());
     let rows = shown.iter().skip(header);
     if shown

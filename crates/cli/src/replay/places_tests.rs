@@ -204,9 +204,8 @@ fn places_are_right_and_wrong_ones_are_counted() {
     let mut messages = vec![Message::user("go")];
     for round in 0..6 {
         let call = ToolCall::new(format!("c{round}"), "shell", "{}");
-        let line = |n: u32| {
-            format!("src/part_{round}.rs:{n}: fn read_page_{n}(from_{round}: usize) {{}}\n")
-        };
+        let line =
+            |n: u32| format!("fn read_page_{n}(from_{round}: usize) of src/part_{round}.rs\n");
         let text: String = (0..120).map(line).collect();
         messages.push(Message::calls(vec![call.clone()]));
         messages.push(Message::tool(&call, vec![text.into()], false));

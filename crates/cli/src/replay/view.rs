@@ -73,7 +73,7 @@ impl ReplacedText {
                         originals.push((location, original));
                     }
                 }
-                shown.push(hint.preview);
+                shown.push(with_paths(&hint.preview));
             }
         }
         let mut view = Self::of_text(shown.join("\n"));
@@ -146,9 +146,45 @@ pub(super) fn position(original: &str, text: &str) -> Option<usize> {
     found.or_else(among_numbers)
 }
 
+/// A preview with the path before each match, as the search wrote it: a preview by file names it once.
+fn with_paths(preview: &str) -> String {
+    let is_by_file = preview.starts_with('[') && preview.contains(" matches in ");
+    let (mut path, mut rows) = ("", Vec::new());
+    for row in preview.split('\n') {
+        let digits = row.len()
+            - row
+                .trim_start_matches(|sign: char| sign.is_ascii_digit())
+                .len();
+        let sign = row[digits..]
+            .chars()
+            .next()
+            .filter(|sign| digits > 0 && matches!(sign, ':' | '-'));
+        match sign {
+            Some(sign) if is_by_file => rows.push(format!("{path}{sign}{row}")),
+            _ => {
+                let head = row
+                    .strip_suffix(')')
+                    .and_then(|head| head.rsplit_once(" ("));
+                path = head.map_or(path, |(head, _)| head);
+                rows.push(row.to_owned());
+            }
+        }
+    }
+    rows.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn matches_by_file_are_seen_with_their_paths() {
+        let preview =
+            "[3 matches in 2 files]\n1|a (b)\na/b.rs (2)\n7:f() (x)\n9-g()\nc.rs:1:h()\n[… more …]";
+        let seen = "[3 matches in 2 files]\n1|a (b)\na/b.rs (2)\na/b.rs:7:f() (x)\na/b.rs-9-g()\nc.rs:1:h()\n[… more …]";
+        assert_eq!(with_paths(preview), seen);
+        assert_eq!(with_paths("a (2)\n7:f()"), "a (2)\n7:f()");
+    }
 
     #[test]
     fn a_text_is_found_as_it_is_stored() {

@@ -22,8 +22,8 @@ use crate::preview::excerpt::{
 use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
 use crate::preview::found::Found;
-use crate::preview::heads::{groups, message};
-use crate::preview::outcomes::{ending, is_han, told, without_header};
+use crate::preview::heads::{heads, without_repeats};
+use crate::preview::outcomes::{ending, told, without_header};
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
@@ -36,8 +36,6 @@ const FAILING: usize = 4;
 const HEADS: usize = 3;
 /// Extra worth of a heading: headings tell what a text is about, and where.
 const HEADING: f32 = 1.0;
-/// Extra worth of a line of a commit's message above its diff.
-const MESSAGE: f32 = 4.0;
 /// Extra worth of a Han character, and the number of characters that count: words of such scripts
 /// are not found as names.
 const HAN: f32 = 0.04;
@@ -84,7 +82,7 @@ pub(crate) fn choose<'t>(
     let Some(left) = budget.checked_sub(most_overhead(length, wanted != Preview::Lines)) else {
         return Excerpt::default();
     };
-    let units = without_header(units);
+    let units = without_repeats(&without_header(units));
     let mut chooser = Chooser::new(&units, left);
     if wanted != Preview::Index {
         chooser.take_ending();
@@ -100,9 +98,9 @@ struct Chooser<'u, 't> {
     found: Found<'t>,
     /// Extra worth of each unit, as of a failure or a heading.
     extra: Vec<f32>,
+    is_taken: Vec<bool>,
     /// Worth of what is in each unit, as a factor.
     factors: Vec<f32>,
-    is_taken: Vec<bool>,
     /// By unit: the head that is shown with it.
     heads: Vec<Option<usize>>,
     /// Names in the index.
@@ -118,49 +116,31 @@ enum ChoiceItem {
     Name(usize),
 }
 
-/// The last piece of the line that begins with unit `at`, if it is in pieces.
-fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
-    let line = units[at].place.line;
-    let is_further = |unit: &&Unit<'_>| unit.place.line == line && !unit.place.begins;
-    let last = at + units[at + 1..].iter().take_while(is_further).count();
-    let ends =
-        units[last].place.ends_line || units.get(last + 1).is_some_and(|next| next.place.begins);
-    (last > at && ends).then_some(last)
-}
-
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
     // Names are mostly how one looks something up in a file.
     let of_han = if is_excerpt_of_file(units) { 0.0 } else { HAN };
-    let message = message(units);
-    let extra = units.iter().zip(failure_worth(units)).enumerate();
-    extra
-        .map(|(at, (unit, failure))| {
-            let message = if at < message { MESSAGE } else { 0.0 };
-            let heading = if is_heading(unit) { HEADING } else { 0.0 };
-            let han = unit
-                .text
-                .chars()
-                .filter(|letter| is_han(*letter))
-                .take(MAX_HAN);
-            failure + message + heading + of_han * han.count() as f32
-        })
-        .collect()
+    let extra = failure_worth(units).into_iter().zip(units);
+    let extra = extra.map(|(failure, unit)| {
+        let heading = if is_heading(unit) { HEADING } else { 0.0 };
+        let han = unit.text.chars().filter(|sign| is_han(*sign));
+        failure + heading + of_han * han.take(MAX_HAN).count() as f32
+    });
+    extra.collect()
+}
+
+fn is_han(sign: char) -> bool {
+    ('\u{4e00}'..='\u{9fff}').contains(&sign)
 }
 
 impl<'u, 't> Chooser<'u, 't> {
     fn new(units: &'u [Unit<'t>], left: usize) -> Self {
-        let groups = groups(units);
-        let mut factors = factors(units);
-        for (factor, is_repeated) in factors.iter_mut().zip(groups.is_repeated) {
-            *factor = if is_repeated { 0.0 } else { *factor };
-        }
         Self {
             units,
             found: Found::new(units),
             extra: extra_worth(units),
-            factors,
-            heads: groups.heads,
+            factors: factors(units),
+            heads: heads(units),
             is_taken: vec![false; units.len()],
             listed: Vec::new(),
             left,
@@ -177,16 +157,11 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
-    /// are the first one and the last one.
+    /// Takes the lines that report failures, in another part of the budget.
     fn take_failing(&mut self, templates: &Templates) {
         let (all, share) = (self.left, self.left / FAILING);
         for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
-            let rest = all - if nth == 0 { 2 * share } else { share };
-            let last = last_piece(self.units, unit);
-            for unit in [Some(unit), last].into_iter().flatten() {
-                self.take_line(unit, rest);
-            }
+            self.take_line(unit, all - if nth == 0 { 2 * share } else { share });
         }
     }
 

@@ -7,71 +7,60 @@ const FILE: &str = "diff --git ";
 /// Lines of a diff that say no more than the head of their file does.
 const REPEATED: [&str; 3] = ["index ", "--- ", "+++ "];
 
-/// The groups of some units.
-#[derive(Debug, Default)]
-pub(crate) struct HeadGroups {
-    /// By unit: the head of its group.
-    pub(crate) heads: Vec<Option<usize>>,
-    /// By unit: true if it only repeats its head.
-    pub(crate) is_repeated: Vec<bool>,
-}
-
-/// Finds the head of each unit: the file of a line of a diff, or the line with a colon at its end over lines that are
-/// indented more.
-pub(crate) fn groups(units: &[Unit<'_>]) -> HeadGroups {
-    let mut groups = HeadGroups {
-        heads: vec![None; units.len()],
-        is_repeated: vec![false; units.len()],
+/// All units but the lines of a diff that only repeat their head.
+pub(crate) fn without_repeats<'t>(units: &[Unit<'t>]) -> Vec<Unit<'t>> {
+    let mut is_head = false;
+    let is_told = |unit: &&Unit<'_>| {
+        is_head = is_file(unit) || is_head && !unit.text.starts_with("@@");
+        !is_head || !REPEATED.iter().any(|begin| unit.text.starts_with(begin))
     };
-    if units.iter().any(|unit| is_file(unit)) {
-        files(units, &mut groups);
-    } else if !is_excerpt_of_file(units) {
-        indented(units, &mut groups);
-    }
-    groups
+    units.iter().filter(is_told).copied().collect()
 }
 
-/// Number of units above the first diff: the message of a commit, which tells why.
-pub(crate) fn message(units: &[Unit<'_>]) -> usize {
-    units.iter().position(is_file).unwrap_or_default()
+/// The head of each unit's group: the file of a line of a diff, or the line with a colon at its end over lines that are
+/// indented more.
+pub(crate) fn heads(units: &[Unit<'_>]) -> Vec<Option<usize>> {
+    if units.iter().any(is_file) {
+        files(units)
+    } else if is_excerpt_of_file(units) {
+        vec![None; units.len()]
+    } else {
+        indented(units)
+    }
 }
 
 fn is_file(unit: &Unit<'_>) -> bool {
     unit.place.byte == 0 && unit.text.starts_with(FILE)
 }
 
-fn files(units: &[Unit<'_>], groups: &mut HeadGroups) {
-    let (mut file, mut is_head) = (None, false);
-    for (at, unit) in units.iter().enumerate() {
+fn files(units: &[Unit<'_>]) -> Vec<Option<usize>> {
+    let mut file = None;
+    let head = |(at, unit)| {
         if is_file(unit) {
-            (file, is_head) = (Some(at), true);
-            continue;
+            file = Some(at);
+            return None;
         }
-        is_head &= !unit.text.starts_with("@@");
-        groups.heads[at] = file;
-        groups.is_repeated[at] =
-            is_head && REPEATED.iter().any(|begin| unit.text.starts_with(begin));
-    }
+        file
+    };
+    units.iter().enumerate().map(head).collect()
 }
 
-fn indented(units: &[Unit<'_>], groups: &mut HeadGroups) {
+fn indented(units: &[Unit<'_>]) -> Vec<Option<usize>> {
     // The heads that are open, each with its indentation.
-    let mut open: Vec<(usize, usize)> = Vec::new();
+    let (mut open, mut heads) = (Vec::<(usize, usize)>::new(), Vec::new());
     for (at, unit) in units.iter().enumerate() {
-        if unit.place.byte > 0 {
-            groups.heads[at] = open.last().map(|(_, head)| *head);
-            continue;
-        }
         let text = unit.text.trim_start_matches([' ', '\t']);
         let indentation = unit.text.len() - text.len();
-        while open.last().is_some_and(|(other, _)| *other >= indentation) {
+        let is_line = unit.place.byte == 0;
+        while is_line && open.last().is_some_and(|(other, _)| *other >= indentation) {
             open.pop();
         }
-        groups.heads[at] = open.last().map(|(_, head)| *head);
-        if text.ends_with(':') && unit.place.ends_line {
+        heads.push(open.last().map(|(_, head)| *head));
+        if is_line && text.ends_with(':') && unit.place.ends_line {
             open.push((indentation, at));
         }
     }
+    heads
 }
 
 #[cfg(test)]

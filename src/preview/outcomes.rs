@@ -154,12 +154,7 @@ pub(crate) fn told(line: &str) -> Told {
 
 /// Returns true for an empty line, or one of marks only.
 pub(crate) fn is_ruler(line: &str) -> bool {
-    // Han is the slowest to look up.
-    !line.contains(|letter: char| is_han(letter) || letter.is_alphanumeric())
-}
-
-pub(crate) fn is_han(letter: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&letter)
+    !line.contains(char::is_alphanumeric)
 }
 
 #[cfg(test)]

@@ -143,7 +143,8 @@ fn is_table_of_fields(shown: &str, text: &str) -> bool {
     let is_one = |row: &str| {
         let cells: Vec<String> = pieces(row).iter().map(|cell| letters(cell)).collect();
         objects.iter().any(|(key, value)| {
-            *key == cells[0] && cells[1..].iter().all(|cell| value.contains(cell))
+            // A key may have a mark of a cut of its own.
+            key.starts_with(&cells[0]) && cells[1..].iter().all(|cell| value.contains(cell))
         })
     };
     head.contains(" records") && rows.into_iter().all(is_one)

@@ -192,13 +192,14 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
                 .map_or_else(|| records.clone(), |items| items[at].clone()))
         };
         (value, Box::new((0..length).map(record)))
-    } else if !query.contains("input") {
-        return Err(QueryError::NeedsInputs);
     } else {
         let text = BufReader::with_capacity(BLOCK as usize, content);
         let records = records::read_in_order(text)
             .map_err(unreadable)?
             .ok_or(QueryError::LongJson)?;
+        if !query.contains("input") {
+            return Err(QueryError::NeedsInputs);
+        }
         let records = records.inspect(|_| bounds::next_record());
         (Value::Null, Box::new(records))
     };

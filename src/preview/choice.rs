@@ -98,9 +98,9 @@ struct Chooser<'u, 't> {
     found: Found<'t>,
     /// Extra worth of each unit, as of a failure or a heading.
     extra: Vec<f32>,
-    is_taken: Vec<bool>,
     /// Worth of what is in each unit, as a factor.
     factors: Vec<f32>,
+    is_taken: Vec<bool>,
     /// By unit: the head that is shown with it.
     heads: Vec<Option<usize>>,
     /// Names in the index.
@@ -114,6 +114,16 @@ struct Chooser<'u, 't> {
 enum ChoiceItem {
     Line(usize),
     Name(usize),
+}
+
+/// The last piece of the line that begins with unit `at`, if it is in pieces.
+fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
+    let line = units[at].place.line;
+    let is_further = |unit: &&Unit<'_>| unit.place.line == line && !unit.place.begins;
+    let last = at + units[at + 1..].iter().take_while(is_further).count();
+    let ends =
+        units[last].place.ends_line || units.get(last + 1).is_some_and(|next| next.place.begins);
+    (last > at && ends).then_some(last)
 }
 
 /// Extra worth of each unit.
@@ -157,11 +167,16 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// Takes the lines that report failures, in another part of the budget.
+    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
+    /// are the first one and the last one.
     fn take_failing(&mut self, templates: &Templates) {
         let (all, share) = (self.left, self.left / FAILING);
         for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
-            self.take_line(unit, all - if nth == 0 { 2 * share } else { share });
+            let rest = all - if nth == 0 { 2 * share } else { share };
+            let last = last_piece(self.units, unit);
+            for unit in [Some(unit), last].into_iter().flatten() {
+                self.take_line(unit, rest);
+            }
         }
     }
 

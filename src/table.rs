@@ -197,7 +197,7 @@ impl TableForm {
         if let Self::Separated(by) = self {
             return each_separated(text, by, columns, row);
         }
-        let (mut at, mut is_below) = (0, false);
+        let (mut at, mut is_below, mut has_rows) = (0, false, false);
         let first = match self {
             Self::Drawn => drawn_names(text).map_or(0, |(_, line)| line),
             _ => 0,
@@ -214,6 +214,12 @@ impl TableForm {
             }
             let line = line.trim_end_matches(['\n', '\r']);
             let cells = match self {
+                // Totals stand below a second rule.
+                Self::Aligned
+                    if is_border(line) && has_rows && text[at..].trim().len() <= MAX_AROUND =>
+                {
+                    return begins;
+                }
                 _ if is_border(line) && (!is_below || !line.starts_with(BORDERS)) => {
                     is_below = true;
                     continue;
@@ -225,6 +231,7 @@ impl TableForm {
             if cells.len() != columns || line.trim().is_empty() {
                 return begins;
             }
+            has_rows = true;
             if !row((number as u64 + 1, cells)) {
                 break;
             }
@@ -237,7 +244,10 @@ impl TableForm {
         match self {
             Self::Separated(by) => after.as_bytes().contains(&by),
             Self::Drawn => after.contains(BORDERS),
-            Self::Aligned => !after.lines().next().unwrap_or_default().trim().is_empty(),
+            Self::Aligned => {
+                let next = after.lines().next().unwrap_or_default();
+                !next.trim().is_empty() && !is_border(next)
+            }
         }
     }
 }
@@ -568,6 +578,14 @@ mod tests {
             assert_eq!(rows[1].1.join("|"), second);
             assert_eq!(rows.len(), 3);
         }
+    }
+
+    #[test]
+    fn what_is_below_a_second_rule_is_no_row() {
+        let text = " Length   Name\n--------  ----\n     120  a.rs\n    4000  b.rs\n      70  c.rs\n--------  ----\n    4190  3 files\n";
+        let (_, rows, around) = table(text).unwrap();
+        assert_eq!(rows.len(), 3);
+        assert!(around.ends_with("4190  3 files\n"), "{around}");
     }
 
     #[test]

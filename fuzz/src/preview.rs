@@ -212,7 +212,7 @@ fn is_outline(shown: &str, text: &str) -> bool {
     let (Some(shown), Some(document)) = (shown.strip_suffix("[… more …]"), document) else {
         return false;
     };
-    let values = values_in(&document);
+    let (values, letters_of_text) = (values_in(&document), letters(text));
     let is_size = |value: &str| {
         value.starts_with('{') && value.ends_with(" B}")
             || value.starts_with('[') && value.ends_with(" B]")
@@ -223,7 +223,7 @@ fn is_outline(shown: &str, text: &str) -> bool {
         let shown = value.split('…').next().unwrap_or_default().trim_end();
         let shown = shown.trim_matches('"');
         // A key may be there twice, and its first value not among these.
-        text.contains(shown)
+        letters_of_text.contains(&letters(shown))
             || values.iter().any(|known| {
                 read.as_ref() == Some(known)
                     || known.to_string().contains(shown)

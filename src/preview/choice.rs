@@ -197,10 +197,10 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes a line, with its head if there is room for that too, if that leaves `rest` bytes of the budget.
     fn take_line(&mut self, unit: usize, rest: usize) {
-        if let Some(head) = self.open_head(ChoiceItem::Line(unit)) {
-            let both = [head, unit].map(|unit| self.bytes(ChoiceItem::Line(unit)));
+        if let Some(head) = self.open_heads(ChoiceItem::Line(unit)).first() {
+            let both = [*head, unit].map(|unit| self.bytes(ChoiceItem::Line(unit)));
             if rest + both.iter().sum::<usize>() <= self.left {
-                self.take_line(head, rest);
+                self.take_line(*head, rest);
             }
         }
         let bytes = self.bytes(ChoiceItem::Line(unit));
@@ -222,9 +222,9 @@ impl<'u, 't> Chooser<'u, 't> {
                 heap.push(now);
                 continue;
             }
-            let head = self.open_head(item);
-            let of_head = head.map_or(0, |head| self.bytes(ChoiceItem::Line(head)));
-            let bytes = self.bytes(item) + of_head;
+            let heads = self.open_heads(item);
+            let of_heads = heads.iter().map(|head| self.bytes(ChoiceItem::Line(*head)));
+            let bytes = self.bytes(item) + of_heads.sum::<usize>();
             if now.0 == 0 || bytes > self.left {
                 too_long += usize::from(bytes > self.left);
                 if too_long > MAX_TOO_LONG {
@@ -235,7 +235,9 @@ impl<'u, 't> Chooser<'u, 't> {
             if !self.take(item) {
                 continue;
             }
-            head.map(|head| self.take(ChoiceItem::Line(head)));
+            for head in heads {
+                self.take(ChoiceItem::Line(head));
+            }
             self.left -= bytes;
             if let ChoiceItem::Line(unit) = item
                 && self.follows_taken(unit + 1)
@@ -247,12 +249,14 @@ impl<'u, 't> Chooser<'u, 't> {
         }
     }
 
-    /// The head of a line that is not taken yet.
-    fn open_head(&self, item: ChoiceItem) -> Option<usize> {
+    /// The head of a line that is not taken yet, and the heads above it, but for those that are taken.
+    fn open_heads(&self, item: ChoiceItem) -> Vec<usize> {
         let ChoiceItem::Line(unit) = item else {
-            return None;
+            return Vec::new();
         };
-        self.heads[unit].filter(|head| !self.is_taken[*head] && !self.is_taken[unit])
+        let head = self.heads[unit].filter(|_| !self.is_taken[unit]);
+        let heads = std::iter::successors(head, |head| self.heads[*head]);
+        heads.filter(|head| !self.is_taken[*head]).collect()
     }
 
     fn items(&self, wanted: Preview) -> BinaryHeap<Entry> {
@@ -328,7 +332,9 @@ impl<'u, 't> Chooser<'u, 't> {
             ChoiceItem::Line(unit) => {
                 self.extra[unit] + self.factors[unit] * self.found.gain_of_unit(unit)
             }
-            ChoiceItem::Name(name) => self.found.gain_of_name(name),
+            ChoiceItem::Name(name) => {
+                self.factors[self.found.names[name].first] * self.found.gain_of_name(name)
+            }
         }
     }
 

@@ -10,6 +10,7 @@
 //! [… more …]
 //! ```
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -18,7 +19,7 @@ use regex::Regex;
 
 use crate::preview::failures::{is_failure, template};
 use crate::preview::plain::plain;
-use crate::preview::records::{MORE, cut};
+use crate::preview::records::{CUT, MORE};
 
 /// A text with fewer lines is read as it is.
 const MIN_LINES: usize = 20;
@@ -31,6 +32,10 @@ const MIN_BEGINNING: usize = 3;
 const MAX_LINE: usize = 300;
 /// All lines of a kind of up to so many are shown.
 const FEW: usize = 3;
+/// Number of the most frequent kinds of which the first line comes before that of rare ones.
+const FREQUENT: usize = 3;
+/// The signs between words of a line of JSON.
+const JSON_SIGNS: [char; 7] = ['{', '}', '[', ']', '"', ',', ':'];
 
 /// A time, or a level, near the beginning of a line.
 #[expect(clippy::expect_used, reason = "a pattern that does not change")]
@@ -69,7 +74,7 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let kind = *places.entry(template(line)).or_insert(kinds.len());
+        let kind = *places.entry(kind(line)).or_insert(kinds.len());
         if kind == kinds.len() {
             kinds.push(LinesAlike {
                 lines: Vec::new(),
@@ -83,21 +88,28 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     }
     let head = format!("[{} lines of {} kinds]\n", lines.len(), kinds.len());
     let mut left = budget.checked_sub(head.len() + MORE.len())?;
-    kinds.sort_by_key(|kind| (!kind.fails, kind.lines.len(), kind.lines[0]));
+    kinds.sort_by_key(|kind| (kind.lines.len(), kind.lines[0]));
+    let rare = kinds.len().saturating_sub(FREQUENT);
+    kinds.rotate_left(rare);
+    kinds.sort_by_key(|kind| !kind.fails);
     let shown = |at: usize, kind: Option<&LinesAlike>| {
         let alike = match kind.map_or(&[][..], |kind| &kind.lines) {
             all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
             _ => String::new(),
         };
-        format!("{}{alike}|{}\n", at + 1, cut(lines[at].into(), MAX_LINE))
+        format!("{}{alike}|{}\n", at + 1, cut_inside(lines[at], MAX_LINE))
     };
     let first = kinds.iter().map(|kind| (kind.lines[0], Some(kind)));
     let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
     let further = few.flat_map(|kind| &kind.lines[1..]).copied();
     let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
-    let others = [lines.len() - 1].into_iter().chain(further).chain(last);
+    let end = kinds
+        .iter()
+        .find(|kind| kind.lines.ends_with(&[lines.len() - 1]));
+    let end = end.map(|kind| (lines.len() - 1, (kind.lines.len() == 1).then_some(kind)));
+    let others = further.chain(last).map(|at| (at, None));
     let mut taken = BTreeMap::new();
-    for (at, kind) in first.chain(others.map(|at| (at, None))) {
+    for (at, kind) in end.into_iter().chain(first).chain(others) {
         let line = shown(at, kind);
         if !taken.contains_key(&at) && line.len() <= left {
             left -= line.len();
@@ -106,6 +118,37 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     }
     let lines: Vec<String> = taken.into_values().collect();
     (lines.len() >= MIN_BEGINNING).then(|| head + &lines.concat() + MORE)
+}
+
+/// The words of a line, without numbers and names, but with how a server answered: 404 and 500 are different kinds. Numbers
+/// before a unit, as `500 ms`, say something else.
+fn kind(line: &str) -> (u64, String) {
+    let mut answers = String::new();
+    let mut words = line.split_ascii_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is_unit =
+            |next: &&str| next.len() <= 2 && next.bytes().all(|b| b.is_ascii_alphabetic());
+        let is_number = word.len() == 3 && word.bytes().all(|b| b.is_ascii_digit());
+        if is_number && word.starts_with(['4', '5']) && !words.peek().is_some_and(is_unit) {
+            answers.push_str(&word[..1]);
+        }
+    }
+    match line.starts_with('{') {
+        true => (template(&line.replace(JSON_SIGNS, " ")), answers),
+        false => (template(line), answers),
+    }
+}
+
+/// A line, or its first and its last bytes, `most` in all.
+fn cut_inside(line: &str, most: usize) -> Cow<'_, str> {
+    if line.len() <= most + CUT.len() {
+        return line.into();
+    }
+    let (begin, end) = (
+        line.floor_char_boundary(most / 2),
+        line.ceil_char_boundary(line.len() - most / 2),
+    );
+    format!("{}{CUT}{}", &line[..begin], &line[end..]).into()
 }
 
 #[cfg(test)]
@@ -159,11 +202,34 @@ mod tests {
         ");
         insta::assert_snapshot!(Preview::Mixed.show(&text, 200), @"
         [2000 lines of 6 kinds]
-        1|2026-11-25T00:00:01Z INFO listening on :8080
         7…1967 ×50|2026-11-25T00:00:07Z WARN slow query 350 ms
         1400|2026-11-25T00:23:20Z ERROR payment 771 failed
+        2000|2026-11-25T00:33:20Z INFO job job_0 done
         [… more …]
         ");
+        let answers = [200, 200, 503, 200, 404, 200];
+        let requests: String = (0..60)
+            .map(|n| format!("10:00:{n:02} GET /items/{n} {}\n", answers[n % 6]))
+            .collect();
+        insta::assert_snapshot!(Preview::Mixed.show(&requests, 200), @"
+        [60 lines of 3 kinds]
+        1…60 ×40|10:00:00 GET /items/0 200
+        3…57 ×10|10:00:02 GET /items/2 503
+        5…59 ×10|10:00:04 GET /items/4 404
+        60|10:00:59 GET /items/59 200
+        [… more …]
+        ");
+        let json: String = (0..60)
+            .map(|n| {
+                let says = if n == 7 { "feed lost" } else { "pushed" };
+                format!("{{\"time\":\"10:00:{n:02}\",\"item\":{{\"id\":{n},\"text\":\"{}\"}},\"msg\":\"{says}\"}}\n", "word ".repeat(90))
+            })
+            .collect();
+        let shown = Preview::Mixed.show(&json, 1_200);
+        assert!(
+            shown.starts_with("[60 lines of 2 kinds]") && shown.contains("\"feed lost\"}"),
+            "{shown}"
+        );
         // Neither a text with a time in it nor lines that are all different.
         assert_eq!(
             show(

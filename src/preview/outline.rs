@@ -24,6 +24,8 @@ const TEXTS: [usize; 4] = [3_840, 960, 240, MIN_TEXT];
 const MIN_TEXT: usize = 60;
 /// Maximum numbers of items of a list, the most that fit.
 const ITEMS: [usize; 4] = [60, 20, 6, 2];
+/// Maximum numbers of fields of an object, the most that fit.
+const FIELDS: [usize; 5] = [usize::MAX, 100, 60, 30, 12];
 /// Of a longer value in bytes, blanks between its own values included, only a part is shown.
 const MAX_WHOLE: usize = 16 * 1024;
 /// Minimum length in bytes of a long text.
@@ -134,11 +136,13 @@ impl<'j> OutlineLine<'j> {
         let depth = self.depth + 1;
         let fields = node.fields();
         let fields = fields
+            .take(most)
             .map(|(name, value)| OutlineLine::new(depth, cell_of_text(name).into_owned(), value));
         let items = node.items().take(most).enumerate();
         let items = items.map(|(at, value)| OutlineLine::new(depth, format!("[{at}]"), value));
         let mut lines: Vec<OutlineLine<'_>> = fields.chain(items).collect();
-        let more = node.items().count().saturating_sub(most);
+        let all = node.items().count() + node.fields().count();
+        let more = all.saturating_sub(most);
         if more > 0 {
             lines.push(OutlineLine {
                 depth,
@@ -190,9 +194,8 @@ impl DocumentOutline<'_> {
             closed.sort_by_key(bytes);
             let mut opened = Vec::new();
             for at in closed {
-                // Fewer fields are none of fewer items.
                 let is_list = self.lines[at].node.is_some_and(View::is_array);
-                let tries = if is_list { &ITEMS[..] } else { &ITEMS[..1] };
+                let tries = if is_list { &ITEMS[..] } else { &FIELDS[..] };
                 let inside = tries.iter().map(|most| self.lines[at].inside(*most));
                 let cost = |inside: &[OutlineLine<'_>]| {
                     inside

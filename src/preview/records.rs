@@ -47,7 +47,7 @@ const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-const CUT: &str = "…";
+pub(super) const CUT: &str = "…";
 /// The end of a preview that does not show all.
 pub(super) const MORE: &str = "[… more …]";
 
@@ -139,9 +139,10 @@ impl<'j> Records<'j> {
             None => (self.head(usize::MAX, " as a table, whole"), ""),
         };
         let has_places = most.is_some() || self.around.numbers.ends_with(KEYED);
-        let head = head + &self.header(has_places);
+        let columns: Vec<usize> = (0..self.names.len()).collect();
+        let head = head + &self.header(has_places, &columns);
         let room = budget.checked_sub(head.len() + more.len())?;
-        let lines = self.lines(0..self.rows.len(), most, has_places, room);
+        let lines = self.lines(0..self.rows.len(), most, has_places, &columns, room);
         let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         (lines.len() == self.rows.len()).then(|| head + &lines.concat() + more)
     }
@@ -163,10 +164,14 @@ impl<'j> Records<'j> {
                 shown.push_str(&line);
             }
         }
-        let header = self.header(true);
+        // Values that all records share stand above.
+        let varies = |column: &usize| !fields[*column].is_constant();
+        let columns: Vec<usize> = (0..self.names.len()).filter(varies).collect();
+        let header = self.header(true, &columns);
         let room = room.saturating_sub(shown.len() + header.len());
         let ranked = self.ranked(&fields);
-        let lines = |most: usize| self.lines(ranked.iter().copied(), Some(most), true, room);
+        let lines =
+            |most: usize| self.lines(ranked.iter().copied(), Some(most), true, &columns, room);
         let mut cells = LONG_CELLS.into_iter().map(lines);
         let mut lines = cells
             .find(|lines| 2 * lines.len() >= self.rows.len())
@@ -185,12 +190,13 @@ impl<'j> Records<'j> {
         rows: impl IntoIterator<Item = usize>,
         most: Option<usize>,
         has_places: bool,
+        columns: &[usize],
         room: usize,
     ) -> Vec<(usize, String)> {
         let mut bytes = 0;
         let lines = rows
             .into_iter()
-            .map(|at| (at, self.line(at, most, has_places)));
+            .map(|at| (at, self.line(at, most, has_places, columns)));
         lines
             .take_while(|(_, line)| {
                 bytes += line.len();
@@ -205,16 +211,21 @@ impl<'j> Records<'j> {
         format!("{before}[{} records{how}]{after}\n", self.rows.len())
     }
 
-    fn header(&self, has_places: bool) -> String {
+    fn header(&self, has_places: bool, columns: &[usize]) -> String {
         let place = has_places.then(|| self.around.numbers.as_str().into());
-        row(place, self.names.iter().map(|name| cell_of_text(name)))
+        row(
+            place,
+            columns
+                .iter()
+                .map(|column| cell_of_text(self.names[*column])),
+        )
     }
 
     /// A record, with its place if wanted, and cells of at most `most` bytes, or whole.
-    fn line(&self, at: usize, most: Option<usize>, has_places: bool) -> String {
+    fn line(&self, at: usize, most: Option<usize>, has_places: bool, columns: &[usize]) -> String {
         let Row { place, .. } = &self.rows[at];
-        let cells = (0..self.names.len()).map(|column| {
-            let value = self.rows[at].cell(column);
+        let cells = columns.iter().map(|column| {
+            let value = self.rows[at].cell(*column);
             value.map_or_else(Cow::default, |value| {
                 cut(cell(value), most.unwrap_or(usize::MAX))
             })
@@ -271,6 +282,15 @@ impl<'j> Row<'j> {
 }
 
 impl Field<'_> {
+    /// Returns true if all records have the same value, which is short.
+    fn is_constant(&self) -> bool {
+        match self.counts[..] {
+            [] => self.missing == 0,
+            [(value, ..)] => self.missing + self.nulls == 0 && cell(value).len() <= MAX_CELL,
+            _ => false,
+        }
+    }
+
     /// Returns true if it has few different values.
     fn is_counted(&self, all: usize) -> bool {
         self.counts.len() <= MAX_COUNTED && 2 * self.counts.len() <= all
@@ -537,10 +557,11 @@ mod tests {
         version: 1.0.0, 1.1.0, 1.2.0, 1.3.0, … 60 different
         dev: false 58, true 2
         license: MIT 60
-        .packages[key]|version|dev|license
-        node_modules/part-0|1.0.0|true|MIT
-        node_modules/part-1|1.1.0|true|MIT
-        node_modules/part-59|1.59.0|false|MIT
+        .packages[key]|version|dev
+        node_modules/part-0|1.0.0|true
+        node_modules/part-1|1.1.0|true
+        node_modules/part-58|1.58.0|false
+        node_modules/part-59|1.59.0|false
         [… more …]
         "#);
     }

@@ -127,27 +127,45 @@ fn is_table(shown: &str, text: &str) -> bool {
     })
 }
 
-/// Returns true for a table of the objects in an object of `text`: each row has a key and cells of its object.
+/// Returns true for a table of the objects in an object of `text`: each row has a key and its object, or cells of it.
 fn is_table_of_fields(shown: &str, text: &str) -> bool {
     let document =
         beginning_of_json(text).and_then(|from| serde_json::from_str(&text[from..]).ok());
     let (Some(document), Some((head, rows))) = (document, shown.split_once("[key]|")) else {
         return false;
     };
-    let objects: Vec<(String, String)> = values_in(&document)
-        .iter()
-        .flat_map(|value| value.as_object().cloned().unwrap_or_default())
-        .map(|(key, value)| (letters(&key), letters(&value.to_string())))
-        .collect();
-    let rows = rows.lines().skip(1).filter(|row| *row != "[… more …]");
+    let objects = values_in(&document).into_iter();
+    let objects = objects.flat_map(|value| value.as_object().cloned().unwrap_or_default());
+    let objects: Vec<(String, Value)> = objects.collect();
+    let (header, rows) = rows.split_once('\n').unwrap_or_default();
+    let mut rows = rows.lines().filter(|row| *row != "[… more …]");
+    if head.contains(" records as a table, whole]") {
+        let names = cells(header).unwrap_or_default();
+        return rows.all(|row| {
+            let cells = cells(row).unwrap_or_default();
+            let [Some(key), values @ ..] = &cells[..] else {
+                return false;
+            };
+            let fields = names.iter().zip(values);
+            let fields = fields.filter_map(|(name, value)| {
+                Some((name.as_ref()?.as_str()?.to_owned(), value.clone()?))
+            });
+            let object = Value::Object(fields.collect());
+            objects
+                .iter()
+                .any(|(name, known)| Some(&**name) == key.as_str() && *known == object)
+        });
+    }
+    // A key may have a mark of a cut of its own.
+    let is_marked = objects.iter().any(|(key, _)| key.contains('…'));
     let is_one = |row: &str| {
         let cells: Vec<String> = pieces(row).iter().map(|cell| letters(cell)).collect();
         objects.iter().any(|(key, value)| {
-            // A key may have a mark of a cut of its own.
-            key.starts_with(&cells[0]) && cells[1..].iter().all(|cell| value.contains(cell))
+            let value = letters(&value.to_string());
+            letters(key) == cells[0] && cells[1..].iter().all(|cell| value.contains(cell))
         })
     };
-    head.contains(" records") && rows.into_iter().all(is_one)
+    head.contains(" records") && (is_marked || rows.all(is_one))
 }
 
 /// Returns true for a table whose text is not JSON: its cells are in `text`, from its line on if that is shown.

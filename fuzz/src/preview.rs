@@ -156,16 +156,23 @@ fn is_table_of_fields(shown: &str, text: &str) -> bool {
                 .any(|(name, known)| Some(&**name) == key.as_str() && *known == object)
         });
     }
-    // A key may have a mark of a cut of its own.
-    let is_marked = objects.iter().any(|(key, _)| key.contains('…'));
     let is_one = |row: &str| {
-        let cells: Vec<String> = pieces(row).iter().map(|cell| letters(cell)).collect();
         objects.iter().any(|(key, value)| {
+            let quoted = Value::from(&**key).to_string();
+            let cells = row
+                .strip_prefix(&**key)
+                .or_else(|| row.strip_prefix(&quoted));
             let value = letters(&value.to_string());
-            letters(key) == cells[0] && cells[1..].iter().all(|cell| value.contains(cell))
+            cells
+                .and_then(|cells| cells.strip_prefix('|'))
+                .is_some_and(|cells| {
+                    pieces(cells)
+                        .iter()
+                        .all(|cell| value.contains(&letters(cell)))
+                })
         })
     };
-    head.contains(" records") && (is_marked || rows.all(is_one))
+    head.contains(" records") && rows.all(is_one)
 }
 
 /// Returns true for a table whose text is not JSON: its cells are in `text`, from its line on if that is shown.
@@ -218,6 +225,10 @@ fn pieces(mut row: &str) -> Vec<String> {
     }
 }
 
+fn without_blanks(text: &str) -> String {
+    text.chars().filter(|sign| !sign.is_whitespace()).collect()
+}
+
 /// A text without blanks, quotes, escapes and other signs.
 fn letters(text: &str) -> String {
     text.chars().filter(|sign| sign.is_alphanumeric()).collect()
@@ -230,7 +241,7 @@ fn is_outline(shown: &str, text: &str) -> bool {
     let (Some(shown), Some(document)) = (shown.strip_suffix("[… more …]"), document) else {
         return false;
     };
-    let (values, letters_of_text) = (values_in(&document), letters(text));
+    let (values, dense) = (values_in(&document), without_blanks(text));
     let is_size = |value: &str| {
         value.starts_with('{') && value.ends_with(" B}")
             || value.starts_with('[') && value.ends_with(" B]")
@@ -241,7 +252,8 @@ fn is_outline(shown: &str, text: &str) -> bool {
         let shown = value.split('…').next().unwrap_or_default().trim_end();
         let shown = shown.trim_matches('"');
         // A key may be there twice, and its first value not among these.
-        letters_of_text.contains(&letters(shown))
+        text.contains(shown)
+            || dense.contains(&without_blanks(shown))
             || values.iter().any(|known| {
                 read.as_ref() == Some(known)
                     || known.to_string().contains(shown)

@@ -182,7 +182,12 @@ fn between<'f>(
 fn cut(line: &str, most: usize, ends: bool) -> String {
     let most = most.saturating_sub(CUT.len());
     let end = if ends { most / NEAR } else { 0 };
-    let begins = &line[..line.floor_char_boundary(most - end)];
+    without_middle(line, most - end, end)
+}
+
+/// The first `begin` bytes of a longer line, and its last `end`.
+pub(crate) fn without_middle(line: &str, begin: usize, end: usize) -> String {
+    let begins = &line[..line.floor_char_boundary(begin)];
     let ends = &line[line.ceil_char_boundary(line.len() - end)..];
     format!("{begins}{CUT}{ends}")
 }

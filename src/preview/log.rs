@@ -10,7 +10,6 @@
 //! [… more …]
 //! ```
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -18,8 +17,9 @@ use foldhash::{HashMap, HashMapExt};
 use regex::Regex;
 
 use crate::preview::failures::{is_failure, template};
+use crate::preview::head_tail::without_middle;
 use crate::preview::plain::plain;
-use crate::preview::records::{CUT, MORE};
+use crate::preview::records::MORE;
 
 /// A text with fewer lines is read as it is.
 const MIN_LINES: usize = 20;
@@ -97,19 +97,25 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
             all @ [_, .., last] => format!("…{} ×{}", last + 1, all.len()),
             _ => String::new(),
         };
-        format!("{}{alike}|{}\n", at + 1, cut_inside(lines[at], MAX_LINE))
+        let line = match lines[at] {
+            line if line.len() <= MAX_LINE + '…'.len_utf8() => line.to_owned(),
+            line => without_middle(line, MAX_LINE / 2, MAX_LINE / 2),
+        };
+        format!("{}{alike}|{line}\n", at + 1)
     };
     let first = kinds.iter().map(|kind| (kind.lines[0], Some(kind)));
     let few = kinds.iter().filter(|kind| kind.lines.len() <= FEW);
     let further = few.flat_map(|kind| &kind.lines[1..]).copied();
     let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
-    let end = kinds
-        .iter()
-        .find(|kind| kind.lines.ends_with(&[lines.len() - 1]));
-    let end = end.map(|kind| (lines.len() - 1, (kind.lines.len() == 1).then_some(kind)));
+    let end = Some(lines.len() - 1).filter(|at| !lines[*at].trim().is_empty());
     let others = further.chain(last).map(|at| (at, None));
     let mut taken = BTreeMap::new();
-    for (at, kind) in end.into_iter().chain(first).chain(others) {
+    for (at, kind) in end
+        .map(|at| (at, None))
+        .into_iter()
+        .chain(first)
+        .chain(others)
+    {
         let line = shown(at, kind);
         if !taken.contains_key(&at) && line.len() <= left {
             left -= line.len();
@@ -137,18 +143,6 @@ fn kind(line: &str) -> (u64, String) {
         true => (template(&line.replace(JSON_SIGNS, " ")), answers),
         false => (template(line), answers),
     }
-}
-
-/// A line, or its first and its last bytes, `most` in all.
-fn cut_inside(line: &str, most: usize) -> Cow<'_, str> {
-    if line.len() <= most + CUT.len() {
-        return line.into();
-    }
-    let (begin, end) = (
-        line.floor_char_boundary(most / 2),
-        line.ceil_char_boundary(line.len() - most / 2),
-    );
-    format!("{}{CUT}{}", &line[..begin], &line[end..]).into()
 }
 
 #[cfg(test)]

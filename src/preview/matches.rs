@@ -189,9 +189,12 @@ fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
     let mut places = HashMap::new();
     let lines = plain.lines().zip(1..);
     let lines = lines.filter(|(line, _)| !line.trim().is_empty() && *line != "--");
-    let found = |line: &str| MATCH.captures(line).map(|found| found[1].len());
-    for (line, _) in lines.clone() {
-        let Some(path) = found(line).map(|end| &line[..end]) else {
+    let of_match = |line: &str| MATCH.captures(line).map(|found| found[1].len());
+    let lines: Vec<_> = lines
+        .map(|(line, number)| (line, number, of_match(line)))
+        .collect();
+    for (line, _, end) in &lines {
+        let Some(path) = end.map(|end| &line[..end]) else {
             continue;
         };
         places.entry(path).or_insert_with(|| {
@@ -208,8 +211,7 @@ fn by_file(plain: &str) -> (Vec<FileMatches<'_>>, Vec<Unit<'_>>) {
         ends.find(|end| places.contains_key(&line[..*end]))
     };
     let mut others = Vec::new();
-    for (line, number) in lines {
-        let of_match = found(line);
+    for (line, number, of_match) in lines {
         let Some(end) = of_match.or_else(|| around(line)) else {
             others.push(Unit::line(line, number));
             continue;

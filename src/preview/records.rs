@@ -47,7 +47,7 @@ const CELLS: [Option<usize>; 4] = [None, Some(480), Some(240), Some(120)];
 const MAX_EXAMPLES: usize = 30;
 /// Maximum length in bytes of what stands before the records, and after them, where not all is shown.
 const MAX_AROUND: usize = 240;
-pub(super) const CUT: &str = "…";
+const CUT: &str = "…";
 /// The end of a preview that does not show all.
 pub(super) const MORE: &str = "[… more …]";
 
@@ -69,6 +69,24 @@ struct Row<'j> {
     place: String,
     /// The value of each field, by the order of `Records::names`; the last ones may be missing.
     cells: Vec<Option<Node<'j>>>,
+}
+
+/// The way in which the rows of a table are written.
+#[derive(Clone, Copy)]
+struct RowForm<'c> {
+    /// Maximum length of a cell in bytes.
+    most: usize,
+    /// True if each row begins with its place.
+    has_places: bool,
+    columns: &'c [usize],
+}
+
+impl RowForm<'_> {
+    fn row<'c>(self, place: &'c str, cells: impl Iterator<Item = Cow<'c, str>>) -> String {
+        let place = self.has_places.then_some(Cow::Borrowed(place));
+        let cells: Vec<Cow<'_, str>> = place.into_iter().chain(cells).collect();
+        cells.join("|") + "\n"
+    }
 }
 
 /// The values of one field.
@@ -138,11 +156,14 @@ impl<'j> Records<'j> {
             None if self.around.numbers.ends_with(NESTED) => return None,
             None => (self.head(usize::MAX, " as a table, whole"), ""),
         };
-        let has_places = most.is_some() || self.around.numbers.ends_with(KEYED);
-        let columns: Vec<usize> = (0..self.names.len()).collect();
-        let head = head + &self.header(has_places, &columns);
+        let form = RowForm {
+            most: most.unwrap_or(usize::MAX),
+            has_places: most.is_some() || self.around.numbers.ends_with(KEYED),
+            columns: &(0..self.names.len()).collect::<Vec<_>>(),
+        };
+        let head = head + &self.header(form);
         let room = budget.checked_sub(head.len() + more.len())?;
-        let lines = self.lines(0..self.rows.len(), most, has_places, &columns, room);
+        let lines = self.lines(0..self.rows.len(), form, room);
         let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         (lines.len() == self.rows.len()).then(|| head + &lines.concat() + more)
     }
@@ -167,11 +188,15 @@ impl<'j> Records<'j> {
         // Values that all records share stand above.
         let varies = |column: &usize| !fields[*column].is_constant();
         let columns: Vec<usize> = (0..self.names.len()).filter(varies).collect();
-        let header = self.header(true, &columns);
+        let form = |most: usize| RowForm {
+            most,
+            has_places: true,
+            columns: &columns,
+        };
+        let header = self.header(form(MAX_CELL));
         let room = room.saturating_sub(shown.len() + header.len());
         let ranked = self.ranked(&fields);
-        let lines =
-            |most: usize| self.lines(ranked.iter().copied(), Some(most), true, &columns, room);
+        let lines = |most: usize| self.lines(ranked.iter().copied(), form(most), room);
         let mut cells = LONG_CELLS.into_iter().map(lines);
         let mut lines = cells
             .find(|lines| 2 * lines.len() >= self.rows.len())
@@ -188,15 +213,11 @@ impl<'j> Records<'j> {
     fn lines(
         &self,
         rows: impl IntoIterator<Item = usize>,
-        most: Option<usize>,
-        has_places: bool,
-        columns: &[usize],
+        form: RowForm<'_>,
         room: usize,
     ) -> Vec<(usize, String)> {
         let mut bytes = 0;
-        let lines = rows
-            .into_iter()
-            .map(|at| (at, self.line(at, most, has_places, columns)));
+        let lines = rows.into_iter().map(|at| (at, self.line(at, form)));
         lines
             .take_while(|(_, line)| {
                 bytes += line.len();
@@ -211,26 +232,18 @@ impl<'j> Records<'j> {
         format!("{before}[{} records{how}]{after}\n", self.rows.len())
     }
 
-    fn header(&self, has_places: bool, columns: &[usize]) -> String {
-        let place = has_places.then(|| self.around.numbers.as_str().into());
-        row(
-            place,
-            columns
-                .iter()
-                .map(|column| cell_of_text(self.names[*column])),
-        )
+    fn header(&self, form: RowForm<'_>) -> String {
+        let names = form.columns.iter().map(|column| self.names[*column]);
+        form.row(&self.around.numbers, names.map(cell_of_text))
     }
 
-    /// A record, with its place if wanted, and cells of at most `most` bytes, or whole.
-    fn line(&self, at: usize, most: Option<usize>, has_places: bool, columns: &[usize]) -> String {
-        let Row { place, .. } = &self.rows[at];
-        let cells = columns.iter().map(|column| {
-            let value = self.rows[at].cell(*column);
-            value.map_or_else(Cow::default, |value| {
-                cut(cell(value), most.unwrap_or(usize::MAX))
-            })
+    fn line(&self, at: usize, form: RowForm<'_>) -> String {
+        let row = &self.rows[at];
+        let cells = form.columns.iter().map(|column| {
+            let value = row.cell(*column);
+            value.map_or_else(Cow::default, |value| cut(cell(value), form.most))
         });
-        row(has_places.then(|| place.as_str().into()), cells)
+        form.row(&row.place, cells)
     }
 
     fn field(&self, column: usize) -> Field<'j> {
@@ -367,12 +380,6 @@ fn is_date(text: &str) -> bool {
             _ => byte.is_ascii_digit(),
         })
     })
-}
-
-/// A row of a table.
-fn row<'c>(place: Option<Cow<'c, str>>, cells: impl Iterator<Item = Cow<'c, str>>) -> String {
-    let cells: Vec<Cow<'_, str>> = place.into_iter().chain(cells).collect();
-    cells.join("|") + "\n"
 }
 
 /// A value as it is written in a cell.

@@ -151,24 +151,15 @@ fn with_paths(preview: &str) -> String {
     let is_by_file = preview.starts_with('[') && preview.contains(" matches in ");
     let (mut path, mut rows) = ("", Vec::new());
     for row in preview.split('\n') {
-        let digits = row.len()
-            - row
-                .trim_start_matches(|sign: char| sign.is_ascii_digit())
-                .len();
-        let sign = row[digits..]
-            .chars()
-            .next()
-            .filter(|sign| digits > 0 && matches!(sign, ':' | '-'));
-        match sign {
-            Some(sign) if is_by_file => rows.push(format!("{path}{sign}{row}")),
-            _ => {
-                let head = row
-                    .strip_suffix(')')
-                    .and_then(|head| head.rsplit_once(" ("));
-                path = head.map_or(path, |(head, _)| head);
-                rows.push(row.to_owned());
-            }
+        let behind = row.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        if is_by_file && behind.len() < row.len() && behind.starts_with([':', '-']) {
+            rows.push(format!("{path}{}{row}", &behind[..1]));
+            continue;
         }
+        let head = row.strip_suffix(')');
+        let head = head.and_then(|head| head.rsplit_once(" ("));
+        path = head.map_or(path, |(head, _)| head);
+        rows.push(row.to_owned());
     }
     rows.join("\n")
 }

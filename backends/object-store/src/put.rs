@@ -1,4 +1,4 @@
-//! Content of one request: stored once, and never over existing content.
+//! Content of one request, and the proof that the store overwrites nothing.
 
 use bytes::Bytes;
 use object_store::PutMode;
@@ -9,7 +9,7 @@ use crate::error::{Kind, Trouble};
 use crate::objects::{Objects, missing_bucket};
 
 /// The content of the object that proves that a store overwrites nothing.
-const PROBE: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
+const PROOF: &[u8] = b"Offcut found out with this that the store overwrites nothing\n";
 
 impl Objects {
     /// Stores `content` under `key` if nothing is there.
@@ -72,7 +72,7 @@ impl Objects {
         loop {
             let put = self.inner().store.put_opts(
                 &path,
-                Bytes::from_static(PROBE).into(),
+                Bytes::from_static(PROOF).into(),
                 PutMode::Create.into(),
             );
             match self.attempt(put).await {

@@ -1,4 +1,4 @@
-//! Tokens as the provider has counted them.
+//! Tokens of a run, by its provider's count: from a file, or from its agent's output.
 
 use std::ops::AddAssign;
 

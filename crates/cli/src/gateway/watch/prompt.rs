@@ -1,4 +1,4 @@
-//! The part of a request that its provider's cache may hold.
+//! The part of a request that its provider's cache may hold, and for how long.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

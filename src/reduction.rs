@@ -26,8 +26,6 @@ use crate::session::Session;
 use crate::slots::Memory;
 use crate::tool::Tool;
 use crate::truncate::{Truncated, truncate};
-use original::store_original;
-use probe::check_stores;
 
 pub use builder::Builder;
 
@@ -79,7 +77,7 @@ impl ToolReduction {
     /// ```
     #[must_use]
     pub fn session(&self, id: &str) -> Self {
-        Self::over(self.session.below(id))
+        Self::over(self.session.at(self.session.roots.session(id)))
     }
 
     /// Returns the same reduction with previews of new results of at most `bytes` bytes, for results that
@@ -245,62 +243,6 @@ impl ToolReduction {
     ) -> Option<Result<bytes::Bytes, BackendError>> {
         let stored = self.session.resolve(location.as_str())?;
         Some(stored.read(0..u64::MAX).await.map(|page| page.bytes))
-    }
-
-    /// Stores `text`, which your own code is about to drop or condense, and returns its location,
-    /// so that you can tell the model: `<root>/clear/<name>-<digest>` in the backend of all tools.
-    /// A name that is not safe as part of a path is left out. Storing an equal text again stores
-    /// nothing.
-    ///
-    /// If the text consists of hints or pages of this session, it is not stored again, and the
-    /// locations of its originals are returned, one or more. `None` means that it looks like such
-    /// hints but shows something else than what is stored. Any text may look like that, so keep it.
-    ///
-    /// ```
-    /// # use offcut::{backend::Memory, ToolReduction};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let reduction = ToolReduction::recommended(Memory::named("demo")?).build()?;
-    /// let at = reduction.store_original("notes", "what I found").await?.expect("not a hint");
-    /// assert_eq!(at[0].as_str(), "memory://demo/clear/notes-7235ae76648904ff");
-    /// let read = reduction.read_original(&at[0]).await.transpose()?;
-    /// assert_eq!(read.as_deref(), Some(&b"what I found"[..]));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The store failed, or the reduction has no backend.
-    pub async fn store_original(
-        &self,
-        name: &str,
-        text: &str,
-    ) -> Result<Option<Vec<Location>>, BackendError> {
-        store_original(&self.session, name, text).await
-    }
-
-    /// Tries out every store of this configuration: stores a few bytes under the root and the
-    /// session's prefix, and reads them back. Includes the stores of single tools.
-    ///
-    /// Call it when a program starts. Later, results stay in the context if a store fails, and only
-    /// the report and a `tracing` event say so.
-    ///
-    /// The bytes are always the same and stay there, as `<prefix>meta/check-<digest>`. No hint
-    /// names them, and sweeps leave them. Without a backend, it does nothing.
-    ///
-    /// ```
-    /// # use offcut::{backend::Memory, ToolReduction};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
-    /// reduction.check_stores().await?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The error of the first store that failed, with its place and what to do about it, and without
-    /// secrets of its URL.
-    pub async fn check_stores(&self) -> Result<(), BackendError> {
-        check_stores(&self.session).await
     }
 
     /// All stores of this configuration, including those of single tools, each once. For programs that

@@ -8,7 +8,7 @@ use crate::backend::Location;
 pub use crate::backend::phase::Phase;
 
 pub use change::Change;
-pub(crate) use change::{Sum, saved};
+pub(crate) use change::saved;
 
 /// Every decision of one truncation or one clear pass. Sums over the decisions are exact.
 ///
@@ -231,9 +231,8 @@ impl Report {
             .iter()
             .filter(|d| d.outcome != Outcome::Repeated);
         let changes = new.filter_map(|decision| decision.tokens);
-        let sum = changes.map(Sum::from).fold(Sum::default(), Sum::plus);
-        let left = sum.left_of(self.tokens?.counted);
-        Some(left.try_into().unwrap_or(u64::MAX))
+        let left = i128::from(self.tokens?.counted) - changes.map(Change::net).sum::<i128>();
+        Some(left.max(0).try_into().unwrap_or(u64::MAX))
     }
 
     /// The notice for a conversation that no clear pass can bring below the threshold.

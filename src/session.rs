@@ -15,7 +15,6 @@ use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
 use crate::guard::guard;
 use crate::handler::{GenId, PostProcess};
-use crate::hint::Hint;
 use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
@@ -75,16 +74,7 @@ impl Session {
     }
 
     /// A session with the same configuration and its own prefix.
-    pub(crate) fn below(&self, id: &str) -> Self {
-        self.at(self.roots.session(id))
-    }
-
-    /// The session of one of the conversations of a tenant.
-    pub(crate) fn of_tenant(&self, tenant: &str, id: &str) -> Self {
-        self.at(self.roots.conversation(tenant, id))
-    }
-
-    fn at(&self, roots: Roots) -> Self {
+    pub(crate) fn at(&self, roots: Roots) -> Self {
         Self {
             roots,
             ..self.clone()
@@ -186,9 +176,9 @@ impl Session {
         }
     }
 
-    /// Makes a hint of `draft` at `location`; `None` means that nothing is stored.
-    pub(crate) fn hint(&self, draft: Draft, location: Option<Location>) -> Hint {
-        self.prose.complete(draft, location, self.reader())
+    /// The text of the hint of `draft` at `location`; `None` means that nothing is stored.
+    pub(crate) fn hint(&self, draft: Draft, location: Option<Location>) -> String {
+        self.prose.complete(draft, location, self.reader()).render()
     }
 
     /// The name of the reader as hints give it.

@@ -20,7 +20,6 @@
 //! schemas in their own, unpublished forms. If the loop knows the provider's last count, that count
 //! anchors the sum: see [`Turn::last_usage`](crate::Turn::last_usage).
 
-mod cache;
 #[cfg(feature = "tiktoken")]
 mod encoding;
 mod image;
@@ -46,12 +45,6 @@ pub trait CountTokens: Send + Sync + 'static {
     fn never_exceeds_bytes(&self) -> bool {
         false
     }
-
-    /// Returns true if counting is cheaper than looking up a cached count. Counts are then not
-    /// cached. The default is `false`.
-    fn is_free(&self) -> bool {
-        false
-    }
 }
 
 impl<F: Fn(&str) -> u64 + Send + Sync + 'static> CountTokens for F {
@@ -68,9 +61,5 @@ pub(crate) struct Estimate;
 impl CountTokens for Estimate {
     fn count(&self, text: &str) -> u64 {
         (text.len() as u64).div_ceil(4)
-    }
-
-    fn is_free(&self) -> bool {
-        true
     }
 }

@@ -26,15 +26,13 @@ fn megabytes_per_second(count: &dyn Fn(&str) -> usize, text: &str, times: usize)
 fn main() {
     let ours = TokenCounter::O200kBase.build().unwrap();
     let plain = tiktoken_rs::o200k_base_singleton();
-    let other = bpe_openai::o200k_base();
     let nothing = HashSet::new();
     ours.count("a"); // reads the tables
     // The method that does not panic on a million spaces.
     let count_plain = |text: &str| plain.count(text, &nothing).unwrap_or_default();
-    let counters: [Counter<'_>; 3] = [
+    let counters: [Counter<'_>; 2] = [
         ("offcut", &|text| usize::try_from(ours.count(text)).unwrap()),
         ("tiktoken-rs", &count_plain),
-        ("bpe-openai", &|text| other.count(text)),
     ];
     let (bytes, times) = if is_bench() {
         (1 << 20, 7)
@@ -62,21 +60,16 @@ fn main() {
         ("emoji", "👩‍👩‍👧".repeat(bytes / 18)),
     ];
     let mut lines = Map::new();
-    println!(
-        "MB/s{:>22}{:>14}{:>14}{:>14}",
-        "", counters[0].0, counters[1].0, counters[2].0
-    );
+    println!("MB/s{:>22}{:>14}{:>14}", "", counters[0].0, counters[1].0);
     let mut slowest_ordinary = f64::MAX;
     for (index, (name, text)) in ordinary.iter().chain(&odd).enumerate() {
         let speeds = counters.map(|(_, count)| megabytes_per_second(count, text, times));
-        println!(
-            "{name:<26}{:>14.1}{:>14.1}{:>14.1}",
-            speeds[0], speeds[1], speeds[2]
-        );
+        println!("{name:<26}{:>14.1}{:>14.1}", speeds[0], speeds[1]);
         if index < ordinary.len() {
             slowest_ordinary = slowest_ordinary.min(speeds[0]);
         }
-        let ratios = json!({"mb_per_s": round(speeds[0]), "of_tiktoken": round(speeds[0] / speeds[1]), "of_bpe_openai": round(speeds[0] / speeds[2])});
+        let ratios =
+            json!({"mb_per_s": round(speeds[0]), "of_tiktoken": round(speeds[0] / speeds[1])});
         lines.insert((*name).to_owned(), ratios);
     }
     lines.insert(

@@ -3,7 +3,6 @@
 //! The library `offcut` names, stores and reads its results by this module. A store of your own needs
 //! none of it.
 
-mod blocks;
 mod names;
 mod reuse;
 
@@ -15,14 +14,14 @@ use bytes::Bytes;
 
 use crate::backend::key::digest;
 use crate::backend::layout::{Phase, is_reserved};
-use crate::backend::{
-    Backend, BackendError, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
-};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location, ReadRange, Writer};
 
-pub(crate) use blocks::{BlockReader, Ranges};
 pub(crate) use names::{DIGEST_EXAMPLE, Id, Name, media_type};
 pub use reuse::REUSED_FOR;
-pub(crate) use reuse::{Marks, day, is_outdated, name, put};
+pub(crate) use reuse::{Marks, day, is_outdated, is_taken};
+
+/// Number of bytes of content that are read at once.
+pub(crate) const BLOCK: u64 = 1 << 20;
 
 /// Content of at most this many bytes is read whole if a text must be compared with it.
 pub(crate) const MAX_WHOLE: u64 = 64 << 20;
@@ -177,11 +176,6 @@ impl Target {
         }
     }
 
-    /// A target for content whose own name is known to be taken.
-    pub(crate) fn taken(roots: &Roots, phase: Phase, name: &Name, content: &[u8]) -> Self {
-        Self::new(roots, phase, name, content).second_only()
-    }
-
     /// Drops the first name, which is known to be taken.
     pub(crate) fn second_only(self) -> Self {
         Self {
@@ -218,11 +212,9 @@ impl Target {
         content: Bytes,
     ) -> Result<Location, BackendError> {
         for key in self.keys(backend.now()) {
-            match put(backend, &key, content.clone()).await? {
-                PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => {
-                    return Ok(backend.locate(&key));
-                }
-                PutOutcome::Taken => {}
+            let put = backend.put(&key, content.clone()).await?;
+            if !is_taken(backend, &put) {
+                return Ok(backend.locate(&key));
             }
         }
         Err(self.all_taken())
@@ -235,11 +227,9 @@ impl Target {
         writer: &mut dyn Writer,
     ) -> Result<Location, BackendError> {
         for key in self.keys(store.now()) {
-            match name(store, writer, &key).await? {
-                PutOutcome::Stored | PutOutcome::AlreadyThere { .. } => {
-                    return Ok(store.locate(&key));
-                }
-                PutOutcome::Taken => {}
+            let put = writer.finish(&key).await?;
+            if !is_taken(store, &put) {
+                return Ok(store.locate(&key));
             }
         }
         Err(self.all_taken())
@@ -283,15 +273,20 @@ impl Stored {
         &self,
         mut see: impl FnMut(&[u8], u64) -> bool + Send,
     ) -> Result<u64, BackendError> {
-        let mut blocks = BlockReader::from(self);
-        let mut total = 0;
-        while let Some(page) = blocks.next().await? {
-            total = page.total;
-            if !see(&page.bytes, total) {
-                break;
+        let mut at = 0;
+        loop {
+            let ReadRange { bytes, total, .. } = self.read(at..at.saturating_add(BLOCK)).await?;
+            if bytes.is_empty() && at < total {
+                let location = &self.location;
+                let message =
+                    format!("`{location}` ends after {at} of {total} bytes: check the store");
+                return Err(BackendError::new(ErrorKind::Other, message));
+            }
+            at += bytes.len() as u64;
+            if !see(&bytes, total) || at >= total {
+                return Ok(total);
             }
         }
-        Ok(total)
     }
 
     /// The whole content, or `None` if it is longer than [`MAX_WHOLE`].
@@ -308,19 +303,6 @@ impl Stored {
             })
             .await?;
         Ok((content.len() as u64 == total).then(|| content.into()))
-    }
-}
-
-impl Ranges for &Stored {
-    async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        Stored::read(self, range).await
-    }
-
-    fn too_short(&self, at: u64, total: u64) -> String {
-        format!(
-            "`{}` ends after {at} of {total} bytes: check the store",
-            self.location
-        )
     }
 }
 

@@ -1,7 +1,5 @@
 //! The moments at which content is stored.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// A moment at which results are looked at.
@@ -23,19 +21,5 @@ impl Phase {
             Self::Truncate => "trunc",
             Self::Clear => "clear",
         }
-    }
-}
-
-/// Writes `truncate` or `clear`, as in JSON.
-///
-/// ```
-/// assert_eq!(offcut::report::Phase::Truncate.to_string(), "truncate");
-/// ```
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Truncate => "truncate",
-            Self::Clear => "clear",
-        })
     }
 }

@@ -11,7 +11,7 @@ use super::shorten::shorten;
 use super::stub::{Line, LineText};
 use crate::decisions::Substitute;
 use crate::error::OffloadError;
-use crate::report::{Reason, Sum};
+use crate::report::Reason;
 
 /// Number of results stored concurrently.
 const AT_ONCE: usize = 8;
@@ -51,9 +51,8 @@ fn pending(edits: &mut [SlotEdit]) -> impl Iterator<Item = &mut SlotEdit> {
 /// Keeps everything if the whole pass frees too little.
 fn give_up_if_too_little(pass: &Pass, edits: &mut [SlotEdit]) {
     let going = || |edit: &&SlotEdit| edit.is_pending() || edit.is_ready();
-    let freed = edits.iter().filter(going());
-    let freed = freed.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
-    if freed.saved() < u128::from(pass.at_least()) {
+    let freed: i128 = edits.iter().filter(going()).map(SlotEdit::freed).sum();
+    if freed.max(0) < i128::from(pass.at_least()) {
         for edit in edits.iter_mut().filter(|edit| going()(&&**edit)) {
             edit.keep(Reason::TooLittle);
         }
@@ -107,7 +106,7 @@ async fn store_lines(
                 let decision = &mut edit.decision;
                 let location = pass.store(&backend, &target, content, decision).await?;
                 let hint = pass.session.hint(*draft, location.clone());
-                (hint.render(), location.into_iter().collect())
+                (hint, location.into_iter().collect())
             }
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };

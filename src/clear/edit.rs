@@ -11,7 +11,7 @@ use crate::decisions::Substitute;
 use crate::fingerprint::SlotId;
 use crate::handler::Replacement;
 use crate::ours::cleared_arguments;
-use crate::report::{Decision, Outcome, Reason, Sum};
+use crate::report::{Change, Decision, Outcome, Reason};
 use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
@@ -110,11 +110,10 @@ impl SlotEdit {
         lines.iter().any(|line| matches!(line, Line::Shorten(..)))
     }
 
-    /// Tokens before and after, including those of the arguments.
-    pub(super) fn tokens(&self) -> Sum {
-        self.parts().fold(Sum::default(), |sum, edit| {
-            sum.plus(edit.decision.tokens.unwrap_or_default().into())
-        })
+    /// Number of tokens fewer, including those of the arguments.
+    pub(super) fn freed(&self) -> i128 {
+        let tokens = self.parts().filter_map(|edit| edit.decision.tokens);
+        tokens.map(Change::net).sum()
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.

@@ -1,5 +1,6 @@
 //! A plan that is being made.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use crate::backend::layout::Phase;
@@ -60,6 +61,7 @@ impl<'a> Planner<'a> {
             previewer: policy.previewer(tool, || call().arguments),
             length: policy.stub_length,
             subject: Subject::Result,
+            problem: OnceCell::new(),
         };
         (source, failure)
     }

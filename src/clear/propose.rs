@@ -1,5 +1,7 @@
 //! Proposes what to clear, result by result: everything old that gains anything, oldest first.
 
+use std::cell::OnceCell;
+
 use crate::json::{Leaving, leaving};
 
 use super::edit::{Content, SlotEdit};
@@ -9,7 +11,7 @@ use super::stub::{Line, Source};
 use crate::backend::content::Id;
 use crate::config::Policy;
 use crate::format::PartRef;
-use crate::report::{ErrorSource, Outcome, Reason, Subject, Sum};
+use crate::report::{ErrorSource, Outcome, Reason, Subject};
 use crate::rounds::Slot;
 use crate::slots::Item;
 use crate::tokens::Text;
@@ -40,13 +42,12 @@ impl<'a> Planner<'a> {
     /// too, until it does.
     fn choose_errors(&mut self, counted: u64) {
         let slots = self.slots;
-        let threshold = u128::from(self.pass.threshold());
         let planned = self.edits.iter().filter(|edit| edit.is_pending());
-        let mut freed = planned.fold(Sum::default(), |sum, edit| sum.plus(edit.tokens()));
+        let mut left = i128::from(counted) - planned.map(SlotEdit::freed).sum::<i128>();
         let mut results = slots.results.iter().enumerate();
         // Kept errors stand in the order of the conversation, as the results do.
         for kept in 0..self.edits.len() {
-            if freed.left_of(counted) <= threshold {
+            if left <= i128::from(self.pass.threshold()) {
                 return;
             }
             let edit = &self.edits[kept];
@@ -60,7 +61,7 @@ impl<'a> Planner<'a> {
             self.stubs.begin(slots.outline.slots[at].head.id);
             self.choose_result(at, ShortErrors::Go);
             if let Some(edit) = self.edits.pop().filter(SlotEdit::is_pending) {
-                freed = freed.plus(edit.tokens());
+                left -= edit.freed();
                 self.edits[kept] = edit;
             }
         }
@@ -105,7 +106,7 @@ impl<'a> Planner<'a> {
             Some(_) => Outcome::Shortened,
         };
         let edit = SlotEdit::new(item, outcome, Content::Lines(lines));
-        self.propose(edit, failure.or(wrong_id));
+        self.propose(edit, failure.or(wrong_id).or_else(|| of.failure()));
     }
 
     /// Decides about the long texts of users. Each gets a preview of the length that a truncated result has.
@@ -136,10 +137,12 @@ impl<'a> Planner<'a> {
                 previewer: policy.previewer("", String::new),
                 length: policy.preview_length,
                 subject: Subject::UserText,
+                problem: OnceCell::new(),
             };
             let line = self.stubs.part(&of, part, 1);
             let content = Content::Lines(vec![line]);
-            self.propose(SlotEdit::new(item, Outcome::Cleared, content), None);
+            let edit = SlotEdit::new(item, Outcome::Cleared, content);
+            self.propose(edit, of.failure());
         }
     }
 

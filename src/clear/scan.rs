@@ -267,9 +267,6 @@ impl<'c> Visitor<'_, 'c> {
 
     /// Counts a text.
     fn text(&mut self, text: Text<'c>) {
-        if self.meter.is_free(text) {
-            return self.add(self.meter.count_text(text));
-        }
         let print = text.fingerprint();
         match self.meter.known(print) {
             Some(tokens) => self.add(tokens),

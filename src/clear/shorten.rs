@@ -71,8 +71,7 @@ async fn compare(
         };
         let mut draft = shown.draft;
         (draft.parts, draft.hint.preview) = (parts, preview);
-        let hint = pass.session.hint(draft, Some(stored.location.clone()));
-        texts.push(hint.render());
+        texts.push(pass.session.hint(draft, Some(stored.location.clone())));
         locations.push(stored.location);
     }
     let text = join(texts.iter().map(String::as_str));
@@ -133,7 +132,11 @@ pub(super) async fn preview_of_content(
     let preview = if is_short {
         hint.preview.clone()
     } else {
-        previewer.show(&String::from_utf8_lossy(text), *budget).0
+        let (preview, problem) = previewer.show(&String::from_utf8_lossy(text), *budget);
+        if let Some(problem) = problem {
+            decision.fail_first(ErrorSource::Callback.said(&problem));
+        }
+        preview
     };
     Ok(Some((preview, parts)))
 }

@@ -2,6 +2,7 @@
 //! will be.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::format::owned::{decode, raw};
 use crate::hint::Kind;
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
-use crate::report::Subject;
+use crate::report::{DecisionFailure, ErrorSource, Subject};
 use crate::session::Session;
 
 /// Maximum length in bytes of what is shown of a string in arguments: its first line.
@@ -71,13 +72,25 @@ pub(super) struct Source<'s> {
     /// Maximum length of a preview.
     pub(super) length: PreviewLength,
     pub(super) subject: Subject,
+    /// The first error of a user's preview.
+    pub(super) problem: OnceCell<String>,
 }
 
 impl Source<'_> {
     /// The preview of a text that is cleared.
     pub(super) fn preview(&self, text: &str) -> String {
         let budget = self.length.bytes_for(text.len() as u64);
-        self.previewer.show(text, budget).0
+        let (preview, problem) = self.previewer.show(text, budget);
+        if let Some(problem) = problem {
+            self.problem.get_or_init(|| problem);
+        }
+        preview
+    }
+
+    /// The error of a user's preview, for the report.
+    pub(super) fn failure(&self) -> Option<DecisionFailure> {
+        let problem = self.problem.get()?;
+        Some(ErrorSource::Callback.said(problem))
     }
 }
 
@@ -238,14 +251,18 @@ impl<'a> Stubs<'a> {
             .or_insert_with(|| digest.clone())
             != digest;
         let is_taken = is_used || self.is_repeated_id && !name.is_digest() && !id.is_given();
-        let make = if is_taken { Target::taken } else { Target::new };
-        make(&self.session.roots, Phase::Clear, name, content)
+        let target = Target::with_digest(&self.session.roots, Phase::Clear, name, &digest);
+        if is_taken {
+            target.second_only()
+        } else {
+            target
+        }
     }
 
     /// A hint that names stored content; without a backend, one that says that the content is gone.
     fn store(&mut self, of: &Source<'_>, name: &Name, draft: Draft, content: Bytes) -> Line {
         let Some(backend) = of.policy.backend() else {
-            let mut line = self.session.hint(draft, None).render();
+            let mut line = self.session.hint(draft, None);
             // A few such notices are enough; further ones are left empty.
             if !self.has_room_for(&line) {
                 line.clear();
@@ -254,17 +271,12 @@ impl<'a> Stubs<'a> {
         };
         let target = self.target(&of.id, name, &content);
         Line::Store {
-            expected: self.hint_at(&draft, &target.expected(backend)),
+            expected: (self.session).hint(draft.clone(), Some(target.expected(backend))),
             backend: Arc::clone(backend),
             target,
             content,
             draft: Box::new(draft),
         }
-    }
-
-    fn hint_at(&self, draft: &Draft, location: &Location) -> String {
-        let hint = self.session.hint(draft.clone(), Some(location.clone()));
-        hint.render()
     }
 
     /// A hint in the conversation, and its replacement if it is one of ours.
@@ -285,7 +297,7 @@ impl<'a> Stubs<'a> {
         // A cleared hint keeps its sentence, which may say something that is said nowhere else.
         draft.words = (hint.kind == Kind::Cleared).then(|| hint.prose.clone());
         let expected = match &own.stored {
-            Some(stored) => self.hint_at(&draft, &stored.location),
+            Some(stored) => (self.session).hint(draft.clone(), Some(stored.location.clone())),
             None => hint.render(),
         };
         Shown {
@@ -311,7 +323,7 @@ fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Dra
 /// A hint for a link.
 fn link(tool: &str, url: &str, session: &Session) -> String {
     let draft = Draft::new(Kind::Link, 0, tool, String::new());
-    session.hint(draft, Some(Location::new(url))).render()
+    session.hint(draft, Some(Location::new(url)))
 }
 
 impl Line {

@@ -6,10 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::backend::debug_as_chain;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
-#[cfg(feature = "toml")]
-use toml::Spanned;
-#[cfg(feature = "toml")]
-use toml::de::{DeTable, DeValue};
 
 use super::Settings;
 use super::advice::advise;
@@ -68,7 +64,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A [`SettingsError`] with line and field: of several mistakes, the first one by line.
+    /// A [`SettingsError`] with line and field.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, SettingsError> {
         let settings: Self = read_toml(text)?;
@@ -165,59 +161,17 @@ fn read_json<'de, T: DeserializeOwned>(
     })
 }
 
-/// Reads the settings, or reports the first mistake by line. The parser visits fields in the order of
-/// their names, so this collects all mistakes: it removes each one and reads the rest again.
 #[cfg(feature = "toml")]
 fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
-    /// A bound on the work: of a file with more mistakes, the first of these is reported.
-    const MISTAKES: usize = 50;
-    let outermost = "write it above the first `[table]` of the file";
     let line = |error: &toml::de::Error| error.span().map(|span| line_at(text, span.start));
-
-    let mut document = DeTable::parse(text)
+    let deserializer = toml::Deserializer::parse(text)
         .map_err(|error| SettingsError::new(line(&error), String::new(), error.message()))?;
-    let mut first: Option<SettingsError> = None;
-    for _ in 0..MISTAKES {
-        let deserializer = toml::Deserializer::from(document.clone());
-        let error = match serde_path_to_error::deserialize(deserializer) {
-            Ok(settings) => return first.map_or(Ok(settings), Err),
-            Err(error) => error,
-        };
-        let at = error.path();
-        let (line, field) = (line(error.inner()), path(at));
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let field = path(error.path());
         let problem = name_the_table(error.inner().message(), &field);
-        let mistake = SettingsError::within(line, field, &problem, outermost);
-        let names = at.iter().map_while(|segment| match segment {
-            Segment::Map { key } => Some(key.as_str()),
-            _ => None,
-        });
-        let is_removed = remove(document.get_mut(), names);
-        if first.as_ref().is_none_or(|first| line < first.line) {
-            first = Some(mistake);
-        }
-        if !is_removed {
-            break;
-        }
-    }
-    Err(first.unwrap_or_default())
-}
-
-/// Removes the value at the path `names` from `table`; returns false if there is none.
-#[cfg(feature = "toml")]
-fn remove<'n>(table: &mut DeTable<'_>, names: impl Iterator<Item = &'n str>) -> bool {
-    let mut names = names.peekable();
-    let mut table = table;
-    while let Some(name) = names.next() {
-        let is_table = |value: &Spanned<DeValue<'_>>| value.get_ref().is_table();
-        if names.peek().is_none() || !table.get(name).is_some_and(is_table) {
-            return table.remove(name).is_some();
-        }
-        match table.get_mut(name).map(Spanned::get_mut) {
-            Some(DeValue::Table(inner)) => table = inner,
-            _ => return false,
-        }
-    }
-    false
+        let outermost = "write it above the first `[table]` of the file";
+        SettingsError::within(line(error.inner()), field, &problem, outermost)
+    })
 }
 
 /// A field's path. Hides secrets, since a store's URL may appear where a name belongs.

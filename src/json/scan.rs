@@ -66,18 +66,6 @@ impl InvalidJson {
             expected,
         }
     }
-
-    /// The line of the first byte that does not fit, counted from 1.
-    #[must_use]
-    pub fn line(&self) -> usize {
-        self.line
-    }
-
-    /// Its place in the line, in bytes, counted from 1.
-    #[must_use]
-    pub fn column(&self) -> usize {
-        self.column
-    }
 }
 
 impl fmt::Display for InvalidJson {

@@ -310,16 +310,6 @@ impl<'m> View<'m> for Node<'m> {
         self.keys().map(|key| (key.key(), key.value()))
     }
 
-    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
-        let mut found = [None; N];
-        for (key, value) in self.fields() {
-            if let Some(nth) = names.iter().position(|name| *name == key) {
-                found[nth] = Some(value);
-            }
-        }
-        found
-    }
-
     #[inline]
     fn json(self) -> JsonRef<'m> {
         JsonRef::Spelled(self.spelling())

@@ -35,7 +35,15 @@ pub trait View<'m>: Copy {
     fn fields(self) -> impl Iterator<Item = (&'m str, Self)>;
     /// Several fields of an object, found in one go. A pass reads every message, and looking up
     /// each field on its own would take most of its time.
-    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N];
+    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for (name, value) in self.fields() {
+            if let Some(nth) = names.iter().position(|wanted| *wanted == name) {
+                found[nth] = Some(value);
+            }
+        }
+        found
+    }
     /// The whole value, to be shown.
     fn json(self) -> JsonRef<'m>;
 
@@ -98,16 +106,6 @@ impl<'m> View<'m> for &'m Value {
             .into_iter()
             .flatten()
             .map(|(name, value)| (name.as_str(), value))
-    }
-
-    fn pick<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
-        let mut found = [None; N];
-        for (name, value) in self.fields() {
-            if let Some(nth) = names.iter().position(|wanted| *wanted == name) {
-                found[nth] = Some(value);
-            }
-        }
-        found
     }
 
     fn get(self, name: &str) -> Option<Self> {

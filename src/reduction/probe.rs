@@ -5,25 +5,47 @@ use bytes::Bytes;
 
 use crate::backend::content::probe_key;
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
-use crate::session::Session;
+use crate::reduction::ToolReduction;
 
 /// The content that is stored for a trial: always the same, so that a store takes it once.
 const PROBE: &[u8] = b"Offcut found out with this that content can be stored here and read back\n";
 
-/// Tries out every store of `session` under its prefix.
-pub(super) async fn check_stores(session: &Session) -> Result<(), BackendError> {
-    let key = probe_key(&session.roots, &digest(PROBE));
-    for store in session.stores() {
-        check(&*store, &key).await.map_err(|error| {
-            let probe = store.locate(&key);
-            let place = probe.as_str();
-            let place = place.strip_suffix(key.as_str()).unwrap_or(place);
-            error.while_doing(format_args!(
-                "the store {place} failed when it was tried out"
-            ))
-        })?;
+impl ToolReduction {
+    /// Tries out every store of this configuration: stores a few bytes under the root and the
+    /// session's prefix, and reads them back. Includes the stores of single tools.
+    ///
+    /// Call it when a program starts. Later, results stay in the context if a store fails, and only
+    /// the report and a `tracing` event say so.
+    ///
+    /// The bytes are always the same and stay there, as `<prefix>meta/check-<digest>`. No hint
+    /// names them, and sweeps leave them. Without a backend, it does nothing.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// reduction.check_stores().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the first store that failed, with its place and what to do about it, and without
+    /// secrets of its URL.
+    pub async fn check_stores(&self) -> Result<(), BackendError> {
+        let key = probe_key(&self.session.roots, &digest(PROBE));
+        for store in self.session.stores() {
+            check(&*store, &key).await.map_err(|error| {
+                let probe = store.locate(&key);
+                let place = probe.as_str();
+                let place = place.strip_suffix(key.as_str()).unwrap_or(place);
+                error.while_doing(format_args!(
+                    "the store {place} failed when it was tried out"
+                ))
+            })?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Both ways to store, since short results go one and streams the other. A store that has the

@@ -85,7 +85,8 @@ impl ToolReduction {
     ) -> Self {
         let name = history::beginning(secret, conversation);
         let name = name.as_deref().unwrap_or("none");
-        Self::over(self.session.of_tenant(tenant, name))
+        let roots = self.session.roots.conversation(tenant, name);
+        Self::over(self.session.at(roots))
     }
 
     /// Like [`reduce`](Self::reduce), with everything that is known about the request.

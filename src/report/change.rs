@@ -40,45 +40,15 @@ impl Change {
     pub fn saved(self) -> u64 {
         self.before.saturating_sub(self.after)
     }
+
+    /// Amount by which the size has shrunk, negative if it has grown. Sums of it are exact whatever a counter returns.
+    pub(crate) fn net(self) -> i128 {
+        i128::from(self.before) - i128::from(self.after)
+    }
 }
 
 /// Total amount saved. Subtracts what longer replacements add, such as those of handlers.
 pub(crate) fn saved(changes: impl Iterator<Item = Change>) -> u64 {
-    let sum = changes.map(Sum::from).fold(Sum::default(), Sum::plus);
-    sum.saved().try_into().unwrap_or(u64::MAX)
-}
-
-/// Total sizes before and after. The sums are exact whatever a counter returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
-    before: u128,
-    after: u128,
-}
-
-impl From<Change> for Sum {
-    fn from(change: Change) -> Self {
-        Self {
-            before: change.before.into(),
-            after: change.after.into(),
-        }
-    }
-}
-
-impl Sum {
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            before: self.before + other.before,
-            after: self.after + other.after,
-        }
-    }
-
-    /// Amount by which the total has shrunk; 0 if it has grown.
-    pub(crate) fn saved(self) -> u128 {
-        self.before.saturating_sub(self.after)
-    }
-
-    /// The size that remains of `all`, of which `self.before` is a part.
-    pub(crate) fn left_of(self, all: u64) -> u128 {
-        (u128::from(all) + self.after).saturating_sub(self.before)
-    }
+    let sum: i128 = changes.map(Change::net).sum();
+    sum.max(0).try_into().unwrap_or(u64::MAX)
 }

@@ -1,13 +1,13 @@
 //! A token counter, and its cached counts for one conversation.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::cache::Cache;
 use super::{CountTokens, image, payload};
 use crate::fingerprint::{FieldPrint, Fingerprint, FingerprintStream};
 use crate::format::{Arguments, Conversation, JsonRef, PartRef, Piece};
@@ -16,11 +16,15 @@ use crate::guard::guard;
 /// Tokens that each message costs in addition to its content.
 pub(crate) const PER_MESSAGE: u64 = 4;
 
-/// A token counter with cached counts. Clones share both.
+/// Number of counts that are kept: those of the texts of a few hundred long conversations, in some megabytes.
+const MOST_COUNTS: usize = 256 * 1024;
+
+/// A token counter with cached counts, so that each text is counted once. Clones share both.
 #[derive(Clone)]
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
-    cache: Arc<Cache>,
+    /// When there are too many, all are forgotten, and texts in use are counted again.
+    counts: Arc<Mutex<HashMap<Fingerprint, u64>>>,
 }
 
 impl fmt::Debug for Meter {
@@ -129,18 +133,18 @@ impl Meter {
     pub(crate) fn new(counter: Arc<dyn CountTokens>) -> Self {
         Self {
             counter,
-            cache: Arc::default(),
+            counts: Arc::default(),
         }
-    }
-
-    /// Returns true if counting the text is cheaper than looking it up.
-    pub(crate) fn is_free(&self, text: Text<'_>) -> bool {
-        matches!(text, Text::Is(_)) && self.counter.is_free()
     }
 
     /// The number of tokens of a text, if it is cached.
     pub(crate) fn known(&self, print: Fingerprint) -> Option<u64> {
-        self.cache.get(print)
+        self.counts().get(&print).copied()
+    }
+
+    /// Ignores poisoning: nothing that may panic runs under the lock, least of all a user's counter.
+    fn counts(&self) -> MutexGuard<'_, HashMap<Fingerprint, u64>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of tokens of `text`, whose fingerprint is `print`.
@@ -151,18 +155,18 @@ impl Meter {
                 Text::Opaque(json) => self.opaque(json),
                 text => self.count_uncached(&text.read()),
             };
-            self.cache.insert(print, tokens);
+            let mut counts = self.counts();
+            if counts.len() >= MOST_COUNTS {
+                counts.clear();
+            }
+            counts.insert(print, tokens);
             tokens
         })
     }
 
     /// The number of tokens of a text.
     pub(crate) fn count_text(&self, text: Text<'_>) -> u64 {
-        if self.is_free(text) {
-            self.count_uncached(&text.read())
-        } else {
-            self.count(text.fingerprint(), text)
-        }
+        self.count(text.fingerprint(), text)
     }
 
     /// Like [`count_str`](Self::count_str), but not cached, for a text that will not be counted again.
@@ -252,6 +256,18 @@ mod tests {
     use crate::tokens::Estimate;
 
     #[test]
+    fn there_are_never_too_many_counts() {
+        let meter = Meter::new(Arc::new(Estimate));
+        let print = |i: usize| Fingerprint::of(&i.to_le_bytes());
+        for i in 0..=2 * MOST_COUNTS {
+            assert_eq!(meter.count(print(i), Text::Is("12345678")), 2);
+            assert_eq!(meter.known(print(i)), Some(2));
+        }
+        assert_eq!(meter.known(print(0)), None);
+        assert!(meter.counts().len() <= MOST_COUNTS);
+    }
+
+    #[test]
     fn a_document_is_identified_by_its_compact_text() {
         let meter = Meter::new(Arc::new(Estimate));
         for value in [
@@ -260,14 +276,11 @@ mod tests {
             json!("x".repeat(5_000)),
         ] {
             let text = value.to_string();
-            let fields = value.as_object().map(JsonRef::from);
-            for json in fields.into_iter().chain([JsonRef::from(&value)]) {
-                let json = Text::of_json(json);
-                assert_eq!(json.fingerprint(), Text::Is(&text).fingerprint());
-                assert_eq!(json.bytes(), text.len() as u64);
-                assert_eq!(json.read(), text);
-                assert_eq!(meter.count_text(json), meter.count_str(&text));
-            }
+            let json = Text::of_json(JsonRef::from(&value));
+            assert_eq!(json.fingerprint(), Text::Is(&text).fingerprint());
+            assert_eq!(json.bytes(), text.len() as u64);
+            assert_eq!(json.read(), text);
+            assert_eq!(meter.count_text(json), meter.count_str(&text));
         }
     }
 

@@ -109,7 +109,7 @@ impl Held {
 
     fn begin(&mut self, json: Option<Value>, comes_in_chunks: bool) {
         self.end();
-        let mut text = ArrivingText::new(self.job.sketch());
+        let mut text = ArrivingText::new(self.slots.len(), self.job.sketch());
         (text.json, text.comes_in_chunks) = (json, comes_in_chunks);
         self.slots.push(Slot::Text(Box::new(text)));
         self.is_open = true;
@@ -192,15 +192,12 @@ impl Held {
         self.slots.len() > 1
     }
 
-    /// The texts that count towards the limit, with their slots.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &ArrivingText)> {
-        self.slots
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, part)| match part {
-                Slot::Text(text) => Some((slot, &**text)),
-                Slot::Part(_) | Slot::Replaced => None,
-            })
+    /// The texts that count towards the limit.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &ArrivingText> {
+        self.slots.iter().filter_map(|part| match part {
+            Slot::Text(text) => Some(&**text),
+            Slot::Part(_) | Slot::Replaced => None,
+        })
     }
 
     fn text(&self, slot: usize) -> Option<&ArrivingText> {
@@ -247,7 +244,7 @@ impl Held {
     /// Slots of spilled texts that can be shown whole after all, because they are among the
     /// shortest texts, which together fit the limit.
     pub(super) fn wanted_back(&self) -> Vec<usize> {
-        let texts = self.texts().map(|(slot, text)| (text.length(), slot));
+        let texts = self.texts().map(|text| (text.length(), text.slot));
         let mut texts: Vec<_> = texts.collect();
         texts.sort_unstable();
         let mut sum = 0;

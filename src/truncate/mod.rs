@@ -4,7 +4,6 @@
 //! Whole results and streams take the same path: [`held`] takes the chunks and says what leaves
 //! memory, [`run`] does it, and at the end [`plan`] decides what is shown.
 
-mod cut;
 mod file_read;
 mod handled;
 mod held;

@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 use crate::backend::layout::Phase;
 use crate::hint::Draft;
 
-use super::cut::Cut;
 use super::file_read::reads_a_file;
 use super::held::Held;
 use super::job::Job;
@@ -21,23 +20,21 @@ use crate::report::Change;
 /// More texts than this are stored as one: their hints would fill the context themselves.
 const MAX_CUTS: usize = 32;
 
-/// A text of a result, before the decision about it.
-#[derive(Clone, Copy)]
-struct Candidate<'s> {
-    slot: usize,
-    text: &'s ArrivingText,
-}
-
-impl Candidate<'_> {
-    /// Returns `true` if it can't stay as it is, however short the others are.
-    fn must_be_stored(self) -> bool {
-        !self.text.is_utf8() || self.text.json.is_some() || self.text.is_joined
-    }
-}
-
-/// The texts of `held`, in order.
-fn candidates(held: &Held) -> impl Iterator<Item = Candidate<'_>> {
-    held.texts().map(|(slot, text)| Candidate { slot, text })
+/// Texts that are stored as one and replaced by a hint.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// Their slots, in order. The hint takes the first; the others leave the result.
+    pub(super) slots: Vec<usize>,
+    /// Number of this text among the result's stored texts, counted from 1.
+    pub(super) number: usize,
+    /// For several texts, a line with their lengths, which is stored after them. A line feed is
+    /// stored after each text.
+    pub(super) manifest: Option<String>,
+    pub(super) draft: Draft,
+    /// Number of bytes of its hint with the longest location that it may get.
+    pub(super) bytes: u64,
+    /// The error of a user's preview.
+    pub(super) problem: Option<String>,
 }
 
 /// The texts of a result that are cut.
@@ -51,8 +48,7 @@ pub(super) struct Plan {
 /// Plans the cuts of `held`. `broken` is the slot of the text in which the output broke off, if it
 /// did.
 pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Plan {
-    let (lost, texts): (Vec<_>, Vec<_>) =
-        candidates(held).partition(|candidate| candidate.text.is_lost());
+    let (lost, texts): (Vec<_>, Vec<_>) = held.texts().partition(|text| text.is_lost());
     let planner = ResultPlanner::new(job, id, held, broken);
     let mut cuts = planner.cut_each(&lost);
     cuts.extend(planner.cut_texts(&texts, &cuts));
@@ -63,15 +59,15 @@ pub(super) fn plan(job: &Job, id: &Id, held: &Held, broken: Option<usize>) -> Pl
     }
     let cut: HashSet<usize> = cuts.iter().flat_map(|cut| &cut.slots).copied().collect();
     let whole = texts.iter().filter(|text| !cut.contains(&text.slot));
-    let missing = whole.filter(|whole| whole.text.spilled().is_some());
+    let missing = whole.filter(|whole| whole.spilled().is_some());
     let missing = missing.map(|missing| missing.slot).collect();
     Plan { cuts, missing }
 }
 
 /// The lost texts of `held`, each cut to a preview regardless of the others.
 pub(super) fn plan_lost(job: &Job, id: &Id, held: &Held) -> Vec<Cut> {
-    let lost = candidates(held).filter(|candidate| candidate.text.is_lost());
-    ResultPlanner::new(job, id, held, None).cut_each(&lost.collect::<Vec<_>>())
+    let lost: Vec<_> = held.texts().filter(|text| text.is_lost()).collect();
+    ResultPlanner::new(job, id, held, None).cut_each(&lost)
 }
 
 /// Decides about one result.
@@ -96,22 +92,21 @@ impl<'a> ResultPlanner<'a> {
     }
 
     /// Cuts each of `texts` to its share of a preview.
-    fn cut_each(&self, texts: &[Candidate<'_>]) -> Vec<Cut> {
+    fn cut_each(&self, texts: &[&ArrivingText]) -> Vec<Cut> {
         let share = self.share(texts, texts.len());
-        let cut = |candidate: &Candidate<'_>| self.cut_to(*candidate, share);
-        texts.iter().map(cut).collect()
+        texts.iter().map(|text| self.cut_to(text, share)).collect()
     }
 
     /// The part of the preview's budget that each text gets if all of `cut` are cut and the budget is
     /// split into `shares`.
-    fn share(&self, cut: &[Candidate<'_>], shares: usize) -> usize {
-        let length = cut.iter().map(|candidate| candidate.text.length()).sum();
+    fn share(&self, cut: &[&ArrivingText], shares: usize) -> usize {
+        let length = cut.iter().map(|text| text.length()).sum();
         self.job.policy.preview_length.bytes_for(length) / shares.max(1)
     }
 
-    fn cut_texts(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
-        let mut longest: Vec<Candidate<'_>> = texts.to_vec();
-        longest.sort_by_key(|candidate| (Reverse(candidate.text.length()), candidate.slot));
+    fn cut_texts(&self, texts: &[&ArrivingText], lost: &[Cut]) -> Vec<Cut> {
+        let mut longest: Vec<&ArrivingText> = texts.to_vec();
+        longest.sort_by_key(|text| (Reverse(text.length()), text.slot));
         let at_least = self.previewed(&longest);
         let some = self.cut_longest(&longest, lost, at_least..=longest.len().min(MAX_CUTS));
         // A preview may gain nothing if the result is within the limit. It then stays whole if it
@@ -121,7 +116,7 @@ impl<'a> ResultPlanner<'a> {
     }
 
     /// Number of the longest texts that are previewed even if the result is within the limit.
-    fn previewed(&self, longest: &[Candidate<'_>]) -> usize {
+    fn previewed(&self, longest: &[&ArrivingText]) -> usize {
         let Job {
             session,
             policy,
@@ -136,12 +131,12 @@ impl<'a> ResultPlanner<'a> {
         }
         let long = longest
             .iter()
-            .take_while(|candidate| candidate.text.length() > above as u64);
+            .take_while(|text| text.length() > above as u64);
         let count = long.count().min(MAX_CUTS);
         // A result that contains hints was shown before. Its other texts stayed whole then, and
         // still do.
-        let is_ours = |candidate: &Candidate<'_>| {
-            let shown = candidate.text.shown();
+        let is_ours = |text: &&ArrivingText| {
+            let shown = text.shown();
             shown.is_some_and(|text| session.apparent_hints(policy, &text).is_some())
         };
         if count == 0 || longest.iter().any(is_ours) {
@@ -155,7 +150,7 @@ impl<'a> ResultPlanner<'a> {
     /// none of them works.
     fn cut_longest(
         &self,
-        longest: &[Candidate<'_>],
+        longest: &[&ArrivingText],
         lost: &[Cut],
         counts: RangeInclusive<usize>,
     ) -> Option<Vec<Cut>> {
@@ -168,15 +163,15 @@ impl<'a> ResultPlanner<'a> {
             // Shares only get smaller from here on: if one cut gains nothing now, further counts
             // won't help.
             let share = self.share(cut, count);
-            let cuts = cut.iter().map(|candidate| self.cut(*candidate, share));
+            let cuts = cut.iter().map(|text| self.cut(text, share));
             let cuts: Option<Vec<Cut>> = cuts.collect();
             let mut cuts = cuts?;
             // Bytes that can't be shown are stored all the same.
-            let mut whole = rest.iter().filter(|candidate| candidate.must_be_stored());
-            let is_at_hand = whole.try_for_each(|candidate| {
+            let mut whole = rest.iter().filter(|text| text.must_be_stored());
+            let is_at_hand = whole.try_for_each(|text| {
                 // A text that is not in memory is over the limit.
-                let shown = candidate.text.shown()?.into_owned();
-                cuts.push(self.cut_as(*candidate, shown));
+                let shown = text.shown()?.into_owned();
+                cuts.push(self.cut_as(text, shown));
                 Some(())
             });
             if is_at_hand.is_some() && self.fit(cuts.iter().chain(lost), rest) {
@@ -188,12 +183,11 @@ impl<'a> ResultPlanner<'a> {
 
     /// Cuts all texts as one, and each document on its own; if that does not fit either, joins the
     /// documents too.
-    fn cut_all(&self, texts: &[Candidate<'_>], lost: &[Cut]) -> Vec<Cut> {
-        let (json, plain): (Vec<Candidate<'_>>, Vec<Candidate<'_>>) = texts
-            .iter()
-            .partition(|candidate| candidate.text.json.is_some());
+    fn cut_all(&self, texts: &[&ArrivingText], lost: &[Cut]) -> Vec<Cut> {
+        let (json, plain): (Vec<&ArrivingText>, Vec<&ArrivingText>) =
+            texts.iter().partition(|text| text.json.is_some());
         let share = self.share(texts, json.len() + 1);
-        let documents = json.iter().map(|candidate| self.cut(*candidate, share));
+        let documents = json.iter().map(|text| self.cut(text, share));
         let joined = match plain.as_slice() {
             // A single text is stored as it is.
             [only] => self.cut(*only, share),
@@ -209,9 +203,9 @@ impl<'a> ResultPlanner<'a> {
 
     /// Returns `true` if the hints, with the longest location each can get, and the other texts are
     /// together within the limit.
-    fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[Candidate<'_>]) -> bool {
-        let others = rest.iter().filter(|candidate| !candidate.must_be_stored());
-        let others = others.map(|candidate| candidate.text.length());
+    fn fit<'c>(&self, cuts: impl Iterator<Item = &'c Cut>, rest: &[&ArrivingText]) -> bool {
+        let others = rest.iter().filter(|text| !text.must_be_stored());
+        let others = others.map(|text| text.length());
         !self
             .job
             .is_over_limit(cuts.map(|cut| cut.bytes).chain(others).sum())
@@ -219,15 +213,14 @@ impl<'a> ResultPlanner<'a> {
 
     /// Cuts the text to a preview, if that gains anything. Text that can't be shown as it is must
     /// be stored anyway.
-    fn cut(&self, candidate: Candidate<'_>, share: usize) -> Option<Cut> {
-        let cut = self.cut_to(candidate, share);
-        let is_gain = !candidate.text.is_utf8() || self.is_gain(&cut, &[candidate]);
+    fn cut(&self, text: &ArrivingText, share: usize) -> Option<Cut> {
+        let cut = self.cut_to(text, share);
+        let is_gain = !text.is_utf8() || self.is_gain(&cut, &[text]);
         is_gain.then_some(cut)
     }
 
-    fn cut_to(&self, candidate: Candidate<'_>, share: usize) -> Cut {
+    fn cut_to(&self, text: &ArrivingText, share: usize) -> Cut {
         let Job { policy, call, .. } = self.job;
-        let text = candidate.text;
         let own = || {
             policy.hooks.preview.as_ref()?;
             let shown = text.shown().filter(|_| text.length() <= MAX_WHOLE)?;
@@ -241,22 +234,21 @@ impl<'a> ResultPlanner<'a> {
         };
         Cut {
             problem,
-            ..self.cut_as(candidate, preview)
+            ..self.cut_as(text, preview)
         }
     }
 
-    fn cut_as(&self, candidate: Candidate<'_>, preview: String) -> Cut {
-        let text = candidate.text;
-        self.draft(&[candidate], None, text.bytes, text.sketch.lines(), preview)
+    fn cut_as(&self, text: &ArrivingText, preview: String) -> Cut {
+        self.draft(&[text], None, text.bytes, text.sketch.lines(), preview)
     }
 
     /// Joins all texts into one object.
-    fn join(&self, texts: &[Candidate<'_>], share: usize) -> Option<Cut> {
-        let lengths: Vec<u64> = texts.iter().map(|candidate| candidate.text.bytes).collect();
+    fn join(&self, texts: &[&ArrivingText], share: usize) -> Option<Cut> {
+        let lengths: Vec<u64> = texts.iter().map(|text| text.bytes).collect();
         let manifest = format!("{}\n", serde_json::json!({"offcut_parts": lengths}));
         let mut sketch = self.job.sketch();
-        for candidate in texts {
-            sketch.append(&candidate.text.sketch);
+        for text in texts {
+            sketch.append(&text.sketch);
             sketch.push("\n");
         }
         let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
@@ -268,7 +260,7 @@ impl<'a> ResultPlanner<'a> {
     /// Cuts `texts` to `preview`; `bytes` and `lines` are those of the stored content.
     fn draft(
         &self,
-        texts: &[Candidate<'_>],
+        texts: &[&ArrivingText],
         manifest: Option<String>,
         bytes: u64,
         lines: u64,
@@ -279,13 +271,13 @@ impl<'a> ResultPlanner<'a> {
         draft.parts = texts.len();
         draft.hint.lines = Some(lines);
         draft.hint.flags.joined = manifest.is_some();
-        for Candidate { slot, text, .. } in texts {
+        for text in texts {
             draft.hint.flags.not_utf8 |= !text.is_utf8();
-            draft.hint.flags.interrupted |= self.broken == Some(*slot);
+            draft.hint.flags.interrupted |= self.broken == Some(text.slot);
         }
-        let hint = session.hint(draft.clone(), self.location()).render();
+        let hint = session.hint(draft.clone(), self.location());
         Cut {
-            slots: texts.iter().map(|candidate| candidate.slot).collect(),
+            slots: texts.iter().map(|text| text.slot).collect(),
             number: 1,
             manifest,
             bytes: hint.len() as u64,
@@ -295,9 +287,9 @@ impl<'a> ResultPlanner<'a> {
     }
 
     /// Returns `true` if the hint is a gain, wherever it ends up.
-    fn is_gain(&self, cut: &Cut, texts: &[Candidate<'_>]) -> bool {
+    fn is_gain(&self, cut: &Cut, texts: &[&ArrivingText]) -> bool {
         let bytes = Change {
-            before: texts.iter().map(|candidate| candidate.text.length()).sum(),
+            before: texts.iter().map(|text| text.length()).sum(),
             after: cut.bytes,
         };
         bytes.gains_uncounted()

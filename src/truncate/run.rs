@@ -5,10 +5,9 @@ use std::sync::Arc;
 use crate::backend::layout::Phase;
 use futures_util::StreamExt;
 
-use super::cut::Cut;
 use super::held::Held;
 use super::job::{Job, report, text_bytes};
-use super::plan::{Plan, plan, plan_lost};
+use super::plan::{Cut, Plan, plan, plan_lost};
 use super::spill::Spill;
 use super::text::Content;
 use super::truncated::Truncated;
@@ -172,8 +171,8 @@ impl Run {
         self.decision.outcome = Outcome::Kept(Reason::StoreFailed);
         for cut in plan_lost(&self.job, &self.id, &self.held) {
             self.decision.outcome = Outcome::Lost;
-            let slots = cut.slots.clone();
-            self.held.replace(&slots, cut.hint(&self.job.session, None));
+            self.held
+                .replace(&cut.slots, self.job.session.hint(cut.draft, None));
         }
     }
 
@@ -227,9 +226,8 @@ impl Run {
         } else if self.decision.outcome != Outcome::Lost {
             self.decision.outcome = Outcome::Truncated;
         }
-        let slots = cut.slots.clone();
         self.held
-            .replace(&slots, cut.hint(&self.job.session, stored));
+            .replace(&cut.slots, self.job.session.hint(cut.draft, stored));
         Ok(())
     }
 

@@ -2,17 +2,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use crate::backend::key::{digest, digest_from_sha256};
+use crate::backend::key::digest_from_sha256;
 use crate::backend::layout::Phase;
-use crate::backend::range::within;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::job::Job;
-use crate::backend::content::{self, BlockReader, Id, Name, Ranges, Target};
-use crate::backend::{BackendError, ErrorKind, Location, PutOutcome, ReadRange, Writer};
+use crate::backend::content::{self, BLOCK, Id, Name, Target, is_taken};
+use crate::backend::{BackendError, ErrorKind, Location, Writer};
 
 /// Number of attempts at reading a block back from a writer.
 const ATTEMPTS: usize = 8;
@@ -60,14 +58,11 @@ impl Spill {
         (self.writer, self.length) = (None, 0);
     }
 
-    pub(super) async fn read(&mut self, range: Range<u64>) -> Result<Vec<u8>, BackendError> {
+    pub(super) async fn read(&mut self, mut range: Range<u64>) -> Result<Vec<u8>, BackendError> {
         let length = range.end.saturating_sub(range.start);
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        if !range.is_empty() {
-            let mut blocks = blocks(opened(&mut self.writer)?, range);
-            while let Some(block) = blocks.next().await? {
-                bytes.extend_from_slice(&block.bytes);
-            }
+        while !range.is_empty() {
+            bytes.extend_from_slice(&block(opened(&mut self.writer)?, &mut range).await?);
         }
         Ok(bytes)
     }
@@ -90,11 +85,8 @@ impl Spill {
         }
         if let [Source::Bytes(content)] = &mut sources[..] {
             let content = Bytes::from(std::mem::take(content));
-            let digest = digest(&content);
-            let name = id.name();
-            let name = name.unwrap_or_else(|| Name::of_digest(digest.clone()));
-            let (roots, name) = (&job.session.roots, name.part(number));
-            let target = Target::with_digest(roots, Phase::Truncate, &name, &digest);
+            let name = id.name_of(&content).part(number);
+            let target = Target::new(&job.session.roots, Phase::Truncate, &name, &content);
             return target.save(&*job.backend, content).await;
         }
         let mut writer = job.backend.writer().await?;
@@ -105,11 +97,12 @@ impl Spill {
                     length += bytes.len() as u64;
                     writer.write(bytes.into()).await?;
                 }
-                Source::Spilled(range) => {
+                Source::Spilled(mut range) => {
                     length += range.end - range.start;
-                    let mut blocks = blocks(opened(spilled)?, range);
-                    while let Some(block) = blocks.next().await? {
-                        writer.write(block.bytes).await?;
+                    while !range.is_empty() {
+                        writer
+                            .write(block(opened(spilled)?, &mut range).await?)
+                            .await?;
                     }
                 }
             }
@@ -131,14 +124,13 @@ async fn name(
     // The digest costs reading everything again, so it is computed only if needed.
     if let Some(name) = &name {
         let key = content::key(roots, Phase::Truncate, name);
-        if content::name(backend, writer, &key).await? != PutOutcome::Taken {
+        if !is_taken(backend, &writer.finish(&key).await?) {
             return Ok(backend.locate(&key));
         }
     }
-    let mut sha256 = Sha256::new();
-    let mut blocks = blocks(writer, 0..length);
-    while let Some(block) = blocks.next().await? {
-        sha256.update(&block.bytes);
+    let (mut sha256, mut range) = (Sha256::new(), 0..length);
+    while !range.is_empty() {
+        sha256.update(block(writer, &mut range).await?);
     }
     let digest = digest_from_sha256(&sha256.finalize().into());
     let target = |name| Target::with_digest(roots, Phase::Truncate, name, &digest);
@@ -159,41 +151,26 @@ fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, Backe
     }
 }
 
-/// The `length` bytes written to a writer.
-struct Written<'w> {
-    writer: &'w mut dyn Writer,
-    length: u64,
-}
-
-impl Ranges for Written<'_> {
-    /// Retries on any error: after a failure of the store, the writer may have the only copy.
-    async fn read(&mut self, range: Range<u64>) -> Result<ReadRange, BackendError> {
-        let range = within(&range, self.length);
-        let mut attempt = 1;
-        loop {
-            match self.writer.read(range.clone()).await {
-                Err(error) if attempt < ATTEMPTS => {
-                    tracing::warn!(attempt, %error, "reading back spilled bytes failed; retrying");
-                }
-                answer => {
-                    return Ok(ReadRange {
-                        bytes: answer?,
-                        total: self.length,
-                        stored_at: SystemTime::now(),
-                    });
-                }
+/// Reads bytes from the start of `range`, which was written to `writer`, and moves the start behind them. Tries
+/// again after any error: once the store has failed, the writer may have the only copy.
+async fn block(writer: &mut dyn Writer, range: &mut Range<u64>) -> Result<Bytes, BackendError> {
+    let next = range.start..range.end.min(range.start + BLOCK);
+    let mut attempt = 1;
+    let bytes = loop {
+        match writer.read(next.clone()).await {
+            Err(error) if attempt < ATTEMPTS => {
+                tracing::warn!(attempt, %error, "reading back spilled bytes failed; retrying");
+                attempt += 1;
             }
-            attempt += 1;
+            answer => break answer?,
         }
+    };
+    if bytes.is_empty() {
+        return Err(BackendError::new(
+            ErrorKind::Other,
+            "the store returned fewer bytes than were written: check the store",
+        ));
     }
-
-    fn too_short(&self, _: u64, _: u64) -> String {
-        "the store returned fewer bytes than were written: check the store".to_owned()
-    }
-}
-
-/// The bytes of `range`, written to `writer` before, block by block.
-fn blocks(writer: &mut dyn Writer, range: Range<u64>) -> BlockReader<Written<'_>> {
-    let length = range.end;
-    BlockReader::of(Written { writer, length }, range)
+    range.start += bytes.len() as u64;
+    Ok(bytes)
 }

@@ -12,6 +12,8 @@ use crate::content::Part;
 /// The part of a text that has arrived so far: its known properties, and the place of its bytes.
 #[derive(Debug)]
 pub(super) struct ArrivingText {
+    /// Its place among the parts of the result.
+    pub(super) slot: usize,
     /// The JSON document whose text this is.
     pub(super) json: Option<Value>,
     /// `true` if it arrives in chunks, rather than as one part.
@@ -38,8 +40,9 @@ pub(super) enum Content {
 
 impl ArrivingText {
     /// An empty text.
-    pub(super) fn new(sketch: Sketch) -> Self {
+    pub(super) fn new(slot: usize, sketch: Sketch) -> Self {
         Self {
+            slot,
             json: None,
             comes_in_chunks: false,
             is_joined: false,
@@ -71,6 +74,11 @@ impl ArrivingText {
 
     pub(super) fn is_utf8(&self) -> bool {
         self.decoder.is_utf8()
+    }
+
+    /// Returns `true` if it can't stay as it is, however short the other texts are.
+    pub(super) fn must_be_stored(&self) -> bool {
+        !self.is_utf8() || self.json.is_some() || self.is_joined
     }
 
     pub(super) fn is_lost(&self) -> bool {

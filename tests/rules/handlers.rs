@@ -921,6 +921,26 @@ async fn a_custom_preview_that_panics_or_is_too_long_is_replaced_by_the_named_on
 }
 
 #[tokio::test]
+async fn a_clear_pass_reports_that_a_users_preview_failed() {
+    let reduction = small(&memory()).stub_length(300);
+    let reduction = reduction.preview_with(|_| panic!("a preview's panic"));
+    let reduction = reduction.build().unwrap();
+    let mut messages: Vec<Message> = (0..8)
+        .flat_map(|n| round(&format!("r{n}"), "f", lines(80)))
+        .collect();
+    let report = clear(&reduction, &mut messages).await;
+    let cleared: Vec<_> = (report.decisions.iter())
+        .filter(|decision| decision.outcome == Outcome::Cleared)
+        .collect();
+    assert!(!cleared.is_empty());
+    for decision in cleared {
+        let said = (decision.error.as_deref(), decision.error_source);
+        let failed = (Some("the preview panicked"), Some(ErrorSource::Callback));
+        assert_eq!(said, failed);
+    }
+}
+
+#[tokio::test]
 async fn o1_previews_by_name_and_by_code_override_each_other() {
     let preview = async |builder: Builder, tool: &str| {
         let shown = builder

@@ -184,8 +184,8 @@ fn a_general_option_in_a_table_is_answered_with_its_place() {
 }
 
 #[test]
-fn the_first_mistake_by_line_is_reported() {
-    let lines = [
+fn each_mistake_is_reported_with_its_line() {
+    let mut lines = [
         "root_dirr = \"a\"",
         "clear_exclude_tools = 5",
         "[tool_config.grep]",
@@ -196,27 +196,15 @@ fn the_first_mistake_by_line_is_reported() {
         "[tool_config.ask]",
         "preview = 5",
     ];
-    let wrong = [1, 2, 4, 5, 7, 9];
-    for (number, line) in wrong.into_iter().enumerate() {
-        // Those before it are mended, one after the other.
-        let mended = &wrong[..number];
-        let text: String = (1..)
-            .zip(lines)
-            .map(|(line, text)| {
-                if mended.contains(&line) {
-                    "\n".into()
-                } else {
-                    format!("{text}\n")
-                }
-            })
-            .collect();
-        let error = Settings::from_toml(&text).unwrap_err();
-        assert_eq!(error.line, Some(line), "{error}\n{text}");
+    let mut wrong = Vec::from([1, 2, 4, 5, 7, 9]);
+    while !wrong.is_empty() {
+        let error = Settings::from_toml(&lines.join("\n")).unwrap_err();
+        let line = error.line.unwrap();
+        let known = wrong.iter().position(|wrong| *wrong == line);
+        wrong.remove(known.unwrap_or_else(|| panic!("{error}")));
+        lines[line - 1] = "";
     }
-    let many: String = (0..5_000)
-        .map(|number| format!("x{number:04} = 5\n"))
-        .collect();
-    assert_eq!(Settings::from_toml(&many).unwrap_err().line, Some(1));
+    assert!(Settings::from_toml(&lines.join("\n")).is_ok());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! stored longer than [`REUSED_FOR`] ago, but stores it under another name. So a hint to what a sweep
 //! removes is older than [`REUSED_FOR`], and its transcript has been written.
 //!
-//! The library stores and names content here and nowhere else.
+//! The library stores and names content by [`is_taken`] alone.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
-use crate::backend::{Backend, BackendError, Key, PutOutcome, Writer};
+use crate::backend::{Backend, Key, PutOutcome};
 
 /// Time after which equal content is stored again under another name, and decisions are made anew.
 pub const REUSED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,30 +30,13 @@ pub(crate) fn day(now: SystemTime) -> u64 {
     since.as_secs() / (24 * 60 * 60)
 }
 
-/// Stores `content` under `key`. A key with old content counts as taken, whatever that is.
-pub(crate) async fn put(
-    store: &dyn Backend,
-    key: &Key,
-    content: Bytes,
-) -> Result<PutOutcome, BackendError> {
-    Ok(unless_old(store, store.put(key, content).await?))
-}
-
-/// Stores the bytes written to `writer`, one of `store`, under `key`, like [`put`].
-pub(crate) async fn name(
-    store: &dyn Backend,
-    writer: &mut dyn Writer,
-    key: &Key,
-) -> Result<PutOutcome, BackendError> {
-    Ok(unless_old(store, writer.finish(key).await?))
-}
-
-fn unless_old(store: &dyn Backend, put: PutOutcome) -> PutOutcome {
+/// Returns true if the content has to be put under another key. What lies there from long ago counts as
+/// taken, also if it is equal.
+pub(crate) fn is_taken(store: &dyn Backend, put: &PutOutcome) -> bool {
     match put {
-        PutOutcome::AlreadyThere { stored_at } if is_outdated(store, stored_at) => {
-            PutOutcome::Taken
-        }
-        put => put,
+        PutOutcome::Stored => false,
+        PutOutcome::AlreadyThere { stored_at } => is_outdated(store, *stored_at),
+        PutOutcome::Taken => true,
     }
 }
 

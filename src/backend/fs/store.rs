@@ -43,7 +43,7 @@ use crate::backend::{BackendError, ErrorKind, Location};
 /// - **Private.** Files are created with mode 0600 and directories with 0700 (Unix). Existing ones
 ///   keep their mode.
 /// - **Bounded.** Reading needs memory for the requested range, streaming to a file for 2 MiB and
-///   one chunk, listing for 256 entries.
+///   one chunk, listing for all entries.
 /// - **Swept in place.** Directories that a sweep leaves empty are removed if they have the mode with
 ///   which this store creates them.
 /// - **Non-blocking.** I/O runs on tokio's blocking threads, so a tokio runtime is required.

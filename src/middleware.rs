@@ -64,6 +64,8 @@ pub struct Turn<'a> {
     /// True if the provider's cache holds nothing of this conversation any more. A pass then costs nothing there, and is
     /// made from half of the threshold on (C18).
     pub is_cold: bool,
+    /// True if earlier decisions are repeated and none is made, as for a request that only counts: nothing is stored.
+    pub repeats_only: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -75,6 +77,7 @@ impl<'a> Turn<'a> {
             last_usage: None,
             is_too_long: false,
             is_cold: false,
+            repeats_only: false,
         }
     }
 }
@@ -87,6 +90,7 @@ impl fmt::Debug for Turn<'_> {
             .field("last_usage", &self.last_usage)
             .field("is_too_long", &self.is_too_long)
             .field("is_cold", &self.is_cold)
+            .field("repeats_only", &self.repeats_only)
             .finish()
     }
 }

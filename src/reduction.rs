@@ -89,6 +89,19 @@ impl ToolReduction {
         Self::over(session)
     }
 
+    /// Returns the same reduction with hints that name the reader `name`, or none. Its decisions are its own.
+    ///
+    /// ```
+    /// # use offcut::{backend::Memory, ToolReduction};
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
+    /// assert_eq!(reduction.with_reader(Some("Read")).read_file_tool().name(), "Read");
+    /// # Ok::<(), offcut::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn with_reader(&self, name: Option<&str>) -> Self {
+        Self::over(self.session.with_reader(name))
+    }
+
     /// Truncates `output` for the model. A result over the limit, or with a text over
     /// `preview_above`, is stored and replaced by a preview and a hint that says where it is. Any
     /// other result is returned whole.

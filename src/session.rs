@@ -31,6 +31,7 @@ pub(crate) struct Session {
 }
 
 /// State shared by all sessions.
+#[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// The sentences of hints.
@@ -77,6 +78,16 @@ impl Session {
     pub(crate) fn at(&self, roots: Roots) -> Self {
         Self {
             roots,
+            ..self.clone()
+        }
+    }
+
+    /// The same session with hints that name another reader, or none.
+    pub(crate) fn with_reader(&self, name: Option<&str>) -> Self {
+        let mut shared = Shared::clone(&self.shared);
+        shared.settings.read_file_tool_name = name.map(str::to_owned);
+        Self {
+            shared: Arc::new(shared),
             ..self.clone()
         }
     }

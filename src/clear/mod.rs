@@ -83,7 +83,11 @@ pub(crate) async fn commit_over(
 ) -> Result<Committed, OffloadError> {
     let pass = Pass::new(session, memory, turn);
     // Many new texts are counted on another thread.
-    let scan = Scan::counted(&pass, turn).await;
+    let scan = if turn.repeats_only {
+        None
+    } else {
+        Scan::counted(&pass, turn).await
+    };
     Plan::new(pass, &*turn.conversation, taken, scan)
         .commit()
         .await

@@ -147,7 +147,7 @@ impl History<'_> {
         overlay: &mut Overlay<'_>,
         report: &mut Report,
     ) -> Result<Vec<Decided>, OffloadError> {
-        let is_decided = |item: &Item<'_>| overlay.is_put(item.place);
+        let is_decided = |item: &Item<'_>| turn.repeats_only || overlay.is_put(item.place);
         let arrived = arrive(self.session, self.memory, slots, is_decided).await?;
         let mut decided = Vec::new();
         for one in arrived {
@@ -159,11 +159,9 @@ impl History<'_> {
         }
         let over = Turn {
             conversation: &mut *overlay,
-            tools: turn.tools,
             // No request carries the provider's count of the one before it.
             last_usage: None,
-            is_too_long: turn.is_too_long,
-            is_cold: turn.is_cold,
+            ..*turn
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
         let (mut cleared, new) = committed.put_new(overlay);

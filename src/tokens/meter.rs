@@ -23,7 +23,7 @@ const MOST_COUNTS: usize = 256 * 1024;
 #[derive(Clone)]
 pub(crate) struct Meter {
     counter: Arc<dyn CountTokens>,
-    /// When there are too many, all are forgotten, and texts in use are counted again.
+    /// The counts by text. All are forgotten once there are too many, and texts in use are counted again.
     counts: Arc<Mutex<HashMap<Fingerprint, u64>>>,
 }
 

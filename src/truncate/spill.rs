@@ -151,8 +151,8 @@ fn opened(writer: &mut Option<Box<dyn Writer>>) -> Result<&mut dyn Writer, Backe
     }
 }
 
-/// Reads bytes from the start of `range`, which was written to `writer`, and moves the start behind them. Tries
-/// again after any error: once the store has failed, the writer may have the only copy.
+/// Reads bytes from the start of `range`, which was written to `writer`, and moves the start past them. Tries
+/// again on any error: once the store has failed, the writer may have the only copy.
 async fn block(writer: &mut dyn Writer, range: &mut Range<u64>) -> Result<Bytes, BackendError> {
     let next = range.start..range.end.min(range.start + BLOCK);
     let mut attempt = 1;

@@ -3,10 +3,10 @@
 use crate::common::{builder, call, clear, content, lines, memory, round, text};
 use offcut::agent::Tool;
 use offcut::backend::{Backend, ErrorKind, Fs, Key, Location, Memory};
-use offcut::format::{Message, WireFormat};
+use offcut::format::{Message, Messages, Plain, WireFormat};
 use offcut::hint::Hint;
 use offcut::report::Outcome;
-use offcut::{Builder, Part, ToolCall, ToolPolicy, ToolReduction};
+use offcut::{Builder, Part, ToolCall, ToolPolicy, ToolReduction, Turn};
 use offcut_testkit::{Fault, Faulty};
 use serde_json::json;
 
@@ -408,4 +408,32 @@ async fn l4_a_result_is_not_half_truncated_for_ever_after_a_store_failed() {
         let result = second[2].to_string();
         assert!(result.len() < 2_000, "{failing}: {result}");
     }
+}
+
+#[tokio::test]
+async fn b8_a_turn_that_only_repeats_decides_nothing_and_stores_nothing() {
+    let store = memory();
+    let session = eager(store.clone()).build().unwrap().session("s");
+    let reduce = async |messages: &mut Vec<Message>, repeats_only| {
+        let mut messages = Messages::new(Plain, messages);
+        let mut turn = Turn {
+            repeats_only,
+            ..Turn::new(&mut messages)
+        };
+        session.reduce_turn(&mut turn).await.unwrap()
+    };
+    let history: Vec<Message> = (0..4)
+        .flat_map(|n| round(&format!("r{n}"), "f", lines(400)))
+        .collect();
+    let mut sent = history.clone();
+    assert!(!reduce(&mut sent, true).await.is_change());
+    assert!(sent == history && store.is_empty());
+    reduce(&mut sent, false).await;
+    let stored = store.len();
+    let mut repeated = history.clone();
+    repeated.extend(round("new", "f", lines(400)));
+    assert!(reduce(&mut repeated, true).await.is_change());
+    assert_eq!(repeated[..history.len()], sent);
+    assert_eq!(repeated[history.len()..], round("new", "f", lines(400))[..]);
+    assert_eq!(store.len(), stored);
 }

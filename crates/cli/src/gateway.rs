@@ -25,7 +25,6 @@ mod pass;
 mod place;
 mod plug;
 mod read;
-mod read_only;
 mod reader;
 mod readers;
 mod record;

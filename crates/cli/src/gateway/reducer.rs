@@ -7,8 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::{ErrorSource, Outcome as Decided};
-use offcut::{BuildError, ErrorChain, OffloadError, Report, Settings, ToolReduction, Turn};
-use serde_json::Value;
+use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
 
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
@@ -16,7 +15,6 @@ use crate::gateway::holdout::{Group, group};
 use crate::gateway::naming::NamingSecret;
 use crate::gateway::opened::Opened;
 use crate::gateway::outcome::PassReason;
-use crate::gateway::read_only::ReadOnly;
 use crate::gateway::reader::{self, Reader, Tools};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::stored::Pages;
@@ -68,20 +66,10 @@ pub(crate) enum Reduced {
     Passed(PassReason),
 }
 
-/// Reductions whose hints mention one reader.
-struct Variant {
-    reader: Option<String>,
-    /// Makes decisions and records them.
-    deciding: ToolReduction,
-    /// Only repeats recorded decisions.
-    repeating: ToolReduction,
-}
-
 /// Reduces conversations.
 pub(crate) struct ConversationReducer {
-    variants: Vec<Variant>,
-    /// The reader's name in the settings.
-    own: Option<String>,
+    /// A reduction for each reader that hints may name, the one of the settings first.
+    variants: Vec<ToolReduction>,
     shares_machine: bool,
     /// Tells calls that read a store on this machine.
     pages: Option<Pages>,
@@ -93,8 +81,8 @@ pub(crate) struct ConversationReducer {
 
 #[derive(Default)]
 struct Known {
-    /// By conversation, variant and whether they decide.
-    sessions: HashMap<(ConversationId, usize, bool), HeldSession>,
+    /// By conversation and variant.
+    sessions: HashMap<(ConversationId, usize), HeldSession>,
     time: u64,
     untouched: HashSet<ConversationId>,
 }
@@ -131,40 +119,25 @@ impl ConversationReducer {
         settings: &Settings,
         stores: &Opened<'_>,
     ) -> Result<Self, GatewayError> {
-        let own = settings.read_file_tool_name.clone();
-        let mut readers: Vec<Option<String>> = vec![own.clone()];
-        for name in [None].into_iter().chain(reader::openers().map(Some)) {
-            let name = name.map(str::to_owned);
-            if !readers.contains(&name) {
-                readers.push(name);
-            }
-        }
         let shares_machine = serve.is_local() && are_directories(settings);
         let pages = shares_machine.then(|| Pages::of(settings));
-        let builder = || match pages.clone() {
+        let builder = match pages.clone() {
             Some(pages) => ToolReduction::builder().trunc_handler(pages),
             None => ToolReduction::builder(),
         };
-        let build = |reader: Option<String>| -> Result<Variant, BuildError> {
-            let mut settings = settings.clone();
-            settings.read_file_tool_name.clone_from(&reader);
-            let open = |url: &str| stores.open(url);
-            let deciding = builder().settings(settings.clone(), open).build()?;
-            let read_only = |url: &str| stores.open(url).map(ReadOnly);
-            let repeating = builder().settings(settings, read_only).build()?;
-            Ok(Variant {
-                reader,
-                deciding,
-                repeating,
-            })
-        };
-        let variants = readers.into_iter().map(build).collect::<Result<_, _>>();
+        let built = builder.settings(settings.clone(), |url: &str| stores.open(url));
+        let own = built.build().map_err(GatewayError::Reduction)?;
+        let mut variants = vec![own.clone()];
+        for name in [None].into_iter().chain(reader::openers().map(Some)) {
+            if name != reader_of(&own) {
+                variants.push(own.with_reader(name));
+            }
+        }
         // A store that can't be opened has failed the reductions too.
         let url = settings.backend_url.as_ref();
         let store = url.and_then(|url| stores.open(url.as_str()).ok());
         Ok(Self {
-            variants: variants.map_err(GatewayError::Reduction)?,
-            own,
+            variants,
             shares_machine,
             pages,
             cut_without_reader: serve.cut_without_reader,
@@ -189,7 +162,7 @@ impl ConversationReducer {
             return Reduced::Passed(PassReason::NotUnderstood);
         }
         let definitions = body.tools();
-        let own = self.own.as_deref();
+        let own = reader_of(self.any());
         let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
         if body.messages().is_empty() {
             return Reduced::Unchanged;
@@ -243,7 +216,7 @@ impl ConversationReducer {
                 let messages = Messages::new(&format, body.messages_mut());
                 whole.conversation(tenant.name(), secret, &messages)
             };
-            let session = self.session(&conversation, variant, (decides, bytes), |whole| {
+            let session = self.session(&conversation, variant, bytes, |whole| {
                 let name = conversation.name().rsplit('/').nth(1);
                 let alone = whole
                     .session(tenant.name())
@@ -256,14 +229,22 @@ impl ConversationReducer {
                     new(whole, body)
                 }
             });
-            let reduced = run(&session, exchange.format, (pressure, &definitions), body).await;
+            let mut messages = Messages::new(Spelled(exchange.format), body.messages_mut());
+            let mut turn = Turn {
+                tools: &definitions,
+                is_too_long: pressure == Pressure::TooLong,
+                is_cold: pressure == Pressure::Cold,
+                repeats_only: !decides,
+                ..Turn::new(&mut messages)
+            };
+            let reduced = session.reduce_turn(&mut turn).await;
             match reduced {
                 Ok(report) => {
                     let is_lost = report
                         .decisions
                         .iter()
                         .any(|one| one.outcome == Decided::Lost);
-                    let fails = has_store_failed(&report, decides);
+                    let fails = has_store_failed(&report);
                     if is_lost || fails && !has_failed {
                         let error = store_error(&report);
                         tracing::warn!(error, is_lost, "the store failed for a request");
@@ -290,7 +271,7 @@ impl ConversationReducer {
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
     fn reads(&self, tools: &Tools, format: WireFormat, messages: &[JsonText]) -> u64 {
-        let reader = self.own.as_deref().filter(|_| tools.has_our_reader);
+        let reader = reader_of(self.any()).filter(|_| tools.has_our_reader);
         let pages = self.pages.as_ref();
         let mut reads = 0;
         for message in messages {
@@ -312,10 +293,7 @@ impl ConversationReducer {
     }
 
     fn variant(&self, reader: Option<&str>) -> Option<usize> {
-        let mut readers = self
-            .variants
-            .iter()
-            .map(|variant| variant.reader.as_deref());
+        let mut readers = self.variants.iter().map(reader_of);
         readers.position(|known| known == reader)
     }
 
@@ -324,24 +302,19 @@ impl ConversationReducer {
         &self,
         conversation: &ConversationId,
         variant: usize,
-        (decides, bytes): (bool, usize),
+        bytes: usize,
         new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
         let mut known = self.known();
         known.time += 1;
         let time = known.time;
-        let key = (conversation.clone(), variant, decides);
+        let key = (conversation.clone(), variant);
         if let Some(held) = known.sessions.get_mut(&key) {
             (held.time, held.bytes) = (time, bytes);
             return held.session.clone();
         }
         known.make_room(bytes);
-        let variant = &self.variants[variant];
-        let session = new(if decides {
-            &variant.deciding
-        } else {
-            &variant.repeating
-        });
+        let session = new(&self.variants[variant]);
         let held = HeldSession {
             session: session.clone(),
             time,
@@ -375,7 +348,7 @@ impl ConversationReducer {
 
     /// The reader of all conversations, for its definition.
     pub(crate) fn any(&self) -> &ToolReduction {
-        &self.variants[0].deciding
+        &self.variants[0]
     }
 
     pub(crate) fn shares_machine(&self) -> bool {
@@ -387,22 +360,9 @@ impl ConversationReducer {
     }
 }
 
-/// Reduces the messages of a body.
-async fn run(
-    session: &ToolReduction,
-    format: WireFormat,
-    (pressure, tools): (Pressure, &[Value]),
-    body: &mut RequestBody,
-) -> Result<Report, OffloadError> {
-    let format = Spelled(format);
-    let mut messages = Messages::new(&format, body.messages_mut());
-    let mut turn = Turn {
-        tools,
-        is_too_long: pressure == Pressure::TooLong,
-        is_cold: pressure == Pressure::Cold,
-        ..Turn::new(&mut messages)
-    };
-    session.reduce_turn(&mut turn).await
+/// The reader that a reduction's hints name.
+fn reader_of(reduction: &ToolReduction) -> Option<&str> {
+    reduction.settings().read_file_tool_name.as_deref()
 }
 
 /// Logs that the store failed for a whole request.
@@ -437,12 +397,12 @@ fn store_error(report: &Report) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns true if something stayed because the store failed. Where nothing is decided, nothing can be stored.
-fn has_store_failed(report: &Report, decides: bool) -> bool {
+/// Returns true if something stayed because the store failed.
+fn has_store_failed(report: &Report) -> bool {
     let mut kept = report
         .decisions
         .iter()
         .filter(|decision| !decision.outcome.is_change());
     report.records_error.is_some()
-        || decides && kept.any(|decision| decision.error_source == Some(ErrorSource::Store))
+        || kept.any(|decision| decision.error_source == Some(ErrorSource::Store))
 }

@@ -630,7 +630,7 @@ async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
             hint_in(sent.text());
             assert!(sent.text().contains("line 1999 of y"));
         }
-        // Without tools, nothing is decided and nothing stored, but what was decided has to be read.
+        // Without tools, nothing is decided and nothing stored: what is known is repeated.
         faulty.fault_on_every_read(Fault::Fail(ErrorKind::Other));
         let mut without: Value = serde_json::from_str(&longer).unwrap();
         without.as_object_mut().unwrap().remove("tools");
@@ -638,7 +638,7 @@ async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
         if on_failure == OnFailure::Refuse {
             assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable");
         } else {
-            assert_eq!(answer.header("x-offcut"), Some("passed; reason=store"));
+            assert_eq!(answer.header("x-offcut"), Some("reduced; reason=store"));
         }
         faulty.heal();
         let metrics = server.get("/metrics").await;

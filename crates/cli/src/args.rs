@@ -21,8 +21,6 @@ use offcut::format::WireFormat;
 
 use crate::units;
 
-#[cfg(unix)]
-pub(crate) use agents::Line;
 pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
@@ -68,9 +66,6 @@ pub(crate) enum Command {
     #[command(hide = true)]
     McpServer(McpServer),
     Hook(Hook),
-    #[cfg(unix)]
-    #[command(hide = true)]
-    Line(Line),
     /// Read stdin to its end, and keep nothing. `run` leaves this command behind.
     #[cfg(unix)]
     #[command(hide = true)]

@@ -106,16 +106,6 @@ impl Child {
         Ok((child, Outputs { stdout, stderr }))
     }
 
-    /// Starts `command` with this program's stdin, stdout and stderr.
-    pub(crate) fn inheriting(command: Command) -> io::Result<Self> {
-        let signals = listen()?;
-        Ok(Self {
-            process: tokio::process::Command::from(command).spawn()?,
-            signals,
-            phase: watch::channel(CommandPhase::Running).0,
-        })
-    }
-
     /// Passes signals on until the command has ended, and waits until `done` is, which reads its output. A
     /// signal after the command's end, and one that asks the command to end, is an end for `done` too.
     pub(crate) async fn wait_for<T>(
@@ -398,7 +388,7 @@ fn is_from_terminal(signal: Signal) -> bool {
 }
 
 /// Returns true if stdout and stderr are one file, such as one pipe.
-pub(crate) fn is_merged() -> io::Result<bool> {
+fn is_merged() -> io::Result<bool> {
     let (stdout, stderr) = (
         rustix::fs::fstat(io::stdout())?,
         rustix::fs::fstat(io::stderr())?,

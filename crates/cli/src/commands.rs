@@ -10,8 +10,6 @@ pub(crate) mod gain;
 pub(crate) mod hook;
 pub(crate) mod install;
 #[cfg(unix)]
-pub(crate) mod line;
-#[cfg(unix)]
 pub(crate) mod mcp;
 pub(crate) mod read;
 pub(crate) mod replay;

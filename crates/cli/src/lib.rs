@@ -75,8 +75,6 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::McpServer(server) => Err(commands::mcp::run_server(server)),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
         #[cfg(unix)]
-        Command::Line(line) => commands::line::run(line),
-        #[cfg(unix)]
         Command::Drain => Ok(commands::drain::run()),
         Command::Install(install) => commands::install::install(install, args.json),
         Command::Uninstall(install) => commands::install::uninstall(install, args.json),

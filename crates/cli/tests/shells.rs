@@ -1,5 +1,4 @@
-//! Lines of shells in `offcut line`, as Claude Code starts them with `--shell-lines`, and in `offcut run`: the same
-//! exit code, effects and text as without this program.
+//! Lines of shells in `offcut run`: the same exit code, effects and text as without this program.
 #![cfg(unix)]
 // Helpers are part of the tests.
 #![allow(
@@ -13,7 +12,7 @@
 mod lines;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -40,15 +39,13 @@ fn shells() -> impl Iterator<Item = PathBuf> {
 /// A way to run a line.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// As the client's shell, with one file for all of its output.
-    Client,
     /// With one pipe for stdout and stderr.
     OnePipe,
     /// With a pipe for each.
     TwoPipes,
 }
 
-const WAYS: [Way; 3] = [Way::Client, Way::OnePipe, Way::TwoPipes];
+const WAYS: [Way; 2] = [Way::OnePipe, Way::TwoPipes];
 
 /// The outcome of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,18 +77,9 @@ impl Place {
 
     /// Runs `line`, in our program or without it.
     fn run(&self, shell: &Path, line: &str, way: Way, is_ours: bool) -> Outcome {
-        let mut words: Vec<&str> = vec![shell.to_str().unwrap()];
-        let wrapped = wrapped(line);
-        match way {
-            Way::Client if is_ours => words = vec![program(), "line", "claude-code", &wrapped],
-            // As the script of `--shell-lines` runs it without our program.
-            Way::Client => words.extend(["-l", "-c", &wrapped]),
-            Way::OnePipe | Way::TwoPipes => {
-                words.extend(["-c", line]);
-                if is_ours {
-                    words.splice(..0, [program(), "run", "--"]);
-                }
-            }
+        let mut words = vec![shell.to_str().unwrap(), "-c", line];
+        if is_ours {
+            words.splice(..0, [env!("CARGO_BIN_EXE_offcut"), "run", "--"]);
         }
         let work = self.work();
         _ = fs::remove_dir_all(&work);
@@ -107,10 +95,7 @@ impl Place {
             .env("SHELL", shell)
             .env("OFFCUT_HOME", self.home())
             .stdin(Stdio::null());
-        let (status, out, err) = match way {
-            Way::Client => into_a_file(command, &self.folder.path().join("output")),
-            Way::OnePipe | Way::TwoPipes => into_pipes(command, matches!(way, Way::OnePipe)),
-        };
+        let (status, out, err) = into_pipes(command, matches!(way, Way::OnePipe));
         Outcome {
             code: status.code().or_else(|| Some(128 + status.signal()?)),
             out,
@@ -129,24 +114,6 @@ impl Place {
         let texts = stored.map(|(_, bytes)| String::from_utf8(bytes));
         texts.map(Result::unwrap).collect()
     }
-}
-
-/// A line as the client puts it together around the model's own.
-fn wrapped(line: &str) -> String {
-    let quoted = line.replace('\'', r#"'"'"'"#);
-    format!("eval '{quoted}' < /dev/null && pwd -P >| ../directory")
-}
-
-/// Runs `command` with a new file for all of its output.
-fn into_a_file(mut command: Command, path: &Path) -> (ExitStatus, String, String) {
-    _ = fs::remove_file(path);
-    let file = || {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true).open(path).unwrap()
-    };
-    let status = command.stdout(file()).stderr(file()).status().unwrap();
-    let text = text(File::open(path).unwrap());
-    (status, text, String::new())
 }
 
 fn into_pipes(mut command: Command, is_one: bool) -> (ExitStatus, String, String) {
@@ -190,10 +157,6 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.collect()
 }
 
-fn program() -> &'static str {
-    env!("CARGO_BIN_EXE_offcut")
-}
-
 #[test]
 fn short_lines_are_the_same() {
     assert!(lines::LINES.len() >= 200);
@@ -235,11 +198,6 @@ fn l1_long_lines_are_stored_whole() {
                     "{what}"
                 );
                 let mut stored = place.stored();
-                if matches!(way, Way::Client) && before.code == Some(0) {
-                    // The hook shortens the output of a line that succeeds.
-                    assert!(after == before && stored.is_empty(), "{what}");
-                    continue;
-                }
                 let mut expected = vec![before.out, before.err];
                 expected.retain(|text| text.len() > 8_000);
                 expected.sort();
@@ -259,21 +217,19 @@ fn l1_a_gigabyte_is_stored_whole() {
     let line = "yes 'a line of a gigabyte' | head -c 1000000000; exit 3";
     for shell in shells() {
         let place = Place::new();
-        for way in [Way::Client, Way::OnePipe] {
-            let after = place.run(&shell, line, way, true);
-            assert_eq!(after.code, Some(3));
-            let (beginning, _) = after
-                .out
-                .split_once("[offcut/1 truncated 1000000000B/")
-                .unwrap();
-            // It comes through as it is written.
-            assert!(beginning.len() <= 1_000, "{beginning}");
-            assert!(beginning.lines().all(|line| line == "a line of a gigabyte"));
-            assert!(after.out.len() < 10_000);
-            let sizes: Vec<u64> = sizes(&place.home().join("store"));
-            assert!(sizes.contains(&1_000_000_000), "{sizes:?}");
-            fs::remove_dir_all(place.home()).unwrap();
-        }
+        let after = place.run(&shell, line, Way::OnePipe, true);
+        assert_eq!(after.code, Some(3));
+        let (beginning, _) = after
+            .out
+            .split_once("[offcut/1 truncated 1000000000B/")
+            .unwrap();
+        // It comes through as it is written.
+        assert!(beginning.len() <= 1_000, "{beginning}");
+        assert!(beginning.lines().all(|line| line == "a line of a gigabyte"));
+        assert!(after.out.len() < 10_000);
+        let sizes: Vec<u64> = sizes(&place.home().join("store"));
+        assert!(sizes.contains(&1_000_000_000), "{sizes:?}");
+        fs::remove_dir_all(place.home()).unwrap();
     }
 }
 

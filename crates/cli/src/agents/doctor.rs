@@ -10,9 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::agents::install::{
-    InstallError, Installation, installed_path, parse_settings, shell_prefix_path,
-};
+use crate::agents::install::{InstallError, Installation, installed_path, parse_settings};
 use crate::agents::{Agent, layout, log};
 
 pub use finding::{Finding, Level};
@@ -142,16 +140,6 @@ fn commands(installation: &Installation) -> Result<Found, InstallError> {
     if settings["disableAllHooks"] == json!(true) {
         let text = format!("{path} switches all hooks off");
         findings.push(Finding::problem(text, "remove `disableAllHooks`"));
-    }
-    let prefix = shell_prefix_path(installation);
-    if settings.pointer("/env/CLAUDE_CODE_SHELL_PREFIX") == Some(&json!(prefix)) {
-        findings.push(match prefix.is_file() {
-            true => Finding::works("commands that fail are shortened too"),
-            false => Finding::problem(
-                format!("no command can run: {} is missing", prefix.display()),
-                format!("run `offcut install {agent} --shell-lines`, or without this option"),
-            ),
-        });
     }
     if agent == Agent::Codex
         && let Some(command) = commands.first()

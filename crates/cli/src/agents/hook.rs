@@ -5,7 +5,6 @@ mod claude_code;
 mod codex;
 mod error;
 mod event;
-mod failed;
 mod gemini_cli;
 mod plain;
 mod surroundings;
@@ -20,7 +19,6 @@ pub use answer::Answer;
 pub(crate) use claude_code::TOOLS as CLAUDE_CODE_TOOLS;
 pub(crate) use codex::TOOLS as CODEX_TOOLS;
 pub use error::HookError;
-pub use failed::{FailedLine, shorten_failed};
 pub use surroundings::Surroundings;
 
 /// The name of the tool by which `agent` reads files, for hints. `None` if it only has a shell.

@@ -11,7 +11,6 @@ mod jsonc;
 mod place;
 mod plugin;
 mod record;
-mod shell_prefix;
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +23,9 @@ use jsonc::Addition;
 use place::Content;
 use record::{Record, StoredRecord};
 
-use crate::agents::Agent;
-
 pub use error::InstallError;
 pub use installation::{Installation, Scope};
 pub use place::installed_path;
-pub(crate) use shell_prefix::path as shell_prefix_path;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,15 +73,6 @@ impl Installation {
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
         let content = place::content(self)?;
-        if self.shell_lines {
-            if self.agent != Agent::ClaudeCode {
-                let problem = "--shell-lines is for claude-code only; leave it out";
-                return Err(InstallError::new(&path, problem));
-            }
-            // The settings must not name a script that does not exist yet. Without them, it does
-            // nothing.
-            shell_prefix::place(self)?;
-        }
         match content {
             Content::Values(additions) => self.add(&path, &file, stored.as_ref(), additions),
             Content::Whole(text) => self.place(&path, &file, stored.as_ref(), &text),

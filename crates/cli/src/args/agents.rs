@@ -25,39 +25,11 @@ pub(crate) struct Hook {
     pub(crate) config: Option<String>,
 }
 
-impl Hook {
-    /// A hook of `agent` without options.
-    #[cfg(unix)]
-    pub(crate) fn of(agent: &str) -> Self {
-        Self {
-            agent: agent.to_owned(),
-            backend: None,
-            config: None,
-        }
-    }
-}
-
-/// Run one line of a coding agent's shell, and shorten its output if it fails. The agent's settings name this
-/// command.
-#[cfg(unix)]
-#[derive(Debug, clap::Args)]
-pub(crate) struct Line {
-    /// The agent: claude-code.
-    pub(crate) agent: String,
-    /// The line.
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) line: String,
-}
-
 /// An agent, and changes of its settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Install {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Shorten the output of commands that fail too, which hooks can't: the agent runs its commands with a
-    /// program of Offcut's. Only claude-code, on Linux and macOS.
-    #[arg(long)]
-    pub(crate) shell_lines: bool,
     /// Put `offcut mcp` in front of the MCP servers over stdio in the agent's settings too. With --project,
     /// in the project's own file, which others may share. Not pi; on Linux and macOS.
     #[cfg(unix)]

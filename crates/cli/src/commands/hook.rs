@@ -54,10 +54,10 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
 }
 
 /// A reduction for the results of an agent, and the places that it has to know.
-pub(super) struct OpenedHook {
-    pub(super) runtime: Runtime,
-    pub(super) reduction: ToolReduction,
-    pub(super) surroundings: Surroundings,
+struct OpenedHook {
+    runtime: Runtime,
+    reduction: ToolReduction,
+    surroundings: Surroundings,
 }
 
 fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
@@ -78,7 +78,7 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
 
 impl OpenedHook {
     /// Opens the store that the settings name, else the one that `agent` wants for an `event`.
-    pub(super) fn open(
+    fn open(
         agent: Agent,
         event: &[u8],
         args: &args::Hook,

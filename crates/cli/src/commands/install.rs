@@ -15,10 +15,7 @@ use crate::{args, output};
 
 /// Puts Offcut into an agent's settings.
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
-    let installation = Installation {
-        shell_lines: args.shell_lines,
-        ..installation(&args.place)?
-    };
+    let installation = installation(&args.place)?;
     #[cfg(unix)]
     let wraps = args.mcp_servers || has_wrapped(&installation)?;
     #[cfg(not(unix))]
@@ -241,7 +238,6 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
         scope,
         home,
         program,
-        shell_lines: false,
     })
 }
 

@@ -41,7 +41,6 @@ impl User {
             scope: Scope::Project(self.folder.path().join("project")),
             home: Home::at(self.folder.path().join("home")),
             program: program.into(),
-            shell_lines: false,
         }
     }
 

@@ -24,7 +24,6 @@ impl Project {
             scope: Scope::Project(folder.path().to_owned()),
             home: Home::at(folder.path().join("home")),
             program: PROGRAM.into(),
-            shell_lines: false,
         };
         Self {
             folder,

@@ -27,7 +27,6 @@ mod commands;
 mod gain;
 mod hook;
 mod install;
-mod line;
 mod live_page;
 mod mcp;
 mod mcp_listen;

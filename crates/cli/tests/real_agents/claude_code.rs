@@ -18,8 +18,6 @@ use crate::session::{Client, Offcut, Resumes, write};
 /// its command line.
 struct ClaudeCode {
     rules: Option<Value>,
-    /// Commands that fail are shortened too.
-    shell_lines: bool,
 }
 
 impl Tools for ClaudeCode {
@@ -70,14 +68,6 @@ impl Client for ClaudeCode {
         "<persisted-output>"
     }
 
-    fn options(&self) -> &'static [&'static str] {
-        if self.shell_lines {
-            &["--shell-lines"]
-        } else {
-            &[]
-        }
-    }
-
     fn settle(&self, home: &Path, _url: &str, mcp: &[PathBuf; 2]) {
         let servers = json!({"mcpServers": {"probe": {"command": mcp[0], "args": [mcp[1]]}}});
         write(&home.join("mcp.json"), &servers);
@@ -110,25 +100,12 @@ impl Resumes for ClaudeCode {
     }
 }
 
-const PLAIN: fn() -> ClaudeCode = || ClaudeCode {
-    rules: None,
-    shell_lines: false,
-};
+const PLAIN: fn() -> ClaudeCode = || ClaudeCode { rules: None };
 
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_works_the_same_and_costs_less() {
     compare(PLAIN, Offcut::Installed);
-}
-
-#[test]
-#[ignore = "needs Claude Code: scripts/agents claude-code"]
-fn claude_code_works_the_same_with_its_lines_run_by_ours() {
-    let make = || ClaudeCode {
-        shell_lines: true,
-        ..PLAIN()
-    };
-    compare(make, Offcut::Installed);
 }
 
 #[test]
@@ -152,25 +129,12 @@ fn claude_code_compacts_a_session_after_a_server() {
 #[test]
 #[ignore = "needs Claude Code: scripts/agents claude-code"]
 fn claude_code_asks_for_the_same_permissions() {
-    claude_code_permissions(false);
-}
-
-#[test]
-#[ignore = "needs Claude Code: scripts/agents claude-code"]
-fn claude_code_asks_for_the_same_permissions_with_its_lines_run_by_ours() {
-    claude_code_permissions(true);
-}
-
-fn claude_code_permissions(shell_lines: bool) {
     let rules = |starts: &[&str]| {
         let rules = starts.iter().map(|start| format!("Bash({start}:*)"));
         rules.collect::<Vec<_>>()
     };
     let rules = json!({"allow": rules(&ALLOWED), "ask": rules(&ASKED), "deny": rules(&DENIED)});
-    let client = ClaudeCode {
-        rules: Some(rules),
-        shell_lines,
-    };
+    let client = ClaudeCode { rules: Some(rules) };
     let run = compare_permissions(&client, |shown| shown.is_error);
     assert_eq!(run, ["cat small.txt"]);
 }

@@ -8,7 +8,6 @@ use super::command;
 use super::error::InstallError;
 use super::installation::Installation;
 use super::jsonc::Addition;
-use super::shell_prefix;
 use crate::agents::hook::CLAUDE_CODE_TOOLS;
 use crate::agents::layout::Home;
 
@@ -17,7 +16,7 @@ const TIME_OUT: u64 = 30;
 /// Characters with a meaning of their own in a rule.
 const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];
 
-/// A hook for results, the right to read the store and, if wanted, a program that runs commands.
+/// A hook for results, and the right to read the store.
 pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, InstallError> {
     // It succeeds even if the program is gone: the user would be shown an error at each call.
     let command = format!("{} || true", command::line(installation)?);
@@ -26,9 +25,6 @@ pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, In
     let mut additions = vec![Addition::element("hooks.PostToolUse", group)];
     for rule in rules(&installation.home)? {
         additions.push(Addition::element("permissions.allow", rule));
-    }
-    if installation.shell_lines {
-        additions.push(shell_prefix::addition(installation)?);
     }
     Ok(additions)
 }

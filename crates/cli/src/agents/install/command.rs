@@ -8,48 +8,30 @@ use crate::agents::layout::Home;
 
 /// The command of a hook as a line of a shell.
 pub(super) fn line(installation: &Installation) -> Result<String, InstallError> {
-    shell_line(installation, "hook")
-}
-
-/// The `subcommand` of this program for the agent, as a line of a shell.
-pub(super) fn shell_line(
-    installation: &Installation,
-    subcommand: &str,
-) -> Result<String, InstallError> {
-    let words = words_of(installation, subcommand)?;
+    let words = words(installation)?;
     let quoted = words.iter().map(|word| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         // The program is quoted always, so that it looks the same everywhere.
         if word.chars().all(is_plain) && !word.contains('/') {
             word.clone()
         } else {
-            quoted(word)
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     Ok(quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// A word in the quotes of a shell.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// The words of a hook's command.
 pub(super) fn words(installation: &Installation) -> Result<Vec<String>, InstallError> {
-    words_of(installation, "hook")
+    let mut words = program_of(installation)?;
+    words.extend(["hook", installation.agent.name()].map(str::to_owned));
+    Ok(words)
 }
 
 /// The words that put Offcut in front of an MCP server's command.
 pub(crate) fn front_words(installation: &Installation) -> Result<Vec<String>, InstallError> {
     let mut words = program_of(installation)?;
     words.extend(["mcp", "--"].map(str::to_owned));
-    Ok(words)
-}
-
-/// The words of a command.
-fn words_of(installation: &Installation, subcommand: &str) -> Result<Vec<String>, InstallError> {
-    let mut words = program_of(installation)?;
-    words.extend([subcommand.to_owned(), installation.agent.name().to_owned()]);
     Ok(words)
 }
 

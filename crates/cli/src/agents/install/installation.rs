@@ -25,6 +25,4 @@ pub struct Installation {
     pub home: Home,
     /// The program `offcut`, which the settings name.
     pub program: PathBuf,
-    /// Also shorten commands that fail, by running them with a program of ours. Only in Claude Code.
-    pub shell_lines: bool,
 }

@@ -5,27 +5,13 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectPr
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A value that is added to a settings file.
+/// A value that is added to a list in a settings file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Addition {
-    /// Names of the objects that lead to the place, from the outside, and the place's own.
+    /// Names of the objects that lead to the list, from the outside, and the list's own.
     pub(crate) path: Vec<String>,
     /// The value.
     pub(crate) value: Value,
-    /// The place.
-    #[serde(default)]
-    pub(crate) place: Place,
-}
-
-/// The place of an added value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
-    /// An element of a list.
-    #[default]
-    Element,
-    /// The value of a name that nobody else has set.
-    Value,
 }
 
 impl Addition {
@@ -34,15 +20,6 @@ impl Addition {
         Self {
             path: path.split('.').map(str::to_owned).collect(),
             value,
-            place: Place::Element,
-        }
-    }
-
-    /// The value of the name at `path`, which consists of names with dots between them.
-    pub(crate) fn value(path: &str, value: Value) -> Self {
-        Self {
-            place: Place::Value,
-            ..Self::element(path, value)
         }
     }
 
@@ -50,12 +27,8 @@ impl Addition {
     pub(crate) fn is_in(&self, settings: &Value) -> bool {
         let mut names = self.path.iter();
         let found = names.try_fold(settings, |value, name| value.get(name));
-        match self.place {
-            Place::Value => found == Some(&self.value),
-            Place::Element => found
-                .and_then(Value::as_array)
-                .is_some_and(|list| list.contains(&self.value)),
-        }
+        let list = found.and_then(Value::as_array);
+        list.is_some_and(|list| list.contains(&self.value))
     }
 }
 
@@ -87,18 +60,6 @@ pub(crate) fn add(text: &str, additions: &[Addition]) -> Result<String, String> 
                     .object_value()
                     .ok_or_else(|| format!("`{name}` is not an object"))?,
             };
-        }
-        if addition.place == Place::Value {
-            match property(&object, last)?.map(|found| found.value()) {
-                None => _ = object.append(last, input(&addition.value)),
-                Some(Some(value)) if is_equal(&value, &addition.value) => {}
-                Some(_) => {
-                    return Err(format!(
-                        "`{last}` is set to something else; remove it first"
-                    ));
-                }
-            }
-            continue;
         }
         let list = match property(&object, last)? {
             None => object.array_value_or_set(last),
@@ -139,16 +100,6 @@ pub(crate) fn remove(
             way.push(found);
         }
         let last = way.last().filter(|_| way.len() == addition.path.len());
-        if addition.place == Place::Value {
-            let value = last.and_then(CstObjectProp::value);
-            if value.is_some_and(|value| is_equal(&value, &addition.value))
-                && let Some(found) = way.pop()
-            {
-                found.remove();
-                remove_empty(&way, &addition.path, original);
-            }
-            continue;
-        }
         let list = last.and_then(CstObjectProp::array_value);
         let elements = list.iter().flat_map(CstArray::elements);
         // Somebody may have copied it.
@@ -241,9 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn additions() -> [Addition; 3] {
+    fn additions() -> [Addition; 2] {
         [
-            Addition::value("env.PREFIX", json!("/bin/offcut")),
             Addition::element("hooks.After", json!({"command": "offcut"})),
             Addition::element("allow", json!("Read(//store/**)")),
         ]
@@ -271,7 +221,7 @@ mod tests {
             assert_eq!(add(&added, &additions()).unwrap(), added, "twice");
             let missing: Vec<_> = additions()
                 .into_iter()
-                .filter(|addition| *addition != additions()[2] || !file.contains("Read"))
+                .filter(|addition| *addition != additions()[1] || !file.contains("Read"))
                 .collect();
             let removed = remove(&added, &missing, Some(&original)).unwrap();
             assert_eq!(parse(&removed).unwrap(), original, "{added}{removed}");
@@ -296,14 +246,6 @@ mod tests {
             ("{\"hooks\": {\"After\": {}}}", "`After` is not a list"),
             ("{\"allow\": null}", "`allow` is not a list"),
             ("{\"allow\": [], \"allow\": []}", "`allow` is there twice"),
-            (
-                "{\"env\": {\"PREFIX\": \"mine\"}}",
-                "`PREFIX` is set to something else",
-            ),
-            (
-                "{\"env\": {\"PREFIX\": null}}",
-                "`PREFIX` is set to something else",
-            ),
             ("{'a': 1}", "it is not JSON"),
             ("{\"key\": sk-secret}", "it is not JSON"),
         ];

@@ -176,10 +176,7 @@ fn claude_code_reads_results_of_a_server_that_install_has_wrapped() {
 }
 
 fn claude_code_reads_results(way: Way, offcut: Offcut) {
-    let client = ClaudeCode {
-        rules: None,
-        shell_lines: false,
-    };
+    let client = ClaudeCode { rules: None };
     let session = run(&WithGateway(client, way), offcut, script);
     assert_eq!(session.code, Some(0));
     let [rows, row, table, cell] = &session.rounds[..] else {

@@ -8,7 +8,6 @@
 #[doc(hidden)]
 pub mod agents;
 mod args;
-mod bill;
 #[cfg(unix)]
 mod child;
 mod commands;

@@ -234,6 +234,38 @@ pub(crate) fn warn(text: &str) {
     );
 }
 
+/// A table in columns that are as wide as they have to be, the first `left` of them aligned to the left. Cells are
+/// shown on one line, without what is too long.
+pub(crate) fn table<const COLUMNS: usize>(
+    left: usize,
+    head: [&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+) -> String {
+    const MAX_CELL: usize = 40;
+    let short = |cell: String| visible(&cell).chars().take(MAX_CELL).collect::<String>();
+    let rows: Vec<_> = std::iter::once(head.map(str::to_owned))
+        .chain(rows)
+        .map(|row| row.map(short))
+        .collect();
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            line += &match column < left {
+                true => format!("{cell:width$}  "),
+                false => format!("{cell:>width$}  "),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
 /// Progress of long work: one line on stderr that is overwritten, if stderr is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {

@@ -1,6 +1,9 @@
 //! Times and sizes as people write them.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bytes of a token, for figures that nobody is billed by: tool output of coding agents has three to four.
+pub(crate) const BYTES_PER_TOKEN: i64 = 4;
 
 const TIMES: [(&str, u64); 5] = [
     ("s", 1),
@@ -44,6 +47,18 @@ fn number(text: &str, units: &[(&str, u64)]) -> Option<u64> {
             .ok()?
             .checked_mul(*worth)
     })
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    seconds(SystemTime::now())
+}
+
+/// The seconds from 1970 to `time`.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
 }
 
 /// Formats the time since `since`, in the largest unit with a count of at least two.

@@ -1,185 +1,174 @@
-//! The sums of journals: how much shorter results became, and for how many model calls; and how much shorter the
-//! requests.
+//! The sums of journals: how much shorter results became, or requests.
 
-mod served;
+use std::collections::{BTreeMap, HashSet};
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use serde::Serialize;
 
-use serde_json::Value;
+use crate::agents::journal::Row;
 
-pub use served::{ServedGain, ServedGains};
-
-use crate::agents::journal::{Entry, Kind};
-use crate::agents::log;
-
-/// The sum of some entries of a journal. All lengths are in bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The sum of some rows of a journal. All lengths are in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Gain {
-    /// Number of results.
-    pub results: u64,
-    /// Number of results that were shortened.
+    /// Number of results or requests.
+    pub count: u64,
+    /// Number of those that became shorter.
     pub shortened: u64,
+    /// Number of results in requests that were replaced for the first time.
+    pub replaced: u64,
     /// Number of results that were read from the store.
     pub reads: u64,
-    /// Length of the results as the agent would have shown them, without those read from the store.
-    pub before: u64,
-    /// Length of the results as they were shown, hints included, and of those read from the store.
-    pub after: u64,
-    /// The bytes that were not sent in the model calls after each result, less those that were sent because
-    /// of reads. A result whose later calls are unknown counts for one call.
-    pub over_calls: i64,
-    /// Number of shortened results and reads whose later calls are known.
-    pub known: u64,
+    /// Length of all as they came, without results read from the store.
+    pub bytes_before: u64,
+    /// Length of all as they were shown or sent, hints included, and of results read from the store.
+    pub bytes_after: u64,
 }
 
 impl Gain {
-    /// The bytes by which results became shorter, less the bytes read from the store. Negative if more was read.
+    /// The bytes that were not shown or sent. Negative if more was.
     #[must_use]
     pub fn saved(&self) -> i64 {
-        self.before.cast_signed() - self.after.cast_signed()
+        let (before, after) = (
+            self.bytes_before.cast_signed(),
+            self.bytes_after.cast_signed(),
+        );
+        before.saturating_sub(after)
     }
 
-    fn add(&mut self, entry: &Entry, calls: Option<u64>) {
-        self.results += 1;
-        self.after += entry.after;
-        match entry.kind {
-            Kind::Unchanged => self.before += entry.before,
-            Kind::Shortened => {
-                self.shortened += 1;
-                self.before += entry.before;
-            }
-            Kind::Read => self.reads += 1,
+    fn add(&mut self, row: &Row) {
+        let before = if row.is_read { 0 } else { row.before };
+        // A file may hold any number.
+        for (sum, more) in [
+            (&mut self.count, 1),
+            (&mut self.shortened, u64::from(row.after < before)),
+            (&mut self.replaced, row.replaced),
+            (&mut self.reads, u64::from(row.is_read)),
+            (&mut self.bytes_before, before),
+            (&mut self.bytes_after, row.after),
+        ] {
+            *sum = sum.saturating_add(more);
         }
-        if entry.kind == Kind::Unchanged {
-            return;
-        }
-        self.known += u64::from(calls.is_some());
-        let calls = calls.unwrap_or(1).cast_signed();
-        let before = if entry.kind == Kind::Read {
-            0
-        } else {
-            entry.before
-        };
-        self.over_calls += (before.cast_signed() - entry.after.cast_signed()) * calls;
     }
 }
 
 /// The sums of a journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Gains {
-    /// The sum of all entries.
+    /// The sum of all rows.
+    #[serde(flatten)]
     pub total: Gain,
-    /// The sums by the agent and its tool.
-    pub tools: BTreeMap<(String, String), Gain>,
     /// Number of conversations.
     pub sessions: u64,
-    /// The time of the first entry in seconds since 1970; `None` if there is none.
+    /// The time of the first row in seconds since 1970; `None` if there is none.
     pub since: Option<u64>,
+    /// The sums by agent and tool, or by upstream, model and client.
+    pub rows: Vec<NamedGain>,
+}
+
+/// The sum of the rows that bear the same names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NamedGain {
+    /// The name of the agent, or of the server's upstream.
+    pub by: String,
+    /// The name of the tool, or of the model.
+    pub what: String,
+    /// The program that asked the server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client: String,
+    /// Their sum.
+    #[serde(flatten)]
+    pub gain: Gain,
 }
 
 impl Gains {
-    /// Adds entries up, except those of probes. For later calls, reads the agents' own logs that the entries name, as far as they are
-    /// still there and known.
+    /// Adds rows up, except those of probes.
     #[must_use]
-    pub fn of(entries: &[Entry]) -> Self {
-        let mut gains = Self::default();
-        let mut sessions = HashSet::new();
-        let mut logs: HashMap<&PathBuf, HashMap<String, u64>> = HashMap::new();
-        for entry in entries.iter().filter(|entry| !entry.is_probe()) {
-            let calls = entry.transcript.as_ref().and_then(|path| {
-                let calls = logs.entry(path).or_insert_with(|| calls_after(path));
-                calls.get(&entry.call).copied()
-            });
-            gains.total.add(entry, calls);
-            let tool = (entry.agent.clone(), entry.tool.clone());
-            gains.tools.entry(tool).or_default().add(entry, calls);
-            sessions.insert((&entry.agent, &entry.session));
-            let since = gains.since.unwrap_or(u64::MAX);
-            gains.since = Some(since.min(entry.time));
+    pub fn of(rows: &[Row]) -> Self {
+        let rows = || rows.iter().filter(|row| !row.is_probe());
+        let mut total = Gain::default();
+        let mut named = BTreeMap::<_, Gain>::new();
+        for row in rows() {
+            total.add(row);
+            let names = [&row.by, &row.what, &row.client];
+            named.entry(names).or_default().add(row);
         }
-        gains.sessions = sessions.len() as u64;
-        gains
-    }
-}
-
-/// The number of model calls after each result in a log of Claude Code, by the id of the call that it answers.
-/// Empty if the log can't be read.
-fn calls_after(path: &Path) -> HashMap<String, u64> {
-    let (mut results, mut answers) = (HashMap::new(), HashSet::new());
-    let lines = log::open(path).map(|file| BufReader::new(file).split(b'\n'));
-    for line in lines.into_iter().flatten().map_while(Result::ok) {
-        let Ok(line) = serde_json::from_slice::<Value>(&line) else {
-            continue;
-        };
-        let message = &line["message"];
-        match line["type"].as_str() {
-            // A message has a line for each of its blocks.
-            Some("assistant") => {
-                answers.extend(message["id"].as_str().map(str::to_owned));
+        let sessions = rows().filter(|row| !row.session.is_empty());
+        let sessions: HashSet<_> = sessions.map(|row| (&row.by, &row.session)).collect();
+        let named = named.into_iter().map(|(names, gain)| {
+            let [by, what, client] = names.map(String::clone);
+            NamedGain {
+                by,
+                what,
+                client,
+                gain,
             }
-            Some("user") => {
-                let blocks = message["content"].as_array().into_iter().flatten();
-                for id in blocks.filter_map(|block| block["tool_use_id"].as_str()) {
-                    results.insert(id.to_owned(), answers.len() as u64);
-                }
-            }
-            _ => {}
+        });
+        Self {
+            total,
+            sessions: sessions.len() as u64,
+            since: rows().map(|row| row.time).min(),
+            rows: named.collect(),
         }
     }
-    let all = answers.len() as u64;
-    results
-        .values_mut()
-        .for_each(|before| *before = all - *before);
-    results
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn sums_count_hints_reads_and_later_calls() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("s1.jsonl");
-        let assistant = |id: &str| json!({"type": "assistant", "message": {"id": id}}).to_string();
-        let result = |id: &str| {
-            let block = json!({"type": "tool_result", "tool_use_id": id});
-            json!({"type": "user", "message": {"content": [block]}}).to_string()
+    fn sums_count_hints_and_reads() {
+        let row = |session, before, after| Row {
+            after,
+            ..Row::new("claude-code", session, "Bash", before)
         };
-        let lines = [
-            assistant("m1"),
-            assistant("m1"),
-            result("a"),
-            assistant("m2"),
-            result("b"),
-            "{\"type\"".to_owned(),
-            assistant("m3"),
-        ];
-        std::fs::write(&log, lines.join("\n")).unwrap();
-        let entry =
-            |session, call, length| Entry::new("claude-code", session, call, "Bash", length);
         let gains = Gains::of(&[
-            entry("s1", "a", 10_000)
-                .shortened(1_000)
-                .with_transcript(Some(&log)),
-            entry("s1", "b", 400).read().with_transcript(Some(&log)),
-            entry("s1", "c", 300),
-            entry("s2", "d", 5_000).shortened(2_000),
+            row("s1", 10_000, 1_000),
+            Row {
+                is_read: true,
+                ..row("s1", 400, 400)
+            },
+            row("s1", 300, 300),
+            row("s2", 5_000, 2_000),
+            row("offcut-doctor-1", 9_000, 1_000),
         ]);
         let total = &gains.total;
-        assert_eq!((total.results, total.shortened, total.reads), (4, 2, 1));
-        assert_eq!((total.before, total.after), (15_300, 3_700));
+        assert_eq!((total.count, total.shortened, total.reads), (4, 2, 1));
+        assert_eq!((total.bytes_before, total.bytes_after), (15_300, 3_700));
         assert_eq!(total.saved(), 11_600);
-        // Two calls follow `a`, one follows `b`, and nothing is known of `d`.
-        assert_eq!(total.over_calls, 2 * 9_000 - 400 + 3_000);
-        assert_eq!((total.known, gains.sessions), (2, 2));
-        assert_eq!(gains.tools.len(), 1);
+        assert_eq!((gains.sessions, gains.rows.len()), (2, 1));
         assert_eq!(Gains::of(&[]).since, None);
+    }
+
+    #[test]
+    fn requests_are_added_up_by_sender() {
+        let row = |by, client: &str, session, [before, after]: [u64; 2]| Row {
+            after,
+            client: client.to_owned(),
+            replaced: u64::from(after < before),
+            ..Row::new(by, session, "a-model", before)
+        };
+        let gains = Gains::of(&[
+            row("openai", "curl", "a", [100, 40]),
+            row("openai", "curl", "a", [200, 50]),
+            row("openai", "pi", "b", [10, 10]),
+            row("lab", "", "a", [10, 10]),
+            row("lab", "", "", [6, 6]),
+        ]);
+        let total = gains.total;
+        assert_eq!((total.count, total.shortened, total.replaced), (5, 2, 2));
+        assert_eq!((total.bytes_before, total.bytes_after), (326, 116));
+        assert_eq!((total.saved(), gains.sessions), (210, 3));
+        let senders: Vec<_> = gains
+            .rows
+            .iter()
+            .map(|row| (&*row.by, &*row.client, row.gain.saved()))
+            .collect();
+        assert_eq!(
+            senders,
+            [("lab", "", 0), ("openai", "curl", 210), ("openai", "pi", 0)]
+        );
     }
 }

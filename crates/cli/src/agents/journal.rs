@@ -1,18 +1,13 @@
 //! Journals of the results that hooks were shown, and of the requests that passed through a server:
 //! sizes and names, no content.
 
-mod served;
-
-use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub use served::Served;
-
 use crate::agents::log;
+use crate::units;
 
 /// Maximum length of a journal in bytes, before it becomes the old one: some 40 000 results.
 const MAX_LENGTH: u64 = 8 * 1024 * 1024;
@@ -21,110 +16,77 @@ const MAX_NAME: usize = 200;
 /// Beginning of the names of conversations that `offcut doctor` makes up.
 pub(crate) const PROBES: &str = "offcut-doctor-";
 
-/// A row of a journal.
-pub trait Row: Serialize + DeserializeOwned {
-    /// Seconds since 1970.
-    fn time(&self) -> u64;
-
-    /// The conversation with which it is swept, as an agent and a session; `None` if it goes by its own time.
-    fn conversation(&self) -> Option<(&str, &str)>;
-}
-
-/// A result that a hook was shown.
+/// A result that a hook was shown, or a request that passed through a server. All lengths are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct Row {
     /// Seconds since 1970.
     pub time: u64,
-    /// The agent's name.
-    pub agent: String,
-    /// The conversation's id.
+    /// The name of the agent, or of the server's upstream.
+    pub by: String,
+    /// The name of the tool, or of the model that was asked.
+    pub what: String,
+    /// The program that asked the server.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub client: String,
+    /// The conversation's id; empty if a request had none.
+    #[serde(default)]
     pub session: String,
-    /// The call's id.
-    pub call: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The treatment of the result.
-    pub kind: Kind,
-    /// Length in bytes of the text that the agent would have shown the model.
+    /// Length of the text that the agent would have shown the model, or of the request as it came.
     pub before: u64,
-    /// Length in bytes of the text that the model was shown.
+    /// Length of the text that the model was shown, or of the request as it was sent.
     pub after: u64,
+    /// Number of results in the request that were replaced for the first time.
+    #[serde(default)]
+    pub replaced: u64,
+    /// True for a result that was read from the store.
+    #[serde(default)]
+    pub is_read: bool,
     /// The agent's own log of the conversation, if the event names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<PathBuf>,
 }
 
-/// The treatment of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Kind {
-    /// It stayed as it was.
-    Unchanged,
-    /// It was stored, and replaced by a hint with a preview.
-    Shortened,
-    /// It was read from the store.
-    Read,
-}
-
-impl Row for Entry {
-    fn time(&self) -> u64 {
-        self.time
-    }
-
-    fn conversation(&self) -> Option<(&str, &str)> {
-        Some((&self.agent, &self.session))
-    }
-}
-
-impl Entry {
-    /// Returns `true` if it is of a probe that `offcut doctor` sent, and of no agent's conversation.
-    pub(crate) fn is_probe(&self) -> bool {
-        self.session.starts_with(PROBES)
-    }
-
-    /// An entry of the present time, for a result that stayed as it was.
+impl Row {
+    /// A row of the present time, for what stayed as it was.
     #[must_use]
-    pub fn new(agent: &str, session: &str, call: &str, tool: &str, length: usize) -> Self {
+    pub fn new(by: &str, session: &str, what: &str, length: u64) -> Self {
         Self {
-            time: log::now(),
-            agent: bounded(agent),
+            time: units::now(),
+            by: bounded(by),
+            what: bounded(what),
+            client: String::new(),
             session: bounded(session),
-            call: bounded(call),
-            tool: bounded(tool),
-            kind: Kind::Unchanged,
-            before: length as u64,
-            after: length as u64,
+            before: length,
+            after: length,
+            replaced: 0,
+            is_read: false,
             transcript: None,
         }
     }
 
-    /// The same entry for a result that was replaced by one of `length` bytes.
+    /// The same row for a result that was replaced by one of `length` bytes.
     #[must_use]
     pub fn shortened(mut self, length: usize) -> Self {
-        self.kind = Kind::Shortened;
         self.after = length as u64;
         self
     }
 
-    /// The same entry for a result that was read from the store.
+    /// The same row for a result that was read from the store.
     #[must_use]
     pub fn read(mut self) -> Self {
-        self.kind = Kind::Read;
+        self.is_read = true;
         self
     }
 
-    /// The same entry with the agent's own log of the conversation.
-    #[must_use]
-    pub fn with_transcript(mut self, transcript: Option<&Path>) -> Self {
-        self.transcript = transcript.map(Path::to_owned);
-        self
+    /// Returns `true` if it is of a probe that `offcut doctor` sent, and of no agent's conversation.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.session.starts_with(PROBES)
     }
 }
 
 /// A name without what is too long.
-fn bounded(name: &str) -> String {
+pub(crate) fn bounded(name: &str) -> String {
     name[..name.floor_char_boundary(MAX_NAME)].to_owned()
 }
 
@@ -133,7 +95,7 @@ fn bounded(name: &str) -> String {
 /// # Errors
 ///
 /// The file can't be written.
-pub fn append(path: &Path, rows: &[impl Row]) -> io::Result<()> {
+pub fn append(path: &Path, rows: &[Row]) -> io::Result<()> {
     let mut lines = String::new();
     for row in rows {
         lines += &serde_json::to_string(row)?;
@@ -142,34 +104,28 @@ pub fn append(path: &Path, rows: &[impl Row]) -> io::Result<()> {
     log::append_lines(path, &lines, MAX_LENGTH)
 }
 
-/// Removes the rows that are older than `oldest`, in seconds since 1970. Rows of a conversation that goes on
-/// after it stay.
+/// Removes the rows that are older than `oldest`, in seconds since 1970.
 ///
 /// # Errors
 ///
 /// A file can't be read or written.
-pub fn sweep<R: Row>(path: &Path, oldest: u64) -> io::Result<()> {
-    let known: Vec<R> = read(path)?;
-    let recent = known.iter().filter(|row| row.time() >= oldest);
-    let live: HashSet<_> = recent.filter_map(Row::conversation).collect();
-    let is_live = |row: &&R| match row.conversation() {
-        Some(conversation) => live.contains(&conversation),
-        None => row.time() >= oldest,
-    };
-    if known.iter().all(|row| is_live(&row)) {
+pub fn retain_since(path: &Path, oldest: u64) -> io::Result<()> {
+    let is_recent = |row: &Row| row.time >= oldest;
+    if read(path)?.iter().all(is_recent) {
         return Ok(());
     }
-    // Hooks append in the meantime: to a new journal, while the entries so far become the old one.
+    // Hooks append in the meantime: to a new journal, while the rows so far become the old one.
     let (aside, old) = (path.with_extension("sweeping"), log::old(path));
-    let mut rows: Vec<R> = read_all(&[&old, &aside])?;
+    let mut rows = read_all(&[&old, &aside])?;
     match std::fs::rename(path, &aside) {
         Ok(()) => rows.extend(read_all(&[&aside])?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
+    rows.retain(is_recent);
     let mut staged = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    for row in rows.iter().filter(is_live) {
-        serde_json::to_writer(&mut staged, row)?;
+    for row in rows {
+        serde_json::to_writer(&mut staged, &row)?;
         staged.write_all(b"\n")?;
     }
     staged.persist(&old).map_err(|error| error.error)?;
@@ -185,13 +141,13 @@ pub fn sweep<R: Row>(path: &Path, oldest: u64) -> io::Result<()> {
 /// # Errors
 ///
 /// A file can't be read.
-pub fn read<R: Row>(path: &Path) -> io::Result<Vec<R>> {
-    // A sweep that was killed leaves entries aside.
+pub fn read(path: &Path) -> io::Result<Vec<Row>> {
+    // A sweep that was killed leaves rows aside.
     let aside = path.with_extension("sweeping");
     read_all(&[&log::old(path), &aside, path])
 }
 
-fn read_all<R: Row>(paths: &[&Path]) -> io::Result<Vec<R>> {
+fn read_all(paths: &[&Path]) -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for path in paths {
         let file = match log::open(path) {
@@ -201,7 +157,7 @@ fn read_all<R: Row>(paths: &[&Path]) -> io::Result<Vec<R>> {
         };
         for line in BufReader::new(file).split(b'\n') {
             // A line may be cut off: its writer was killed.
-            rows.extend(serde_json::from_slice::<R>(&line?).ok());
+            rows.extend(serde_json::from_slice::<Row>(&line?).ok());
         }
     }
     Ok(rows)
@@ -211,17 +167,21 @@ fn read_all<R: Row>(paths: &[&Path]) -> io::Result<Vec<R>> {
 mod tests {
     use super::*;
 
-    fn all(path: &Path) -> Vec<Entry> {
-        read(path).unwrap()
-    }
-
     #[test]
-    fn entries_are_read_as_they_were_written() {
+    fn rows_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        assert_eq!(all(&path), []);
-        let first = Entry::new("pi", "s\n1", "a", "bash", 9_000).shortened(700);
-        let second = Entry::new("pi", "s1", "b", "read", 80).read();
+        assert_eq!(read(&path).unwrap(), []);
+        let first = Row {
+            after: 700,
+            ..Row::new("pi", "s\n1", "bash", 9_000)
+        };
+        let second = Row {
+            is_read: true,
+            client: "curl".to_owned(),
+            transcript: Some("s1.jsonl".into()),
+            ..Row::new("pi", "s1", "read", 80)
+        };
         append(&path, std::slice::from_ref(&first)).unwrap();
         append(&path, &[second.clone(), first.clone()]).unwrap();
         // A writer that was killed.
@@ -230,48 +190,46 @@ mod tests {
             .open(&path)
             .and_then(|mut file| file.write_all(b"{\"time\": 1,"))
             .unwrap();
-        assert_eq!(all(&path), [first.clone(), second, first]);
+        assert_eq!(read(&path).unwrap(), [first.clone(), second, first]);
     }
 
     #[test]
-    fn old_entries_go_with_their_conversation() {
+    fn old_rows_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        sweep::<Entry>(&path, 5).unwrap();
-        let entry = |time, session| Entry {
+        retain_since(&path, 5).unwrap();
+        let row = |time, session| Row {
             time,
-            ..Entry::new("pi", session, "a", "bash", 9)
+            ..Row::new("pi", session, "bash", 9)
         };
-        let [old, long, recent] = [entry(1, "s1"), entry(2, "s2"), entry(8, "s2")];
-        append(&path, &[old, long.clone()]).unwrap();
+        let [old, recent] = [row(1, "s1"), row(8, "s1")];
+        append(&path, &[old, recent.clone()]).unwrap();
         std::fs::rename(&path, log::old(&path)).unwrap();
+        let last = row(9, "s2");
+        append(&path, std::slice::from_ref(&last)).unwrap();
+        retain_since(&path, 5).unwrap();
+        assert_eq!(read(&path).unwrap(), [recent.clone(), last.clone()]);
         append(&path, std::slice::from_ref(&recent)).unwrap();
-        sweep::<Entry>(&path, 5).unwrap();
-        assert_eq!(all(&path), [long.clone(), recent.clone()]);
-        let later = entry(9, "s3");
-        append(&path, std::slice::from_ref(&later)).unwrap();
-        sweep::<Entry>(&path, 5).unwrap();
-        assert_eq!(all(&path), [long, recent, later.clone()]);
-        sweep::<Entry>(&path, 9).unwrap();
-        assert_eq!(all(&path), [later]);
+        retain_since(&path, 9).unwrap();
+        assert_eq!(read(&path).unwrap(), [last]);
         // A sweep that was killed after it had put the journal aside.
         std::fs::rename(log::old(&path), path.with_extension("sweeping")).unwrap();
-        assert_eq!(all(&path).len(), 1);
-        sweep::<Entry>(&path, 10).unwrap();
-        assert_eq!(all(&path), []);
+        assert_eq!(read(&path).unwrap().len(), 1);
+        retain_since(&path, 10).unwrap();
+        assert_eq!(read(&path).unwrap(), []);
     }
 
     #[test]
     fn names_are_bounded_and_a_journal_is_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let entry = Entry::new("pi", &"ä".repeat(500), "a", &"x".repeat(1_000_000), 1);
-        assert!(serde_json::to_string(&entry).unwrap().len() < 1_000);
-        let many = vec![entry; 10_000];
+        let row = Row::new("pi", &"ä".repeat(500), &"x".repeat(1_000_000), 1);
+        assert!(serde_json::to_string(&row).unwrap().len() < 1_000);
+        let many = vec![row; 10_000];
         for _ in 0..8 {
             append(&path, &many).unwrap();
         }
-        let kept = all(&path).len();
+        let kept = read(&path).unwrap().len();
         assert!((10_000..60_000).contains(&kept), "{kept}");
     }
 }

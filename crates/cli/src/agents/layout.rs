@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::agents::Agent;
+use crate::failure::Failure;
 
 /// The folder of one user: `OFFCUT_HOME`, else `offcut` in `XDG_DATA_HOME`, else
 /// `~/.local/share/offcut`.
@@ -19,6 +20,18 @@ impl Home {
             return std::path::absolute(home).ok().map(Self);
         }
         Self::by_default()
+    }
+
+    /// The folder that the environment names.
+    ///
+    /// # Errors
+    ///
+    /// There is no home directory either.
+    pub(crate) fn required() -> Result<Self, Failure> {
+        Self::from_env().ok_or_else(|| {
+            let hint = "set OFFCUT_HOME to a directory for settings and stored results";
+            Failure::usage("there is no home directory", hint)
+        })
     }
 
     /// The folder without `OFFCUT_HOME`.

@@ -3,7 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::units;
 
 /// Maximum length of a log in bytes. A longer one is moved to `<name>.old`, which it replaces.
 const MAX_LENGTH: u64 = 256 * 1024;
@@ -17,7 +18,7 @@ const MAX_LINE: usize = 1_024;
 /// The file can't be written.
 pub fn append(path: &Path, line: &str) -> io::Result<()> {
     let line: String = line.chars().flat_map(visible).take(MAX_LINE).collect();
-    append_lines(path, &format!("{} {line}\n", now()), MAX_LENGTH)
+    append_lines(path, &format!("{} {line}\n", units::now()), MAX_LENGTH)
 }
 
 /// Appends whole lines to a file that only its user can read. If the file is longer than `max_length` bytes, it
@@ -64,12 +65,6 @@ pub(crate) fn old(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".old");
     PathBuf::from(name)
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs()
 }
 
 fn visible(character: char) -> impl Iterator<Item = char> {

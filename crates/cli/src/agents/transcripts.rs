@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 use crate::agents::layout::{self, Home};
 use crate::agents::{Agent, journal, log};
 
@@ -21,9 +21,9 @@ const ROOTS: [&str; 3] = ["projects", "sessions", "archived_sessions"];
 ///
 /// Some transcripts can't be read, so nothing tells which results are still named. The error says why.
 pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
-    let entries: Vec<Entry> = journal::read(&home.journal())
+    let rows = journal::read(&home.journal())
         .map_err(|error| format!("the journal can't be read: {error}"))?;
-    remember(home, &entries)
+    remember(home, &rows)
         .map_err(|error| format!("the folders of transcripts can't be noted: {error}"))?;
     let mut all = remembered(home)
         .map_err(|error| format!("the folders of transcripts can't be read: {error}"))?;
@@ -62,18 +62,18 @@ fn of_agent(agent: Agent, folder: &str) -> Option<PathBuf> {
     Some(layout::agent_home(agent)?.join(folder))
 }
 
-/// Notes the folders of the transcripts that entries of the journal name, and those of the agents' profiles that
+/// Notes the folders of the transcripts that rows of the journal name, and those of the agents' profiles that
 /// are in use: a sweep may be started from other ones.
 ///
 /// # Errors
 ///
 /// The note can't be read or written.
-pub fn remember(home: &Home, entries: &[Entry]) -> io::Result<()> {
-    let named = entries.iter().filter_map(|entry| {
-        if entry.agent == Agent::OpenCode.name() {
-            return Some(PathBuf::from(&entry.agent));
+pub fn remember(home: &Home, rows: &[Row]) -> io::Result<()> {
+    let named = rows.iter().filter_map(|row| {
+        if row.by == Agent::OpenCode.name() {
+            return Some(PathBuf::from(&row.by));
         }
-        let transcript = entry.transcript.as_deref()?;
+        let transcript = row.transcript.as_deref()?;
         let root = transcript.ancestors().skip(1).find(|folder| {
             folder
                 .file_name()
@@ -142,10 +142,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         folders(&home).unwrap();
-        let entry = Entry::new("opencode", "s1", "c1", "bash", 1);
-        journal::append(&home.journal(), &[entry]).unwrap();
+        let row = Row::new("opencode", "s1", "bash", 1);
+        journal::append(&home.journal(), &[row]).unwrap();
         assert!(folders(&home).unwrap_err().contains("OpenCode"));
-        // Also when the journal has lost the entry.
+        // Also when the journal has lost the row.
         fs::remove_file(home.journal()).unwrap();
         assert!(folders(&home).unwrap_err().contains("OpenCode"));
         fs::remove_file(home.transcripts()).unwrap();
@@ -155,8 +155,11 @@ mod tests {
         folders(&home).unwrap_err();
     }
 
-    fn entry(transcript: &Path) -> Entry {
-        Entry::new("claude-code", "s1", "c1", "Bash", 1).with_transcript(Some(transcript))
+    fn row(transcript: &Path) -> Row {
+        Row {
+            transcript: Some(transcript.to_owned()),
+            ..Row::new("claude-code", "s1", "Bash", 1)
+        }
     }
 
     #[test]
@@ -166,7 +169,7 @@ mod tests {
         let transcripts = folder.path().join("elsewhere/-src");
         fs::create_dir_all(&transcripts).unwrap();
         let log = transcripts.join("s1.jsonl");
-        journal::append(&home.journal(), &[entry(&log)]).unwrap();
+        journal::append(&home.journal(), &[row(&log)]).unwrap();
         assert!(!folders(&home).unwrap().contains(&transcripts));
         fs::create_dir(transcripts.join("s1")).unwrap();
         assert!(!folders(&home).unwrap().contains(&transcripts));
@@ -187,7 +190,7 @@ mod tests {
             let log = folder.path().join(path);
             fs::create_dir_all(log.parent().unwrap()).unwrap();
             fs::write(&log, "{}").unwrap();
-            remember(&home, &[entry(&log)]).unwrap();
+            remember(&home, &[row(&log)]).unwrap();
             let root = folder.path().join(root);
             assert!(folders(&home).unwrap().contains(&root), "{path}");
         }

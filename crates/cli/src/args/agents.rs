@@ -59,8 +59,4 @@ pub(crate) struct Gain {
     /// Count only what is at most this old: 7d, 12h.
     #[arg(long, value_name = "AGE", value_parser = units::duration)]
     pub(crate) since: Option<Duration>,
-    /// Token prices by which the bill is estimated: `default`, `anthropic` or a file, as `offcut
-    /// replay` takes them.
-    #[arg(long, value_name = "CARD", default_value = "default")]
-    pub(crate) prices: String,
 }

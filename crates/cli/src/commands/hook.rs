@@ -30,12 +30,12 @@ pub(crate) fn run(args: &args::Hook) -> ExitCode {
             .write_all(output.as_bytes())
             .and_then(|()| stdout.flush());
         written.map_err(|error| Failure::new(format!("the answer can't be written: {error}")))?;
-        Ok(answer.entries)
+        Ok(answer.rows)
     });
-    let entries = written.as_deref().unwrap_or_default();
+    let rows = written.as_deref().unwrap_or_default();
     let noted = home.as_ref().map_or(Ok(()), |home| {
-        transcripts::remember(home, entries)?;
-        journal::append(&home.journal(), entries)
+        transcripts::remember(home, rows)?;
+        journal::append(&home.journal(), rows)
     });
     let noted =
         noted.map_err(|error| Failure::new(format!("the journal can't be written: {error}")));

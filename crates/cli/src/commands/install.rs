@@ -224,10 +224,7 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
             "name claude-code, codex, gemini-cli, opencode or pi",
         )
     })?;
-    let home = Home::from_env().ok_or_else(|| {
-        let hint = "set OFFCUT_HOME to a directory for settings and stored results";
-        Failure::usage("there is no home directory", hint)
-    })?;
+    let home = Home::required()?;
     let program = match &args.program {
         Some(program) => absolute(program)?,
         None => own_path()?,

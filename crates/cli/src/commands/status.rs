@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::failure::{FAILED, Failure};
 use crate::serving::Running;
-use crate::units::{count, grouped, size, span};
-use crate::{args, bill, output};
+use crate::units::{BYTES_PER_TOKEN, count, grouped, size, span};
+use crate::{args, output};
 
 /// A server's page, and its figures.
 type AskedPage = (String, io::Result<Value>);
@@ -214,7 +214,8 @@ fn table(conversations: &[&Value], now: u64) -> String {
     text
 }
 
-/// The estimated bill, by the server's price card.
+/// The estimated bill, by the server's price card. With a currency and the source of its prices, it is money. Empty
+/// if there is nothing to pay.
 fn estimate(figures: &Value) -> String {
     let card = &figures["card"];
     let price = |name: &str| card[name].as_f64().unwrap_or(0.0);
@@ -223,12 +224,22 @@ fn estimate(figures: &Value) -> String {
             .map(|name| figures[name].as_f64().unwrap_or(0.0));
         price("cached") * (bytes - fresh) + price("fresh") * fresh
     };
-    let money = card["currency"].as_str().zip(card["source"].as_str());
-    bill::estimate(
-        cost("sent"),
-        cost("would"),
-        money.map(|(currency, source)| [currency, source]),
-    )
+    let (paid, would) = (cost("sent"), cost("would"));
+    if would <= 0.0 {
+        return String::new();
+    }
+    let share = format!("{:.1} %", 100.0 * paid / would);
+    let amount = |bytes: f64| bytes / BYTES_PER_TOKEN as f64 / 1e6;
+    match card["currency"].as_str().zip(card["source"].as_str()) {
+        Some((currency, source)) => format!(
+            "By estimate, the input costs {} {:.2} in place of {:.2}, {share} ({}).\n",
+            output::visible(currency),
+            amount(paid),
+            amount(would),
+            output::visible(source),
+        ),
+        None => format!("By estimate, the input costs {share} of what it would have.\n"),
+    }
 }
 
 fn share(would: u64, sent: u64) -> String {
@@ -239,5 +250,5 @@ fn share(would: u64, sent: u64) -> String {
 }
 
 fn tokens(would: u64, sent: u64) -> i64 {
-    would.cast_signed().saturating_sub(sent.cast_signed()) / bill::BYTES_PER_TOKEN
+    would.cast_signed().saturating_sub(sent.cast_signed()) / BYTES_PER_TOKEN
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use crate::agents::journal::{Entry, Served};
 use crate::agents::layout::Home;
 use crate::agents::{journal, log, transcripts};
 use offcut::backend::Fs;
@@ -14,7 +13,7 @@ use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
 
 use crate::failure::{Failure, chain};
-use crate::settings;
+use crate::{settings, units};
 
 /// Least time between two sweeps.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -145,31 +144,23 @@ fn sweep(home: &Home) -> Result<(), Failure> {
             )));
         }
     }
-    let oldest = seconds(now - idle);
-    journal::sweep::<Served>(&home.served(), oldest)
-        .and_then(|()| journal::sweep::<Entry>(&home.journal(), oldest))
+    let oldest = units::seconds(now - idle);
+    journal::retain_since(&home.served(), oldest)
+        .and_then(|()| journal::retain_since(&home.journal(), oldest))
         .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))
 }
 
 /// The conversations that have passed through servers since a time: no transcript has their hints, for clients of
 /// servers keep the originals.
 fn served(home: &Home, since: SystemTime) -> Result<Live, Failure> {
-    let rows: Vec<Served> = journal::read(&home.served()).map_err(|error| {
+    let rows = journal::read(&home.served()).map_err(|error| {
         Failure::new(format!(
             "nothing was swept: the journal can't be read: {error}"
         ))
     })?;
-    let since = seconds(since);
+    let since = units::seconds(since);
     let recent = rows.iter().filter(|row| row.time >= since);
-    // Each is named by the prefix of what it has stored, which ends in that of its session.
-    let sessions =
-        recent.filter_map(|row| row.conversation.trim_end_matches('/').rsplit('/').next());
+    let sessions = recent.map(|row| &*row.session);
     let sessions: BTreeSet<&str> = sessions.filter(|session| !session.is_empty()).collect();
     Ok(sessions.into_iter().fold(Live::new(), Live::session))
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs()
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bill;
 use crate::failure::Failure;
 
 /// Prices of input tokens: weights, or prices for a million tokens.
@@ -71,19 +70,6 @@ impl From<Card> for Prices {
 }
 
 impl Prices {
-    /// Describes what an input costs, given its cached and fresh bytes as they are paid and as they would
-    /// have been.
-    pub(crate) fn estimate(&self, paid: [f64; 2], would: [f64; 2]) -> String {
-        let cost = |[cached, fresh]: [f64; 2]| self.card.cached * cached + self.card.fresh * fresh;
-        let source = |money: &Money| format!("{}, {}", money.source, money.date);
-        let source = self.money.as_ref().map(source).unwrap_or_default();
-        let money = self
-            .money
-            .as_ref()
-            .map(|money| [&*money.currency, &*source]);
-        bill::estimate(cost(paid), cost(would), money)
-    }
-
     /// Opens the card with this name, or reads it from a file.
     pub(crate) fn open(name: &str) -> Result<Self, Failure> {
         match name {

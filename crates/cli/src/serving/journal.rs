@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-use crate::agents::journal::{self, Served};
+use crate::agents::journal::{self, Row};
 use crate::agents::layout::Home;
 use crate::gateway::{Gateway, RequestRecord};
 
@@ -16,7 +16,7 @@ pub(crate) struct Journal(Option<JournalWriter>);
 
 struct JournalWriter {
     /// `None` ends the thread.
-    rows: SyncSender<Option<Served>>,
+    rows: SyncSender<Option<Row>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for JournalWriter {
 }
 
 /// Writes rows until there will be none, as many at once as have come.
-fn write(path: &Path, received: &Receiver<Option<Served>>) {
+fn write(path: &Path, received: &Receiver<Option<Row>>) {
     let mut is_over = false;
     let mut has_failed = false;
     // Whoever still holds a sender may send nothing more.
@@ -71,15 +71,19 @@ fn write(path: &Path, received: &Receiver<Option<Served>>) {
     }
 }
 
-fn row(record: &RequestRecord) -> Served {
-    let conversation = record.conversation.as_deref().unwrap_or_default();
-    let mut row = Served::new(&record.upstream, conversation, record.outcome);
-    row.model.clone_from(&record.model);
-    row.client.clone_from(&record.client);
-    row.replaced = record.replaced;
-    row.before = record.before.bytes();
-    row.before_fresh = record.before.fresh;
-    row.after = record.after.bytes();
-    row.after_fresh = record.after.fresh;
-    row
+fn row(record: &RequestRecord) -> Row {
+    // A conversation is named by the prefix of what it has stored, which ends in that of its session.
+    let prefix = record.conversation.as_deref().unwrap_or_default();
+    let session = prefix.trim_end_matches('/').rsplit('/').next();
+    Row {
+        client: journal::bounded(&record.client),
+        after: record.after.bytes(),
+        replaced: record.replaced,
+        ..Row::new(
+            &record.upstream,
+            session.unwrap_or_default(),
+            &record.model,
+            record.before.bytes(),
+        )
+    }
 }

@@ -108,12 +108,12 @@ async fn content_of_the_store_is_never_truncated_again() {
 async fn the_gain_is_measured_against_what_the_client_would_show() {
     let user = User::new();
     let text = of_server(json!([{"type": "text", "text": lines(3_000)}]));
-    let entries = user
-        .entries(Agent::Codex, &event("mcp__db__rows", json!({}), text))
+    let rows = user
+        .rows(Agent::Codex, &event("mcp__db__rows", json!({}), text))
         .await;
-    assert_eq!(entries.len(), 1);
-    assert_eq!(entries[0].before, 10_000);
-    assert!(entries[0].after < 10_000);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].before, 10_000);
+    assert!(rows[0].after < 10_000);
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -223,8 +223,8 @@ async fn only_spilled_output_is_measured_against_the_clients_preview() {
         .spill("agent/projects/-src/session/tool-results", &lines(9_000))
         .into();
     let event = event("Bash", json!({}), response);
-    let entries = user.0.entries(Agent::ClaudeCode, &event).await;
-    let before: Vec<_> = entries.iter().map(|entry| entry.before).collect();
+    let rows = user.0.rows(Agent::ClaudeCode, &event).await;
+    let before: Vec<_> = rows.iter().map(|row| row.before).collect();
     assert_eq!(before, [2_300, 5_000]);
 }
 

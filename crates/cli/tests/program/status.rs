@@ -91,24 +91,21 @@ fn a_running_server_is_found_and_its_journal_outlives_it() {
     let served = &gain["served"];
     let figures = &one["figures"];
     for (name, same) in [
-        ("requests", "calls"),
+        ("count", "calls"),
         ("replaced", "cut"),
         ("bytes_before", "would"),
-        ("bytes_before_fresh", "would_fresh"),
         ("bytes_after", "sent"),
-        ("bytes_after_fresh", "sent_fresh"),
-        ("conversations", "known"),
+        ("sessions", "known"),
     ] {
         assert_eq!(served[name], figures[same], "{name}");
     }
     assert_eq!(
-        (&served["reduced"], &gain["results"]),
+        (&served["shortened"], &gain["hooks"]["count"]),
         (&json!(3), &json!(0))
     );
-    let gain = user.run(&["gain", "--prices", text(&card)]).out;
+    let gain = user.run(&["gain"]).out;
     for part in [
         "Through servers, in 1 conversation, 3 of 4 requests went on shorter, with 3 results replaced.",
-        "By estimate, the input costs U\\u{1b}[31mSD",
         "openai",
     ] {
         assert!(gain.contains(part), "{part}: {gain}");
@@ -130,16 +127,6 @@ fn requests_that_passed_open_are_counted_with_their_reasons() {
     let reason =
         "2 requests passed open (no-reader): the model has no tool to read stored content with.";
     assert!(shown.out.contains(reason), "{shown:?}");
-    server.stop();
-    let gain = user.run(&["gain"]);
-    assert!(
-        gain.out.contains("2 requests passed open: 2 no-reader."),
-        "{gain:?}"
-    );
-    assert_eq!(
-        user.json(&["gain", "--json"])["served"]["passed"],
-        json!({"no-reader": 2})
-    );
 }
 
 #[test]

@@ -169,23 +169,22 @@ fn old_requests_leave_the_servers_journal() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.unwrap().as_secs();
     // A tenant of the plug has no conversation, and never ends; a conversation may go on for long.
-    let row = |days: u64, conversation: &str| {
+    let row = |days: u64, session: &str| {
         let time = now - days * DAY.as_secs();
         format!(
-            "{{\"time\":{time},\"upstream\":\"lab\",{conversation}\"outcome\":\"reduced\",\"before\":9,\"before_fresh\":1,\"after\":4,\"after_fresh\":1}}\n"
+            "{{\"time\":{time},\"by\":\"lab\",\"what\":\"m\",\"session\":\"{session}\",\"before\":9,\"after\":4}}\n"
         )
     };
-    let named = "\"conversation\":\"a\",";
-    let recent = [row(29, ""), row(29, named)].concat();
+    let recent = [row(29, ""), row(29, "a")].concat();
     let cut_off = "{\"time\":";
     fs::create_dir_all(user.path("offcut")).unwrap();
     let journal = user.path("offcut/served.jsonl");
-    let all = [row(31, ""), row(31, named), recent, cut_off.to_owned()];
+    let all = [row(31, ""), row(31, "a"), recent, cut_off.to_owned()];
     fs::write(&journal, all.concat()).unwrap();
     let count = || {
         let gain: serde_json::Value =
             serde_json::from_str(&user.run(&["gain", "--json"], "")).unwrap();
-        gain["served"]["requests"].as_u64().unwrap()
+        gain["served"]["count"].as_u64().unwrap()
     };
     assert_eq!(count(), 4);
     user.run(&["tidy"], "");
@@ -235,7 +234,7 @@ fn a_server_starts_sweeps_that_keep_what_its_conversations_name() {
     let before = now.unwrap().as_secs() - 31 * DAY.as_secs();
     let rows = rows.lines().map(|row| {
         let mut row: serde_json::Value = serde_json::from_str(row).unwrap();
-        if row["conversation"].as_str().unwrap().contains(conversation) {
+        if row["session"].as_str().unwrap().contains(conversation) {
             row["time"] = before.into();
         }
         format!("{row}\n")

@@ -1,6 +1,6 @@
 //! An answered event.
 
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 
 /// An answered event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -9,13 +9,13 @@ pub struct Answer {
     /// The text for stdout; `None` if the event passes unchanged.
     pub output: Option<String>,
     /// The results in the event, for the journal.
-    pub entries: Vec<Entry>,
+    pub rows: Vec<Row>,
 }
 
 impl Answer {
     /// An answer about one result.
-    pub(super) fn of(output: Option<String>, entry: Entry) -> Self {
-        let entries = vec![entry];
-        Self { output, entries }
+    pub(super) fn of(output: Option<String>, row: Row) -> Self {
+        let rows = vec![row];
+        Self { output, rows }
     }
 }

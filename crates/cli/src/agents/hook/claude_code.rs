@@ -11,7 +11,7 @@ use super::error::HookError;
 use super::event::{parse, session, shorten, whole};
 use super::surroundings::Surroundings;
 use crate::agents::Agent;
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 
 /// The field by which the client says where it has spilled all of a command's output.
 const SPILLED: &str = "persistedOutputPath";
@@ -52,7 +52,7 @@ pub(super) async fn answer(
         return Ok(Answer::default());
     }
     let is_read = reads_store(&event, surroundings);
-    let mut entries = Vec::new();
+    let mut rows = Vec::new();
     let session = session(reduction, &event.session_id, event.agent_id.as_deref());
     let transcript = surroundings.file_of_agent("projects", &event.transcript_path);
     let mut is_shorter = false;
@@ -70,13 +70,13 @@ pub(super) async fn answer(
         // For stdout that it has put into a file, the client would show its own preview.
         let is_spilled = path == "/stdout" && event.tool_response.get(SPILLED).is_some();
         let most = if is_spilled { OWN_PREVIEW } else { usize::MAX };
-        let entry = entry(&event, &id, text.len().min(most), transcript.as_deref());
+        let row = row(&event, text.len().min(most), transcript.as_deref());
         if is_read {
-            entries.push(entry.read());
+            rows.push(row.read());
             continue;
         }
         if surroundings.is_own_hint(text) {
-            entries.push(entry);
+            rows.push(row);
             continue;
         }
         let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
@@ -87,9 +87,9 @@ pub(super) async fn answer(
         } else {
             shorten(&session, &call, whole).await?
         };
-        entries.push(match &shorter {
-            Some(shorter) => entry.shortened(shorter.len()),
-            None => entry,
+        rows.push(match &shorter {
+            Some(shorter) => row.shortened(shorter.len()),
+            None => row,
         });
         if let (Some(shorter), Some(text)) = (shorter, event.tool_response.pointer_mut(&path)) {
             *text = shorter.into();
@@ -114,19 +114,16 @@ pub(super) async fn answer(
         let answer = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": event.tool_response}});
         answer.to_string()
     });
-    Ok(Answer { output, entries })
+    Ok(Answer { output, rows })
 }
 
-/// An entry of the journal for a text of `length` bytes.
-fn entry(event: &Event, call: &str, length: usize, transcript: Option<&Path>) -> Entry {
-    Entry::new(
-        Agent::ClaudeCode.name(),
-        &event.session_id,
-        call,
-        &event.tool_name,
-        length,
-    )
-    .with_transcript(transcript)
+/// A row of the journal for a text of `length` bytes.
+fn row(event: &Event, length: usize, transcript: Option<&Path>) -> Row {
+    let name = Agent::ClaudeCode.name();
+    Row {
+        transcript: transcript.map(Path::to_owned),
+        ..Row::new(name, &event.session_id, &event.tool_name, length as u64)
+    }
 }
 
 /// Returns true if the tool has read content of the store.

@@ -16,7 +16,7 @@ use super::error::HookError;
 use super::event::{parse, session, shorten};
 use super::surroundings::Surroundings;
 use crate::agents::Agent;
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 
 /// The tools whose results are replaced, and the shell, which reads stored ones, as a pattern for the client's
 /// settings.
@@ -60,26 +60,26 @@ pub(super) async fn answer(
     };
     let (name, id) = (Agent::Codex.name(), &event.tool_use_id);
     let length = text.len().min(OWN_LIMIT);
-    let entry = Entry::new(name, &event.session_id, id, &event.tool_name, length);
+    let row = Row::new(name, &event.session_id, &event.tool_name, length as u64);
     let paths = ["path", "file_path", "filePath"];
     if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
-        return Ok(Answer::of(None, entry.read()));
+        return Ok(Answer::of(None, row.read()));
     }
     let is_own_hint = surroundings.is_own_hint(&text);
     let is_replaceable = event.tool_name.starts_with("mcp__") && !id.starts_with(FROM_PROGRAM);
     if is_own_hint || !is_replaceable {
-        return Ok(Answer::of(None, entry));
+        return Ok(Answer::of(None, row));
     }
     let session = session(reduction, &event.session_id, event.agent_id.as_deref());
     let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
     let shorter = shorten(&session, &call, text).await?;
     // The client may show less than the preview of the whole.
     let Some(shorter) = shorter.filter(|shorter| shorter.len() < length) else {
-        return Ok(Answer::of(None, entry));
+        return Ok(Answer::of(None, row));
     };
-    let entry = entry.shortened(shorter.len());
+    let row = row.shortened(shorter.len());
     let output = json!({"decision": "block", "reason": shorter}).to_string();
-    Ok(Answer::of(Some(output), entry))
+    Ok(Answer::of(Some(output), row))
 }
 
 /// The text of a response, as the client would show it. `None` if there is something else in it.

@@ -15,7 +15,7 @@ use super::error::HookError;
 use super::event::{parse, shorten};
 use super::surroundings::Surroundings;
 use crate::agents::Agent;
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";
@@ -61,24 +61,24 @@ pub(super) async fn answer(
     };
     let id = id(&event);
     let (name, length) = (Agent::GeminiCli.name(), text.len());
-    let entry = Entry::new(name, &event.session_id, &id, &event.tool_name, length);
+    let row = Row::new(name, &event.session_id, &event.tool_name, length as u64);
     let paths = ["file_path", "dir_path", "path"];
     if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
-        return Ok(Answer::of(None, entry.read()));
+        return Ok(Answer::of(None, row.read()));
     }
     // A failed result would say only what the denial says.
     let is_failed = !event.tool_response["error"].is_null();
     if is_failed || event.tool_name == SKILL || surroundings.is_own_hint(&text) {
-        return Ok(Answer::of(None, entry));
+        return Ok(Answer::of(None, row));
     }
     let session = reduction.session(&event.session_id);
     let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
     let shorter = shorten(&session, &call, text).await?;
     let Some(shorter) = shorter else {
-        return Ok(Answer::of(None, entry));
+        return Ok(Answer::of(None, row));
     };
     let output = json!({"decision": "deny", "reason": shorter}).to_string();
-    Ok(Answer::of(Some(output), entry.shortened(shorter.len())))
+    Ok(Answer::of(Some(output), row.shortened(shorter.len())))
 }
 
 /// Our folder in the temporary folder of the event's project, which the client names by a file in it:

@@ -15,7 +15,7 @@ use super::error::HookError;
 use super::event::{parse, shorten, whole};
 use super::surroundings::Surroundings;
 use crate::agents::Agent;
-use crate::agents::journal::Entry;
+use crate::agents::journal::Row;
 
 #[derive(Deserialize)]
 struct Event {
@@ -37,13 +37,13 @@ pub(super) async fn answer(
 ) -> Result<Answer, HookError> {
     let event: Event = parse(event)?;
     let (name, length) = (agent.name(), event.output.len());
-    let entry = Entry::new(name, &event.session, &event.call_id, &event.tool, length);
+    let row = Row::new(name, &event.session, &event.tool, length as u64);
     let paths = ["path", "filePath", "file_path"];
     if surroundings.reads_store(&event.directory, &event.input, &paths, &["command"]) {
-        return Ok(Answer::of(None, entry.read()));
+        return Ok(Answer::of(None, row.read()));
     }
     if surroundings.is_own_hint(&event.output) {
-        return Ok(Answer::of(None, entry));
+        return Ok(Answer::of(None, row));
     }
     let session = reduction.session(&event.session);
     let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
@@ -52,10 +52,10 @@ pub(super) async fn answer(
     // The agent's own excerpt may be shorter than the preview of the whole.
     let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
     Ok(match shorter {
-        None => Answer::of(None, entry),
+        None => Answer::of(None, row),
         Some(output) => {
-            let entry = entry.shortened(output.len());
-            Answer::of(Some(json!({"output": output}).to_string()), entry)
+            let row = row.shortened(output.len());
+            Answer::of(Some(json!({"output": output}).to_string()), row)
         }
     })
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
-use crate::bill::BYTES_PER_TOKEN;
 use crate::gateway::record::Size;
+use crate::units::BYTES_PER_TOKEN;
 use crate::usage::ProviderUsage;
 
 /// Fewer bytes are not worth a word: providers cache from 1,024 tokens on.

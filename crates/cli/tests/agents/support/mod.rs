@@ -7,7 +7,7 @@ use offcut::ToolReduction;
 use offcut::backend::Fs;
 use offcut_cli::agents::Agent;
 use offcut_cli::agents::hook::{self, Answer, HookError, Surroundings};
-use offcut_cli::agents::journal::Entry;
+use offcut_cli::agents::journal::Row;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -66,10 +66,10 @@ impl User {
         Some(serde_json::from_str(&answer.unwrap().output?).unwrap())
     }
 
-    /// The journal's entries about an event.
-    pub(crate) async fn entries(&self, agent: Agent, event: &Value) -> Vec<Entry> {
+    /// The journal's rows about an event.
+    pub(crate) async fn rows(&self, agent: Agent, event: &Value) -> Vec<Row> {
         let answer = self.respond(agent, event.to_string().as_bytes()).await;
-        answer.unwrap().entries
+        answer.unwrap().rows
     }
 }
 

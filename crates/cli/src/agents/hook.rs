@@ -14,10 +14,9 @@ use std::path::PathBuf;
 use offcut::ToolReduction;
 
 use crate::agents::Agent;
+use event::{Event, Hook};
 
 pub use answer::Answer;
-pub(crate) use claude_code::TOOLS as CLAUDE_CODE_TOOLS;
-pub(crate) use codex::TOOLS as CODEX_TOOLS;
 pub use error::HookError;
 pub use surroundings::Surroundings;
 
@@ -46,11 +45,17 @@ pub async fn answer(
     reduction: &ToolReduction,
     surroundings: &Surroundings,
 ) -> Result<Answer, HookError> {
+    let event = &Event::parse(event)?;
+    let hook = &Hook {
+        agent,
+        reduction,
+        surroundings,
+    };
     match agent {
-        Agent::ClaudeCode => claude_code::answer(event, reduction, surroundings).await,
-        Agent::OpenCode | Agent::Pi => plain::answer(agent, event, reduction, surroundings).await,
-        Agent::GeminiCli => gemini_cli::answer(event, reduction, surroundings).await,
-        Agent::Codex => codex::answer(event, reduction, surroundings).await,
+        Agent::ClaudeCode => claude_code::answer(event, hook).await,
+        Agent::Codex => codex::answer(event, hook).await,
+        Agent::GeminiCli => gemini_cli::answer(event, hook).await,
+        Agent::OpenCode | Agent::Pi => plain::answer(event, hook).await,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Puts Offcut around an agent's tools by the agent's own settings, and takes it out again.
 
 mod claude_code;
-mod codex;
 mod command;
 mod error;
 mod file;

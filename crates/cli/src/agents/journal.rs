@@ -65,20 +65,6 @@ impl Row {
         }
     }
 
-    /// The same row for a result that was replaced by one of `length` bytes.
-    #[must_use]
-    pub fn shortened(mut self, length: usize) -> Self {
-        self.after = length as u64;
-        self
-    }
-
-    /// The same row for a result that was read from the store.
-    #[must_use]
-    pub fn read(mut self) -> Self {
-        self.is_read = true;
-        self
-    }
-
     /// Returns `true` if it is of a probe that `offcut doctor` sent, and of no agent's conversation.
     pub(crate) fn is_probe(&self) -> bool {
         self.session.starts_with(PROBES)

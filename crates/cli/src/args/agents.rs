@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use offcut::backend::StoreUrl;
 
+use crate::agents::Agent;
 use crate::units;
 
 /// Answer an event of a coding agent, read from stdin.
@@ -40,8 +41,8 @@ pub(crate) struct Install {
 /// An agent, and the place of its settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
-    /// The agent: claude-code, codex, gemini-cli, opencode or pi.
-    pub(crate) agent: String,
+    /// The agent.
+    pub(crate) agent: Agent,
     /// A project's folder: use the user's own settings for this project instead of those for all.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) project: Option<PathBuf>,

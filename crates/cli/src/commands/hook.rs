@@ -64,10 +64,8 @@ fn answer(args: &args::Hook, home: Option<&Home>) -> Result<Answer, Failure> {
     let mut event = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut event);
     read.map_err(|error| Failure::new(format!("the event can't be read: {error}")))?;
-    let agent: Agent = args
-        .agent
-        .parse()
-        .map_err(|error| Failure::new(format!("{error}")))?;
+    let agent = Agent::named(&args.agent)
+        .ok_or_else(|| Failure::new(format!("no agent is called `{}`", args.agent)))?;
 
     let opened = OpenedHook::open(agent, &event, args, home)?;
     let _inside = opened.runtime.enter();

@@ -201,7 +201,7 @@ fn write_json(
         _ => "unchanged",
     };
     output::write_json(&json!({
-        "agent": args.agent,
+        "agent": args.agent.name(),
         "path": changed.path,
         "outcome": outcome,
         "backup": changed.backup,
@@ -218,12 +218,6 @@ fn write_json(
 }
 
 fn installation(args: &args::Place) -> Result<Installation, Failure> {
-    let agent = args.agent.parse().map_err(|error| {
-        Failure::usage(
-            format!("{error}"),
-            "name claude-code, codex, gemini-cli, opencode or pi",
-        )
-    })?;
     let home = Home::required()?;
     let program = match &args.program {
         Some(program) => absolute(program)?,
@@ -231,7 +225,7 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
     };
     let scope = args.project.clone().map_or(Scope::User, Scope::Project);
     Ok(Installation {
-        agent,
+        agent: args.agent,
         scope,
         home,
         program,

@@ -38,9 +38,9 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
         .split_first()
         .ok_or_else(|| Failure::new("no agent is named"))?;
     let name = name.to_string_lossy();
-    let agent: Agent = name.parse().map_err(|error| {
+    let agent = Agent::named(&name).ok_or_else(|| {
         Failure::usage(
-            format!("{error}"),
+            format!("no agent is called `{name}`"),
             "name claude-code, codex, gemini-cli, opencode or pi",
         )
     })?;

@@ -13,7 +13,10 @@ async fn output(user: &User, agent: Agent, event: &Value) -> Option<String> {
 }
 
 fn event(output: &str) -> Value {
-    json!({"session": "s1", "directory": "/src", "call_id": "c1", "tool": "bash", "input": {"command": "make"}, "output": output})
+    json!({
+        "session_id": "s1", "cwd": "/src", "tool_use_id": "c1", "tool_name": "bash", "tool_input": {"command": "make"},
+        "tool_response": output,
+    })
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -24,7 +27,7 @@ async fn our_own_extensions_get_a_text_and_a_call() {
         let shown = output(&user, agent, &event).await.unwrap();
         assert!(shown.contains("/s1/trunc/c1\"]"), "{shown:.200}");
         assert_eq!(read_back(&shown), lines(3_000));
-        event["input"] = json!({"filePath": user.home().join("store/s1/trunc/c1")});
+        event["tool_input"] = json!({"filePath": user.home().join("store/s1/trunc/c1")});
         assert_eq!(output(&user, agent, &event).await, None);
     }
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// Answers each event by what it was, so that a test sees what was sent.
 const ECHO: &str = r#"node -e '
 let event = ""; process.stdin.on("data", (part) => event += part).on("end", () => {
-  const { output, ...rest } = JSON.parse(event);
-  console.log(JSON.stringify({ output: `${output.length} of ${JSON.stringify(rest)}` }));
+  const { tool_response, ...rest } = JSON.parse(event);
+  console.log(JSON.stringify({ output: `${tool_response.length} of ${JSON.stringify(rest)}` }));
 });'"#;
 const OPENCODE: &str = include_str!("../../src/agents/plugins/opencode.js");
 const PI: &str = include_str!("../../src/agents/plugins/pi.js");
@@ -79,7 +79,7 @@ fn opencodes_results_are_replaced() {
     );
     let event = |call: &str, tool: &str| {
         format!(
-            r#"{{"session":"s","directory":"/src","call_id":"{call}","tool":"{tool}","input":{{"a":1}}"#
+            r#"{{"session_id":"s","cwd":"/src","tool_use_id":"{call}","tool_name":"{tool}","tool_input":{{"a":1}}"#
         )
     };
     assert_eq!(
@@ -141,7 +141,7 @@ fn pis_results_are_replaced() {
     let Some(answer) = run(PI, &["sh", "-c", ECHO], IN_PI) else {
         return;
     };
-    let event = r#"{"session":"s","directory":"/src","call_id":"c","tool":"bash","input":{"a":1}"#;
+    let event = r#"{"session_id":"s","cwd":"/src","tool_use_id":"c","tool_name":"bash","tool_input":{"a":1}"#;
     let content = |text: String| json!({"content": [{"type": "text", "text": text}]});
     let spilled = format!(r#"2000 of {event},"spilled":"/spilled"}}"#);
     let status = "\n\nCommand exited with code 3";

@@ -18,8 +18,8 @@ fn event(agent: Agent, session: &str, call: &str, path: &Path, result: &str) -> 
             "tool_name": "mcp__fs__read", "tool_input": {"path": path}, "tool_response": {"content": blocks},
         }),
         _ => json!({
-            "session": session, "directory": "/src", "call_id": call, "tool": "read",
-            "input": {"path": path}, "output": result,
+            "session_id": session, "cwd": "/src", "tool_use_id": call, "tool_name": "read",
+            "tool_input": {"path": path}, "tool_response": result,
         }),
     }
 }

@@ -94,8 +94,8 @@ impl Probe {
                 "tool_input": {"command": "true"}, "tool_response": {"llmContent": result},
             }),
             _ => json!({
-                "session": self.session, "directory": "/", "call_id": "probe", "tool": "bash",
-                "input": {"command": "true"}, "output": result,
+                "session_id": self.session, "cwd": "/", "tool_use_id": "probe", "tool_name": "bash",
+                "tool_input": {"command": "true"}, "tool_response": result,
             }),
         }
     }

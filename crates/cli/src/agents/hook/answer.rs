@@ -1,5 +1,7 @@
 //! An answered event.
 
+use serde_json::Value;
+
 use crate::agents::journal::Row;
 
 /// An answered event.
@@ -14,8 +16,10 @@ pub struct Answer {
 
 impl Answer {
     /// An answer about one result.
-    pub(super) fn of(output: Option<String>, row: Row) -> Self {
-        let rows = vec![row];
-        Self { output, rows }
+    pub(super) fn of(output: Option<Value>, row: Row) -> Self {
+        Self {
+            output: output.map(|output| output.to_string()),
+            rows: vec![row],
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The error of a hook.
 
 use std::error::Error;
-use std::fmt;
 
 /// The reason why an event that should have been changed passes unchanged.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
 pub struct HookError {
     problem: String,
     source: Option<Box<dyn Error + Send + Sync>>,
@@ -23,17 +23,5 @@ impl HookError {
             problem: problem.to_owned(),
             source: Some(Box::new(source)),
         }
-    }
-}
-
-impl fmt::Display for HookError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
-    }
-}
-
-impl Error for HookError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }

@@ -1,28 +1,137 @@
-//! The parts that the events of all agents share: parsing, and truncating one text.
+//! The events of all agents, and the one way of their texts.
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use offcut::{Chunk, ErrorChain, ToolCall, ToolError, ToolOutput, ToolReduction};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::error::HookError;
+use super::surroundings::Surroundings;
+use crate::agents::Agent;
+use crate::agents::journal::Row;
 
 /// Number of bytes that are read at once.
 const CHUNK: u64 = 64 * 1024;
 
-/// Parses an event. Half a surrogate pair, which agents leave where they cut a text, is read as a
-/// replacement character.
-pub(super) fn parse<T: DeserializeOwned>(event: &[u8]) -> Result<T, HookError> {
-    let error = match serde_json::from_slice(event) {
-        Ok(parsed) => return Ok(parsed),
-        Err(error) => error,
-    };
-    let mended = str::from_utf8(event).ok().and_then(mend_surrogates);
-    mended
-        .and_then(|mended| serde_json::from_str(&mended).ok())
-        .ok_or_else(|| HookError::because("the event is not the JSON that was expected", error))
+/// An event: a tool has answered a call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event {
+    pub(super) hook_event_name: String,
+    pub(super) session_id: String,
+    /// The subagent that has called, if one has.
+    pub(super) agent_id: Option<String>,
+    pub(super) cwd: PathBuf,
+    pub(super) timestamp: Value,
+    pub(super) tool_name: String,
+    pub(super) tool_input: Value,
+    pub(super) tool_response: Value,
+    pub(super) tool_use_id: String,
+    pub(super) transcript_path: Option<PathBuf>,
+    /// The file to which the agent has written all of the output.
+    pub(super) spilled: Option<PathBuf>,
+}
+
+impl Event {
+    /// Parses an event. Half a surrogate pair, which agents leave where they cut a text, is read as a
+    /// replacement character.
+    pub(super) fn parse(event: &[u8]) -> Result<Self, HookError> {
+        let parsed: Self = serde_json::from_slice(event).or_else(|error| {
+            let mended = str::from_utf8(event).ok().and_then(mend_surrogates);
+            mended
+                .and_then(|mended| serde_json::from_str(&mended).ok())
+                .ok_or_else(|| {
+                    HookError::because("the event is not the JSON that was expected", error)
+                })
+        })?;
+        if parsed.hook_event_name.is_empty() && parsed.tool_name.is_empty() {
+            return Err(HookError::new("the event names neither itself nor a tool"));
+        }
+        Ok(parsed)
+    }
+}
+
+/// A text of an event, which the model is shown.
+pub(super) struct EventText {
+    /// The id of its call.
+    pub(super) id: String,
+    pub(super) text: String,
+    /// Length in bytes of what the agent would show of it.
+    pub(super) shown: usize,
+    /// The file to which the agent has written all of it, as far as it may be read.
+    pub(super) spilled: Option<PathBuf>,
+    /// Maximum length of the preview in bytes, in place of an excerpt of the agent's own.
+    pub(super) excerpt: Option<usize>,
+    /// True if the agent does not let a hook replace it.
+    pub(super) stays: bool,
+}
+
+impl EventText {
+    /// A text of which the agent would show everything.
+    pub(super) fn new(id: String, text: String) -> Self {
+        Self {
+            id,
+            shown: text.len(),
+            text,
+            spilled: None,
+            excerpt: None,
+            stays: false,
+        }
+    }
+}
+
+/// The hook of an agent.
+pub(super) struct Hook<'h> {
+    pub(super) agent: Agent,
+    /// One for all sessions; an event names its own.
+    pub(super) reduction: &'h ToolReduction,
+    pub(super) surroundings: &'h Surroundings,
+}
+
+impl Hook<'_> {
+    /// Shortens a `text` of an event, and returns its row in the journal too. `None` if it stays unchanged.
+    pub(super) async fn shorten(
+        &self,
+        event: &Event,
+        text: EventText,
+    ) -> Result<(Option<String>, Row), HookError> {
+        let (tool, input) = (&event.tool_name, &event.tool_input);
+        let mut row = Row::new(
+            self.agent.name(),
+            &event.session_id,
+            tool,
+            text.shown as u64,
+        );
+        row.is_read = self.surroundings.reads_store(&event.cwd, input);
+        if row.is_read || text.stays || self.surroundings.is_own_hint(&text.text) {
+            return Ok((None, row));
+        }
+        let session = match &event.agent_id {
+            // A subagent has a session of its own.
+            Some(subagent) => format!("{}-{subagent}", event.session_id),
+            None => event.session_id.clone(),
+        };
+        let mut reduction = self.reduction.session(&session);
+        if let Some(excerpt) = text.excerpt {
+            reduction = reduction.with_previews_of_at_most(excerpt);
+        }
+        let whole = match &text.spilled {
+            Some(file) => stream(file)?,
+            None => text.text.into(),
+        };
+        let call = ToolCall::new(text.id, tool, input.to_string());
+        let shorter = truncate(&reduction, &call, whole).await?;
+        // The agent may show less than the preview of the whole.
+        let shorter =
+            shorter.filter(|shorter| text.excerpt.is_some() || shorter.len() < text.shown);
+        if let Some(shorter) = &shorter {
+            row.after = shorter.len() as u64;
+        }
+        Ok((shorter, row))
+    }
 }
 
 /// Replaces each `\ud800` to `\udfff` that is not part of a pair by `\ufffd`. `None` if there is
@@ -55,23 +164,11 @@ fn memchr(byte: u8, bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + rest.iter().position(|other| *other == byte)?)
 }
 
-/// The session of a conversation. A subagent has one of its own.
-pub(super) fn session(
-    reduction: &ToolReduction,
-    conversation: &str,
-    subagent: Option<&str>,
-) -> ToolReduction {
-    match subagent {
-        Some(agent) => reduction.session(&format!("{conversation}-{agent}")),
-        None => reduction.session(conversation),
-    }
-}
-
 /// Truncates one result. `None` if it stays unchanged.
-pub(super) async fn shorten(
+async fn truncate(
     reduction: &ToolReduction,
     call: &ToolCall,
-    result: impl Into<ToolOutput>,
+    result: ToolOutput,
 ) -> Result<Option<String>, HookError> {
     let truncated = reduction
         .truncate(call, result)
@@ -90,13 +187,8 @@ pub(super) async fn shorten(
     Ok(truncated.report.is_change().then(|| truncated.text()))
 }
 
-/// All of a result: the file to which an agent has spilled it, read piece by piece, or else its `text`.
-pub(super) fn whole(text: &str, spilled: Option<&Path>) -> Result<ToolOutput, HookError> {
-    spilled.map_or_else(|| Ok(text.into()), stream)
-}
-
 /// Opens a file as a result that is read piece by piece.
-pub(super) fn stream(file: &Path) -> Result<ToolOutput, HookError> {
+fn stream(file: &Path) -> Result<ToolOutput, HookError> {
     let mut file = File::open(file)
         .map_err(|error| HookError::because("the spilled output can't be opened", error))?;
     let mut is_over = false;
@@ -118,28 +210,29 @@ pub(super) fn stream(file: &Path) -> Result<ToolOutput, HookError> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn half_a_surrogate_pair_is_a_replacement_character() {
         let cases = [
-            (r#"{"a":"x\ud83d"}"#, json!({"a": "x\u{fffd}"})),
-            (r#"["\ud83d\ude00 \ude00"]"#, json!(["😀 \u{fffd}"])),
-            (r#"["\\ud83d \ud83d\n"]"#, json!(["\\ud83d \u{fffd}\n"])),
-            (r#"["\ud83d\ud83d\ude00"]"#, json!(["\u{fffd}😀"])),
+            (r"x\ud83d", "x\u{fffd}"),
+            (r"\ud83d\ude00 \ude00", "😀 \u{fffd}"),
+            (r"\\ud83d \ud83d\n", "\\ud83d \u{fffd}\n"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
         ];
-        for (event, expected) in cases {
-            assert_eq!(parse::<Value>(event.as_bytes()).unwrap(), expected);
+        for (spelled, expected) in cases {
+            let event = format!(r#"{{"tool_name": "bash", "tool_response": "{spelled}"}}"#);
+            let event = Event::parse(event.as_bytes()).unwrap();
+            assert_eq!(event.tool_response, expected);
         }
-        parse::<Value>(b"{\"a\":").unwrap_err();
+        Event::parse(b"{\"tool_name\":").unwrap_err();
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes: Vec<u8>) {
-            let _ = parse::<Value>(&bytes);
+            let _ = Event::parse(&bytes);
         }
 
         #[test]

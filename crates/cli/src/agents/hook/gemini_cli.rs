@@ -6,85 +6,46 @@
 
 use std::path::PathBuf;
 
-use offcut::{ToolCall, ToolReduction};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten};
+use super::event::{Event, EventText, Hook};
 use super::surroundings::Surroundings;
-use crate::agents::Agent;
-use crate::agents::journal::Row;
 
 /// Our folder in a project's temporary folder.
 const FOLDER: &str = "offcut";
 /// The tool that loads instructions, which must stay whole.
 const SKILL: &str = "activate_skill";
 
-#[derive(Deserialize)]
-struct Event {
-    hook_event_name: String,
-    #[serde(default)]
-    session_id: String,
-    #[serde(default)]
-    transcript_path: PathBuf,
-    #[serde(default)]
-    cwd: PathBuf,
-    #[serde(default)]
-    timestamp: String,
-    #[serde(default)]
-    tool_name: String,
-    #[serde(default)]
-    tool_input: Value,
-    #[serde(default)]
-    tool_response: Value,
-}
-
 /// The directory for the results of an event's project.
 pub(super) fn store(event: &[u8], surroundings: &Surroundings) -> Option<PathBuf> {
-    let event: Event = parse(event).ok()?;
+    let event = Event::parse(event).ok()?;
     Some(folder(&event, surroundings)?.join("store"))
 }
 
-pub(super) async fn answer(
-    event: &[u8],
-    reduction: &ToolReduction,
-    surroundings: &Surroundings,
-) -> Result<Answer, HookError> {
-    let event: Event = parse(event)?;
-    if event.hook_event_name != "AfterTool" || folder(&event, surroundings).is_none() {
+pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, HookError> {
+    if event.hook_event_name != "AfterTool" || folder(event, hook.surroundings).is_none() {
         return Ok(Answer::default());
     }
     let Some(text) = text(&event.tool_response["llmContent"]) else {
         return Ok(Answer::default());
     };
-    let id = id(&event);
-    let (name, length) = (Agent::GeminiCli.name(), text.len());
-    let row = Row::new(name, &event.session_id, &event.tool_name, length as u64);
-    let paths = ["file_path", "dir_path", "path"];
-    if surroundings.reads_store(&event.cwd, &event.tool_input, &paths, &["command"]) {
-        return Ok(Answer::of(None, row.read()));
-    }
     // A failed result would say only what the denial says.
     let is_failed = !event.tool_response["error"].is_null();
-    if is_failed || event.tool_name == SKILL || surroundings.is_own_hint(&text) {
-        return Ok(Answer::of(None, row));
-    }
-    let session = reduction.session(&event.session_id);
-    let call = ToolCall::new(id, &event.tool_name, event.tool_input.to_string());
-    let shorter = shorten(&session, &call, text).await?;
-    let Some(shorter) = shorter else {
-        return Ok(Answer::of(None, row));
+    let text = EventText {
+        stays: is_failed || event.tool_name == SKILL,
+        ..EventText::new(id(event), text)
     };
-    let output = json!({"decision": "deny", "reason": shorter}).to_string();
-    Ok(Answer::of(Some(output), row.shortened(shorter.len())))
+    let (shorter, row) = hook.shorten(event, text).await?;
+    let output = shorter.map(|shorter| json!({"decision": "deny", "reason": shorter}));
+    Ok(Answer::of(output, row))
 }
 
 /// Our folder in the temporary folder of the event's project, which the client names by a file in it:
 /// `~/.gemini/tmp/PROJECT/chats/SESSION.jsonl`. `None` if that is not in the agent's own folder.
 fn folder(event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
-    let chats = event.transcript_path.parent()?;
+    let chats = event.transcript_path.as_deref()?.parent()?;
     let project = chats.parent().filter(|path| path.is_absolute())?;
     surroundings.folder_of_agent("tmp", project)?;
     (chats.file_name()? == "chats").then(|| project.join(FOLDER))
@@ -92,7 +53,10 @@ fn folder(event: &Event, surroundings: &Surroundings) -> Option<PathBuf> {
 
 /// An id for a call, whose own is not in the event: the digits of the time.
 fn id(event: &Event) -> String {
-    let time = event.timestamp.split_once('T');
+    let time = event
+        .timestamp
+        .as_str()
+        .and_then(|time| time.split_once('T'));
     let digits: String = time
         .map_or("", |(_, time)| time)
         .chars()

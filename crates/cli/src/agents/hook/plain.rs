@@ -1,63 +1,30 @@
-//! Events of agents whose extensions are ours: a text with its call, in JSON of our own.
+//! Events of agents whose extensions are ours: a text with its call.
 //!
-//! `{"session": …, "directory": …, "call_id": …, "tool": …, "input": {…}, "output": …}` is answered by
-//! `{"output": …}`. `"spilled"` is the path of the file to which the agent has written all of the output,
-//! if it says so in a field of its own.
+//! `{"session_id": …, "cwd": …, "tool_use_id": …, "tool_name": …, "tool_input": {…}, "tool_response": …}` is answered
+//! by `{"output": …}`. `"spilled"` is the path of the file to which the agent has written all of the output, if it says
+//! so in a field of its own.
 
 use std::path::PathBuf;
 
-use offcut::{ToolCall, ToolReduction};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::error::HookError;
-use super::event::{parse, shorten, whole};
+use super::event::{Event, EventText, Hook};
 use super::surroundings::Surroundings;
 use crate::agents::Agent;
-use crate::agents::journal::Row;
 
-#[derive(Deserialize)]
-struct Event {
-    session: String,
-    directory: PathBuf,
-    call_id: String,
-    tool: String,
-    input: Value,
-    output: String,
-    #[serde(default)]
-    spilled: Option<PathBuf>,
-}
-
-pub(super) async fn answer(
-    agent: Agent,
-    event: &[u8],
-    reduction: &ToolReduction,
-    surroundings: &Surroundings,
-) -> Result<Answer, HookError> {
-    let event: Event = parse(event)?;
-    let (name, length) = (agent.name(), event.output.len());
-    let row = Row::new(name, &event.session, &event.tool, length as u64);
-    let paths = ["path", "filePath", "file_path"];
-    if surroundings.reads_store(&event.directory, &event.input, &paths, &["command"]) {
-        return Ok(Answer::of(None, row.read()));
-    }
-    if surroundings.is_own_hint(&event.output) {
-        return Ok(Answer::of(None, row));
-    }
-    let session = reduction.session(&event.session);
-    let call = ToolCall::new(&event.call_id, &event.tool, event.input.to_string());
-    let spilled = spilled(agent, &event, surroundings);
-    let shorter = shorten(&session, &call, whole(&event.output, spilled.as_deref())?).await?;
-    // The agent's own excerpt may be shorter than the preview of the whole.
-    let shorter = shorter.filter(|shorter| shorter.len() < event.output.len());
-    Ok(match shorter {
-        None => Answer::of(None, row),
-        Some(output) => {
-            let row = row.shortened(output.len());
-            Answer::of(Some(json!({"output": output}).to_string()), row)
-        }
-    })
+pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, HookError> {
+    let Value::String(text) = &event.tool_response else {
+        return Ok(Answer::default());
+    };
+    let text = EventText {
+        spilled: spilled(hook.agent, event, hook.surroundings),
+        ..EventText::new(event.tool_use_id.clone(), text.clone())
+    };
+    let (shorter, row) = hook.shorten(event, text).await?;
+    let output = shorter.map(|shorter| json!({"output": shorter}));
+    Ok(Answer::of(output, row))
 }
 
 /// The file to which the agent has spilled the output, if it is in the place for such files.

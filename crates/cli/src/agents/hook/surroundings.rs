@@ -8,6 +8,9 @@ use serde_json::Value;
 /// Length in bytes that no hint exceeds with its preview.
 const LONGEST_HINT: u64 = 16 * 1024;
 
+/// The names of arguments in which the tools of agents take paths.
+const PATHS: [&str; 5] = ["path", "file_path", "filePath", "dir_path", "notebook_path"];
+
 /// Maximum number of words of a command that are looked up as paths.
 const MAX_WORDS: usize = 64;
 
@@ -24,17 +27,11 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Returns true if a call with this `input` has read content of the store: an argument called as one
-    /// of `paths` is a path inside it, relative to `directory`, or one called as one of `commands` is a
-    /// line of a shell that names it or has a word that is such a path. Symbolic links are followed.
-    pub(super) fn reads_store(
-        &self,
-        directory: &Path,
-        input: &Value,
-        paths: &[&str],
-        commands: &[&str],
-    ) -> bool {
-        let argument = |name: &&str| input.get(*name).and_then(Value::as_str);
+    /// Returns true if a call with this `input` has read content of the store: an argument called as one of
+    /// [`PATHS`] is a path inside it, relative to `directory`, or `command` is a line of a shell that names it or
+    /// has a word that is such a path. Symbolic links are followed.
+    pub(super) fn reads_store(&self, directory: &Path, input: &Value) -> bool {
+        let argument = |name: &str| input.get(name).and_then(Value::as_str);
         let store = self
             .store
             .as_deref()
@@ -46,11 +43,10 @@ impl Surroundings {
                 .is_some_and(|store| path.is_ok_and(|path| path.starts_with(store)))
         };
         let is_between = |c: char| c.is_whitespace() || "\"'`;|&<>()=,".contains(c);
-        let mut paths = paths.iter().filter_map(argument);
-        let mut lines = commands.iter().filter_map(argument);
+        let mut paths = PATHS.into_iter().filter_map(argument);
         let is_expanded = |path: &str| path.starts_with('~') || path.contains("://");
         paths.any(|path| is_stored(path) || is_expanded(path) && self.names_store(path))
-            || lines.any(|line| {
+            || argument("command").is_some_and(|line| {
                 let words = line.split(is_between).filter(|word| !word.is_empty());
                 let is_named = words.take(MAX_WORDS).any(is_stored);
                 self.names_store(line) || is_named || is_stored("")

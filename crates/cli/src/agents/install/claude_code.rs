@@ -8,21 +8,16 @@ use super::command;
 use super::error::InstallError;
 use super::installation::Installation;
 use super::jsonc::Addition;
-use crate::agents::hook::CLAUDE_CODE_TOOLS;
 use crate::agents::layout::Home;
 
-/// Seconds after which the agent goes on without an answer.
-const TIME_OUT: u64 = 30;
+/// The tools whose results have texts that a hook may replace. For others, the agent sends no events.
+const TOOLS: &str = "Bash|Read|Grep|WebFetch|Task|Agent|mcp__.*";
 /// Characters with a meaning of their own in a rule.
 const NOT_IN_RULES: &[char] = &['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\', '\n'];
 
 /// A hook for results, and the right to read the store.
 pub(super) fn additions(installation: &Installation) -> Result<Vec<Addition>, InstallError> {
-    // It succeeds even if the program is gone: the user would be shown an error at each call.
-    let command = format!("{} || true", command::line(installation)?);
-    let hook = json!({"type": "command", "command": command, "timeout": TIME_OUT});
-    let group = json!({"matcher": CLAUDE_CODE_TOOLS, "hooks": [hook]});
-    let mut additions = vec![Addition::element("hooks.PostToolUse", group)];
+    let mut additions = vec![command::hook(installation, TOOLS)?];
     for rule in rules(&installation.home)? {
         additions.push(Addition::element("permissions.allow", rule));
     }

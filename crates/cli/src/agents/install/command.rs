@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::error::InstallError;
 use super::installation::Installation;
+use super::jsonc::Addition;
 use crate::agents::layout::Home;
+
+/// Seconds after which the agent goes on without an answer.
+const TIME_OUT: u64 = 30;
 
 /// The command of a hook as a line of a shell.
 pub(super) fn line(installation: &Installation) -> Result<String, InstallError> {
@@ -19,6 +25,15 @@ pub(super) fn line(installation: &Installation) -> Result<String, InstallError> 
         }
     });
     Ok(quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// A hook for results of tools that match `matcher`, as Claude Code and Codex take it.
+pub(super) fn hook(installation: &Installation, matcher: &str) -> Result<Addition, InstallError> {
+    // It succeeds even if the program is gone: the user would be shown an error at each call.
+    let command = format!("{} || true", line(installation)?);
+    let hook = json!({"type": "command", "command": command, "timeout": TIME_OUT});
+    let group = json!({"matcher": matcher, "hooks": [hook]});
+    Ok(Addition::element("hooks.PostToolUse", group))
 }
 
 /// The words of a hook's command.

@@ -1,11 +1,11 @@
 //! The error of an installation.
 
 use std::error::Error;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// An installation that was not done. The file at [`path`](Self::path) is unchanged.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
 pub struct InstallError {
     path: PathBuf,
     problem: String,
@@ -36,17 +36,5 @@ impl InstallError {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.problem)
-    }
-}
-
-impl Error for InstallError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }

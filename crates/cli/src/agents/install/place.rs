@@ -7,9 +7,12 @@ use serde_json::Value;
 use super::error::InstallError;
 use super::installation::{Installation, Scope};
 use super::jsonc::Addition;
-use super::{claude_code, codex, gemini_cli, plugin};
+use super::{claude_code, command, gemini_cli, plugin};
 use crate::agents::Agent;
 use crate::agents::layout;
+
+/// The tools of Codex whose results are replaced, and the shell, which reads stored ones.
+const CODEX_TOOLS: &str = "Bash|mcp__.*";
 
 /// The content that a file gets.
 pub(super) enum Content {
@@ -74,7 +77,7 @@ pub(super) fn content(installation: &Installation) -> Result<Content, InstallErr
         return Ok(Content::Whole(text));
     }
     let additions = match installation.agent {
-        Agent::Codex => codex::additions(installation)?,
+        Agent::Codex => vec![command::hook(installation, CODEX_TOOLS)?],
         Agent::GeminiCli => gemini_cli::additions(installation)?,
         _ => claude_code::additions(installation)?,
     };

@@ -39,14 +39,14 @@ function ask(event) {
 
 /** The text that takes the place of the event's output. */
 async function shorten(event) {
-  if (typeof event.output !== "string" || Buffer.byteLength(event.output) < MIN_BYTES) {
-    return event.output;
+  if (typeof event.tool_response !== "string" || Buffer.byteLength(event.tool_response) < MIN_BYTES) {
+    return event.tool_response;
   }
   try {
     const { output } = JSON.parse(await ask(event));
-    return typeof output === "string" ? output : event.output;
+    return typeof output === "string" ? output : event.tool_response;
   } catch {
-    return event.output;
+    return event.tool_response;
   }
 }
 
@@ -83,28 +83,28 @@ export const Offcut = async ({ directory }) => ({
     if (!result || WHOLE.has(call.tool)) return;
     const shown = call.tool === "read" ? page(result) : undefined;
     const event = {
-      session: call.sessionID,
-      directory,
-      call_id: call.callID,
-      tool: call.tool,
-      input: call.args ?? {},
+      session_id: call.sessionID,
+      cwd: directory,
+      tool_use_id: call.callID,
+      tool_name: call.tool,
+      tool_input: call.args ?? {},
     };
     if (Array.isArray(result.content)) {
       // A result of MCP, not yet cut: blocks, of which the model is shown the texts.
       for (const [at, block] of result.content.entries()) {
         const holder = block?.type === "resource" ? block.resource : block;
         if (typeof holder?.text !== "string") continue;
-        const call_id = result.content.length > 1 ? `${call.callID}-${at}` : call.callID;
-        holder.text = await shorten({ ...event, call_id, output: holder.text });
+        const tool_use_id = result.content.length > 1 ? `${call.callID}-${at}` : call.callID;
+        holder.text = await shorten({ ...event, tool_use_id, tool_response: holder.text });
       }
     } else if (shown) {
-      const shorter = await shorten({ ...event, output: shown.text });
+      const shorter = await shorten({ ...event, tool_response: shown.text });
       if (shorter !== shown.text) result.output = shown.head + shorter + shown.tail;
     } else if (typeof result.output === "string") {
       // OpenCode cuts what its own tools return, and names the file that has all of it.
       const { truncated, outputPath } = result.metadata ?? {};
       const spilled = truncated === true && typeof outputPath === "string" ? outputPath : undefined;
-      result.output = await shorten({ ...event, output: result.output, spilled });
+      result.output = await shorten({ ...event, tool_response: result.output, spilled });
     }
   },
 });

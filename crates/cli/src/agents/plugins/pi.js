@@ -40,12 +40,12 @@ function ask(event, signal) {
 
 /** The text that takes the place of the event's output. */
 async function shorten(event, signal) {
-  if (Buffer.byteLength(event.output) < MIN_BYTES) return event.output;
+  if (Buffer.byteLength(event.tool_response) < MIN_BYTES) return event.tool_response;
   try {
     const { output } = JSON.parse(await ask(event, signal));
-    return typeof output === "string" ? output : event.output;
+    return typeof output === "string" ? output : event.tool_response;
   } catch {
-    return event.output;
+    return event.tool_response;
   }
 }
 
@@ -76,12 +76,12 @@ export default function (pi) {
       const at = texts.indexOf(block);
       const text = await shorten(
         {
-          session: ctx.sessionManager.getSessionId(),
-          directory: ctx.cwd,
-          call_id: texts.length > 1 ? `${event.toolCallId}-${at}` : event.toolCallId,
-          tool: event.toolName,
-          input: event.input,
-          output,
+          session_id: ctx.sessionManager.getSessionId(),
+          cwd: ctx.cwd,
+          tool_use_id: texts.length > 1 ? `${event.toolCallId}-${at}` : event.toolCallId,
+          tool_name: event.toolName,
+          tool_input: event.input,
+          tool_response: output,
           spilled,
         },
         ctx.signal,

@@ -251,14 +251,6 @@ pub(crate) enum Store {
         /// The store: a directory, or s3://bucket/prefix.
         store: StoreUrl,
     },
-    /// Describe what is stored at a location.
-    Stat {
-        /// The store: a directory, or s3://bucket/prefix.
-        store: StoreUrl,
-        /// The location: as in a hint or in the output of `store ls`, as a relative path, or as its
-        /// key, such as trunc/call_1.
-        location: String,
-    },
 }
 
 #[derive(Debug, Subcommand)]

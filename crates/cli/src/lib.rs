@@ -94,9 +94,6 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Tidy => Ok(commands::tidy::run()),
         Command::Sweep(sweep) => commands::sweep::run(sweep, args.json),
         Command::Store(args::Store::Ls { store }) => commands::store::ls(store, args.json),
-        Command::Store(args::Store::Stat { store, location }) => {
-            commands::store::stat(store, location, args.json)
-        }
         Command::State(args::State::Apply(apply)) => commands::state::run(apply),
         Command::Completions { shell } => commands::shell_files::completions(*shell),
         Command::Man { folder } => commands::shell_files::man(folder),

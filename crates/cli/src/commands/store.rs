@@ -1,10 +1,10 @@
-//! `offcut store ls` and `offcut store stat`.
+//! `offcut store ls`.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
-use offcut::backend::{BackendError, Entry, ErrorKind, Key, StoreUrl};
+use offcut::backend::{BackendError, Entry, StoreUrl};
 use serde::Serialize;
 
 use crate::failure::{Failure, chain};
@@ -62,7 +62,7 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
              }| Listed {
                 location: store.locate(key).to_string(),
                 bytes: *bytes,
-                stored_at: seconds(*stored_at),
+                stored_at: units::seconds(*stored_at),
             },
         )
         .collect();
@@ -85,74 +85,6 @@ pub(crate) fn ls(url: &StoreUrl, json: bool) -> Result<ExitCode, Failure> {
     text += &format!("{count} in all, {bytes}\n");
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[derive(Serialize)]
-struct Stat {
-    location: String,
-    what: &'static str,
-    bytes: u64,
-    /// In seconds since 1970.
-    stored_at: u64,
-}
-
-pub(crate) fn stat(store: &StoreUrl, location: &str, json: bool) -> Result<ExitCode, Failure> {
-    let runtime = settings::runtime()?;
-    let _inside = runtime.enter();
-    let store = stores::existing(store)?;
-    let meant = stores::meanings(std::slice::from_ref(&store), location);
-    let meant = meant.iter().find_map(|meant| store.resolve(meant.as_str()));
-    let key = meant.ok_or_else(|| {
-        Failure::usage(
-            format!("{location} is not a location in this store"),
-            "copy it from a hint or from `offcut store ls`, or pass its key alone, such as trunc/call_1",
-        )
-    })?;
-    let page = runtime
-        .block_on(store.read(&key, 0..0))
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Failure::new(format!("nothing is stored at {location}"))
-                .hint("it was never stored here, or a sweep has removed it"),
-            _ => failed(&error),
-        })?;
-    let stat = Stat {
-        location: store.locate(&key).to_string(),
-        what: what(&key),
-        bytes: page.total,
-        stored_at: seconds(page.stored_at),
-    };
-    if json {
-        output::write_json(&stat)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let Stat {
-        location,
-        what,
-        bytes,
-        stored_at: _,
-    } = &stat;
-    output::write(&format!(
-        "{location}\n{what}\n{bytes} bytes, stored {} ago\n",
-        units::age(page.stored_at)
-    ))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Describes content by its name.
-fn what(key: &Key) -> &'static str {
-    let mut segments = key.as_str().rsplit('/');
-    let name = segments.next().unwrap_or_default();
-    match segments.next() {
-        Some("trunc") => "a result that was truncated",
-        Some("clear") if name.contains("-args") => "the arguments of a call that was cleared",
-        Some("clear") => "a result that was cleared",
-        _ => "not something that was offloaded",
-    }
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }
 
 fn failed(error: &BackendError) -> Failure {

@@ -269,7 +269,7 @@ fn all_commands(folder: &Path) -> Vec<(Vec<String>, String)> {
     );
     let location = format!("{store}/trunc/a");
     let from = ["--config", "eino", "--backend", &store];
-    let commands: [(&[&str], String); 13] = [
+    let commands: [(&[&str], String); 12] = [
         (
             &[&["truncate", "--tool", "f"], &from[..]].concat(),
             lines(20_000),
@@ -285,7 +285,6 @@ fn all_commands(folder: &Path) -> Vec<(Vec<String>, String)> {
             "{\"last\": 1}".into(),
         ),
         (&["store", "ls", &store], String::new()),
-        (&["store", "stat", &store, &location], String::new()),
         (&["sweep", &store, "--nothing-is-live"], String::new()),
         (&["config", "default"], String::new()),
         (&["config", "check", "eino"], String::new()),

@@ -476,27 +476,3 @@ fn a_store_is_listed() {
     assert_eq!(json["entries"].as_array().unwrap().len(), 2);
     fail(&["store", "ls", &home.path("nowhere")], "", 2);
 }
-
-#[test]
-fn stat_describes_one_location() {
-    let home = Home::new();
-    let store = home.path("store");
-    let location = home.path("store/s1/trunc/call_1");
-    let said = succeed(&["store", "stat", &store, &location], "");
-    assert_eq!(
-        said,
-        format!("{location}\na result that was truncated\n117000 bytes, stored 3d ago\n")
-    );
-    let said = succeed(&["store", "stat", &store, "s1/trunc/call_1", "--json"], "");
-    let stat: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(
-        (&stat["location"], &stat["bytes"]),
-        (&location.into(), &117_000.into())
-    );
-    fail(
-        &["store", "stat", &store, &home.path("store/s1/trunc/call_3")],
-        "",
-        1,
-    );
-    fail(&["store", "stat", &store, "/etc/passwd"], "", 2);
-}

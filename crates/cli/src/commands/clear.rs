@@ -118,30 +118,15 @@ fn check_format(
     detected: Option<WireFormat>,
     messages: &[JsonText],
 ) -> Result<(), Failure> {
-    if detected == Some(format) || messages.is_empty() || sees_tools(format, messages) {
+    let is_meant =
+        |other: &WireFormat| !sees_tools(format, messages) && sees_tools(*other, messages);
+    let Some(meant) = detected.filter(is_meant) else {
         return Ok(());
-    }
-    match detected.filter(|detected| sees_tools(*detected, messages)) {
-        Some(detected) => Err(Failure::usage(
-            format!(
-                "as {format}, the messages have no calls and no results: they look like {detected}"
-            ),
-            format!("pass --format {detected}, or omit --format"),
-        )),
-        None => {
-            // Messages of text only may fit several formats, including this one.
-            let values: Result<Vec<Value>, _> = messages
-                .iter()
-                .map(|message| message.as_str().parse())
-                .collect();
-            if values.is_ok_and(|values| offcut_testkit::validate(format, &values).is_err()) {
-                output::note(&format!(
-                    "the messages have no calls and no results, and do not match {format}"
-                ));
-            }
-            Ok(())
-        }
-    }
+    };
+    Err(Failure::usage(
+        format!("as {format}, the messages have no calls and no results: they look like {meant}"),
+        format!("pass --format {meant}, or omit --format"),
+    ))
 }
 
 fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {

@@ -560,14 +560,9 @@ fn a_format_that_the_messages_are_not_in_is_refused() {
     }
     // Before the first call, the formats can't be told apart.
     let hi = json!([{"role": "user", "content": "hi"}]);
-    for (format, notes) in [("openai-chat", 1), ("anthropic", 1), ("gemini", 2)] {
+    for format in ["openai-chat", "anthropic", "gemini"] {
         let ran = clear(format, &hi);
-        assert_eq!(
-            (ran.code, ran.out, ran.err.matches("note: ").count()),
-            (0, hi.to_string(), notes),
-            "{}",
-            ran.err
-        );
+        assert_eq!((ran.code, ran.out), (0, hi.to_string()), "{}", ran.err);
     }
     assert_eq!(clear("gemini", &json!([])).code, 0);
 }

@@ -42,31 +42,67 @@ pub(crate) enum Outcome {
     Passed(PassReason),
 }
 
-/// Reason for passing a request, or a part of it, unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PassReason {
-    /// The body is over the limit, or would take too much memory.
-    TooLong,
-    /// The body's encoding can't be decoded.
-    Encoding,
-    /// The body is not one that can be read safely.
-    NotUnderstood,
-    /// A store failed.
-    Store,
-    /// Reducing took too long.
-    TooSlow,
-    /// This program has a bug.
-    Bug,
-    /// The model could not read back what it would no longer see.
-    NoReader,
-    /// The request does not say whose it is.
-    NoTenant,
-    /// The provider has refused the changed request and taken the original.
-    Refused,
-    /// The provider has done so before, in the same conversation.
-    Untouched,
-    /// The conversation is one of those that are left alone for comparison.
-    HeldOut,
+/// Makes the reasons of rows with a name in code, a name in the header, in metrics and in logs, whether something has
+/// gone wrong here, and the reason in words.
+macro_rules! reasons {
+    ($($reason:ident $name:literal $is_failure:literal $meaning:literal)*) => {
+        /// Reason for passing a request, or a part of it, unchanged.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum PassReason {
+            $($reason),*
+        }
+
+        impl PassReason {
+            pub(crate) const ALL: &[Self] = &[$(Self::$reason),*];
+
+            /// The reason's name in the header, in metrics and in logs.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name),*
+                }
+            }
+
+            /// The reason in words.
+            pub(crate) fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $meaning),*
+                }
+            }
+
+            /// Returns true if something has gone wrong here, and false if the request is simply not one to
+            /// be reduced.
+            pub(crate) fn is_failure(self) -> bool {
+                match self {
+                    $(Self::$reason => $is_failure),*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    TooLong "too-long" true
+        "the body is over max_body, or would take too much memory"
+    Encoding "encoding" true
+        "the body can't be decoded"
+    NotUnderstood "not-understood" true
+        "the body is not what its path says"
+    Store "store" true
+        "a store failed"
+    TooSlow "too-slow" true
+        "reducing took longer than reduce_seconds"
+    Bug "bug" true
+        "this program has a bug"
+    NoReader "no-reader" false
+        "the model has no tool to read stored content with"
+    NoTenant "no-tenant" false
+        "nothing tells whose request it is"
+    Refused "refused" false
+        "the provider refused the changed request and got the original"
+    Untouched "untouched" false
+        "the provider has refused this conversation's changes before"
+    HeldOut "held-out" false
+        "a share of conversations is left alone for comparison"
 }
 
 impl Outcome {
@@ -95,71 +131,5 @@ impl Outcome {
         };
         let text = format!("{}; reason={}", self.name(), reason.name());
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(self.name()))
-    }
-}
-
-impl PassReason {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::TooLong,
-        Self::Encoding,
-        Self::NotUnderstood,
-        Self::Store,
-        Self::TooSlow,
-        Self::Bug,
-        Self::NoReader,
-        Self::NoTenant,
-        Self::Refused,
-        Self::Untouched,
-        Self::HeldOut,
-    ];
-
-    /// The reason's name in the header, in metrics and in logs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TooLong => "too-long",
-            Self::Encoding => "encoding",
-            Self::NotUnderstood => "not-understood",
-            Self::Store => "store",
-            Self::TooSlow => "too-slow",
-            Self::Bug => "bug",
-            Self::NoReader => "no-reader",
-            Self::NoTenant => "no-tenant",
-            Self::Refused => "refused",
-            Self::Untouched => "untouched",
-            Self::HeldOut => "held-out",
-        }
-    }
-
-    /// The reason in words.
-    pub(crate) fn meaning(self) -> &'static str {
-        match self {
-            Self::TooLong => "the body is over max_body, or would take too much memory",
-            Self::Encoding => "the body can't be decoded",
-            Self::NotUnderstood => "the body is not what its path says",
-            Self::Store => "a store failed",
-            Self::TooSlow => "reducing took longer than reduce_seconds",
-            Self::Bug => "this program has a bug",
-            Self::NoReader => "the model has no tool to read stored content with",
-            Self::NoTenant => "nothing tells whose request it is",
-            Self::Refused => "the provider refused the changed request and got the original",
-            Self::Untouched => "the provider has refused this conversation's changes before",
-            Self::HeldOut => "a share of conversations is left alone for comparison",
-        }
-    }
-
-    /// Returns true if something has gone wrong here, and false if the request is simply not one to
-    /// be reduced.
-    pub(crate) fn is_failure(self) -> bool {
-        match self {
-            Self::TooLong
-            | Self::Encoding
-            | Self::NotUnderstood
-            | Self::Store
-            | Self::TooSlow
-            | Self::Bug => true,
-            Self::NoReader | Self::NoTenant | Self::Refused | Self::Untouched | Self::HeldOut => {
-                false
-            }
-        }
     }
 }

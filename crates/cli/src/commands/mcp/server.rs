@@ -36,15 +36,13 @@ pub(super) fn start(
     signals: mpsc::UnboundedReceiver<Signal>,
 ) -> io::Result<ServerProcess> {
     let words = guarded(words);
-    let mut process = child::start(&words, |mut command| {
-        if words[0] == OWN {
-            command.arg0("offcut");
-        }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut command = tokio::process::Command::from(command);
-        command.kill_on_drop(true);
-        Ok(command)
-    })?;
+    let mut command = child::command(&words);
+    if words[0] == OWN {
+        command.arg0("offcut");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = tokio::process::Command::from(command);
+    let mut process = command.kill_on_drop(true).spawn()?;
     let no_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
     Ok(ServerProcess {
         stdin: process.stdin.take().ok_or_else(no_pipe)?,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -11,6 +11,7 @@ use offcut::backend::Writer;
 use offcut::{Chunk, ToolError, ToolOutput};
 
 use crate::failure::{Failure, chain};
+use crate::lock::locked;
 use crate::output;
 
 /// Number of bytes that are read at once, from stdin or a writer.
@@ -76,10 +77,6 @@ struct State {
 }
 
 impl Input {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Streams stdin, so that its length does not matter. Without `may_lose`, the stream ends once
     /// a writer was given up, because all input is then passed on unchanged.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
@@ -111,19 +108,19 @@ impl Input {
 
     /// Records that `chunk` was read.
     pub(crate) fn hold(&self, chunk: Bytes) {
-        self.state().held.push_back(chunk);
+        locked(&self.0).held.push_back(chunk);
     }
 
     /// Returns all input so far, or `None` if a writer has part of it.
     #[cfg(unix)]
     pub(crate) fn whole(&self) -> Option<Vec<u8>> {
-        let state = self.state();
+        let state = locked(&self.0);
         (!state.has_written).then(|| state.held.iter().flatten().copied().collect())
     }
 
     /// Records that a writer has the next `length` bytes.
     pub(crate) fn is_written(&self, mut length: usize) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.has_written = true;
         let held = &mut state.held;
         while let Some(first) = held.front_mut() {
@@ -138,12 +135,12 @@ impl Input {
 
     /// Keeps an abandoned writer that could not store the `length` bytes it took.
     pub(crate) fn give_up(&self, writer: Box<dyn Writer>, length: u64) {
-        self.state().broken.get_or_insert((writer, length));
+        locked(&self.0).broken.get_or_insert((writer, length));
     }
 
     /// Returns true if a writer was given up.
     pub(crate) fn is_broken(&self) -> bool {
-        self.state().broken.is_some()
+        locked(&self.0).broken.is_some()
     }
 
     /// Writes everything read so far, and the rest of stdin, to stdout.
@@ -158,7 +155,7 @@ impl Input {
         &self,
         mut see: impl AsyncFnMut(Bytes) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let State { held, broken, .. } = std::mem::take(&mut *self.state());
+        let State { held, broken, .. } = std::mem::take(&mut *locked(&self.0));
         if let Some((mut writer, length)) = broken {
             let mut at = 0;
             while at < length {
@@ -192,15 +189,14 @@ mod tests {
     #[test]
     fn bytes_that_a_writer_has_are_not_held() {
         let input = Input::default();
-        input
-            .state()
+        locked(&input.0)
             .held
             .extend(["abc", "def", "g"].map(Bytes::from));
         input.is_written(4);
-        assert_eq!(input.state().held, ["ef", "g"].map(Bytes::from));
+        assert_eq!(locked(&input.0).held, ["ef", "g"].map(Bytes::from));
         input.is_written(2);
-        assert_eq!(input.state().held, ["g"].map(Bytes::from));
+        assert_eq!(locked(&input.0).held, ["g"].map(Bytes::from));
         input.is_written(9);
-        assert!(input.state().held.is_empty());
+        assert!(locked(&input.0).held.is_empty());
     }
 }

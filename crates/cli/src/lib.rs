@@ -22,6 +22,7 @@ pub mod gateway;
 #[cfg(unix)]
 mod ignored;
 mod input;
+mod lock;
 mod measure;
 mod notes;
 mod output;

@@ -98,6 +98,11 @@ pub(crate) fn grouped(number: i64) -> String {
     if number < 0 { format!("-{text}") } else { text }
 }
 
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Formats a number with a noun, with an `s` unless the number is 1.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use offcut::backend::Backend;
 use offcut::{Settings, ToolReduction};
@@ -21,7 +21,8 @@ use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
-use crate::{args, child, output, settings, stores};
+use crate::lock::locked;
+use crate::{args, child, output, settings, stores, units};
 
 /// The reader's name unless the settings have one that few servers use.
 const READER: &str = "read_stored_result";
@@ -147,13 +148,7 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
         digest.update(word.len().to_le_bytes());
         digest.update(word.as_bytes());
     }
-    let digest = digest.finalize();
-    let digits: String = digest
-        .iter()
-        .take(12)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("mcp-{digits}")
+    format!("mcp-{}", units::hex(&digest.finalize()[..12]))
 }
 
 /// Stores that are open, by their URLs: reductions of one gateway share them.
@@ -162,7 +157,7 @@ struct Stores(Mutex<HashMap<String, Arc<dyn Backend>>>);
 
 impl Stores {
     fn open(&self, url: &str) -> stores::OpenedStore {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&self.0);
         if let Some(store) = open.get(url) {
             return Ok(store.clone());
         }

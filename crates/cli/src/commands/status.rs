@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::failure::{FAILED, Failure};
 use crate::serving::Running;
 use crate::units::{BYTES_PER_TOKEN, count, grouped, size, span};
-use crate::{args, output};
+use crate::{args, output, settings};
 
 /// A server's page, and its figures.
 type AskedPage = (String, io::Result<Value>);
@@ -49,12 +49,7 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
 
 /// Asks the servers that the user's own folder knows of.
 fn running() -> Result<Vec<AskedPage>, Failure> {
-    let home = Home::from_env().ok_or_else(|| {
-        Failure::usage(
-            "there is no home directory",
-            "set OFFCUT_HOME to the directory that the servers use, or name a server's page",
-        )
-    })?;
+    let home = Home::required()?;
     let pages = Running::all(&home).map_err(|error| {
         Failure::new(format!(
             "{} can't be read: {error}",
@@ -65,11 +60,7 @@ fn running() -> Result<Vec<AskedPage>, Failure> {
 }
 
 fn ask(pages: &[String]) -> Result<Vec<AskedPage>, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime
-        .map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))?;
+    let runtime = settings::runtime()?;
     let ask = async |page: &String| (page.clone(), crate::gateway::figures(page).await);
     Ok(runtime.block_on(futures_util::future::join_all(pages.iter().map(ask))))
 }
@@ -148,38 +139,55 @@ pub(super) fn misses(rows: &Value) -> String {
 
 /// A row for each sender: its calls, and the tokens that its provider has billed.
 fn sender_table(senders: &[&Value], most: usize) -> String {
-    let mut text = format!(
-        "\n{:36} {:28} {:20} {:>6} {:>10} {:>7} {:>13} {:>13}\n",
-        "tenant", "model", "client", "calls", "sent", "saved", "tokens, new", "cached"
-    );
     let mut senders = senders.to_vec();
     senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
-    for one in senders.into_iter().take(most) {
-        let said = |name: &str, most: usize| -> String {
-            let text = output::visible(one[name].as_str().unwrap_or_default());
-            text.chars().take(most).collect()
-        };
+    let rows = senders.into_iter().take(most).map(|one| {
+        let said = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
         let number = |name: &str| one[name].as_u64().unwrap_or(0);
-        let [new, cached] = ["fresh_tokens", "cached_tokens"].map(|name| {
-            let tokens = one[name].as_i64();
-            tokens.map_or("–".to_owned(), grouped)
-        });
-        text += &format!(
-            "{:36} {:28} {:20} {:>6} {:>10} {:>7} {new:>13} {cached:>13}\n",
-            said("tenant", 36),
-            said("model", 28),
-            said("client", 20),
-            number("calls"),
+        let tokens = |name: &str| one[name].as_i64().map_or("–".to_owned(), grouped);
+        [
+            said("tenant"),
+            said("model"),
+            said("client"),
+            number("calls").to_string(),
             size(number("sent")),
             share(number("would"), number("sent")),
-        );
-    }
-    text
+            tokens("fresh_tokens"),
+            tokens("cached_tokens"),
+        ]
+    });
+    let head = [
+        "tenant",
+        "model",
+        "client",
+        "calls",
+        "sent",
+        "saved",
+        "tokens, new",
+        "cached",
+    ];
+    format!("\n{}", output::table(3, head, rows))
 }
 
 fn table(conversations: &[&Value], now: u64) -> String {
-    let mut text = format!(
-        "\n{:>6} {:18} {:>6} {:>10} {:>10} {:>7} {:>5} {:>8} {:>5} {:>7} {:>10}\n",
+    let rows = conversations.iter().map(|one| {
+        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let count = |name: &str| number(name).to_string();
+        [
+            count("number"),
+            one["upstream"].as_str().unwrap_or_default().to_owned(),
+            count("calls"),
+            size(number("would")),
+            size(number("sent")),
+            share(number("would"), number("sent")),
+            count("cut"),
+            count("cleared"),
+            count("reads"),
+            count("passed"),
+            format!("{} ago", span(now.saturating_sub(number("last")))),
+        ]
+    });
+    let head = [
         "number",
         "provider",
         "calls",
@@ -190,28 +198,9 @@ fn table(conversations: &[&Value], now: u64) -> String {
         "cleared",
         "reads",
         "passed",
-        "last call"
-    );
-    for one in conversations {
-        let number = |name: &str| one[name].as_u64().unwrap_or(0);
-        let provider = output::visible(one["upstream"].as_str().unwrap_or_default());
-        let ago = now.saturating_sub(number("last"));
-        text += &format!(
-            "{:>6} {:18} {:>6} {:>10} {:>10} {:>7} {:>5} {:>8} {:>5} {:>7} {:>10}\n",
-            number("number"),
-            provider.chars().take(18).collect::<String>(),
-            number("calls"),
-            size(number("would")),
-            size(number("sent")),
-            share(number("would"), number("sent")),
-            number("cut"),
-            number("cleared"),
-            number("reads"),
-            number("passed"),
-            format!("{} ago", span(ago)),
-        );
-    }
-    text
+        "last call",
+    ];
+    format!("\n{}", output::table(2, head, rows))
 }
 
 /// The estimated bill, by the server's price card. With a currency and the source of its prices, it is money. Empty

@@ -150,21 +150,17 @@ fn tallies(report: &SweepReport) -> [(&'static str, Tally); 3] {
 }
 
 fn table(report: &SweepReport) -> String {
-    let mut table = format!(
-        "{:<20}{:>14}{:>9}{:>12}\n",
-        "", "conversations", "items", "size"
-    );
-    for (what, tally) in tallies(report) {
-        let Tally {
-            conversations,
-            count,
-            bytes,
-        } = tally;
-        let size = units::size(bytes);
-        table += &format!("{what:<20}{conversations:>14}{count:>9}{size:>12}\n");
-    }
+    let rows = tallies(report).into_iter().map(|(what, tally)| {
+        [
+            what.to_owned(),
+            tally.conversations.to_string(),
+            tally.count.to_string(),
+            units::size(tally.bytes),
+        ]
+    });
+    let mut table = output::table(1, ["", "conversations", "items", "size"], rows);
     if report.tidied > 0 {
-        table += &format!("{:<20}{:>14}\n", "leftovers removed", report.tidied);
+        table += &format!("leftovers removed  {}\n", report.tidied);
     }
     table
 }

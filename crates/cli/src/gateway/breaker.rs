@@ -1,7 +1,7 @@
 //! Stops asking a store that is down, so that no request waits for it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -13,6 +13,8 @@ use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, Location, PutOutcome, ReadRange, Writer,
 };
 use tokio::time::{Instant, sleep, timeout};
+
+use crate::lock::locked;
 
 /// Strikes for a call that failed. One that succeeded takes one away, so failures add up where more than a quarter
 /// of all calls fail.
@@ -70,7 +72,7 @@ impl Breaker {
     /// Returns true if the store takes content, as far as is known, or by a look if the last answer is not fresh.
     pub(crate) async fn is_ready(&self) -> bool {
         let is_known = {
-            let state = self.state();
+            let state = locked(&self.state);
             let answered = state.answered;
             state.is_out() || answered.is_some_and(|answered| answered.elapsed() < PAUSE)
         };
@@ -79,7 +81,7 @@ impl Breaker {
 
     /// Returns true unless the store is left alone, or has refused content.
     pub(crate) fn is_available(&self) -> bool {
-        let state = self.state();
+        let state = locked(&self.state);
         !state.is_out() && state.refused.is_none()
     }
 
@@ -116,7 +118,7 @@ impl Breaker {
 
     /// Fails if the store is not to be asked.
     fn allows(&self, is_put: bool) -> Result<(), BackendError> {
-        let state = self.state();
+        let state = locked(&self.state);
         let message = match state.refused {
             _ if !state.is_out() => return Ok(()),
             None => "not asked: the store failed, and has not answered since",
@@ -149,7 +151,7 @@ impl Breaker {
 
     /// Learns from an answer, which costs `strikes` if it is a failure.
     fn learn<T>(&self, answer: &Result<T, BackendError>, put: Option<usize>, strikes: u32) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         let was_out = state.is_out();
         if put.is_some() && !is_down(answer) {
             state.answered = Some(Instant::now());
@@ -174,7 +176,7 @@ impl Breaker {
     fn watch(&self) {
         let breaker = self.clone();
         tokio::spawn(async move {
-            while breaker.state().is_out() {
+            while locked(&breaker.state).is_out() {
                 sleep(PAUSE).await;
                 breaker.probe().await;
             }
@@ -189,7 +191,7 @@ impl Breaker {
             sleep(GAP).await;
         }
         if self.look().await {
-            self.state().strikes = 0;
+            locked(&self.state).strikes = 0;
             tracing::warn!("the store answers again");
         }
     }
@@ -200,8 +202,7 @@ impl Breaker {
         let Ok(key) = Key::new(LOOKED_AT) else {
             return false;
         };
-        let bytes = self
-            .state()
+        let bytes = locked(&self.state)
             .refused
             .map_or(3, |bytes| bytes.clamp(3, MOST_LOOKED));
         let put = self.store.put(&key, vec![b'.'; bytes].into());
@@ -216,13 +217,9 @@ impl Breaker {
     /// Notes that the store takes content if a put tells: what is there already needs no room.
     fn took(&self, put: &Result<PutOutcome, BackendError>) -> bool {
         if matches!(put, Ok(PutOutcome::Stored)) {
-            self.state().refused = None;
+            locked(&self.state).refused = None;
         }
         put.is_ok()
-    }
-
-    fn state(&self) -> MutexGuard<'_, Standing> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -307,7 +304,7 @@ mod tests {
     async fn puts_until_out(breaker: &Breaker) -> usize {
         for n in 1..100 {
             _ = put(breaker, &n.to_string()).await;
-            if breaker.state().is_out() {
+            if locked(&breaker.state).is_out() {
                 return n;
             }
         }
@@ -416,7 +413,7 @@ mod tests {
                 assert!(breaker.read(&key, 0..9).await.is_err());
             }
             assert_eq!(puts_until_out(&breaker).await, 2);
-            assert_eq!(breaker.state().refused, Some(b"content".len()));
+            assert_eq!(locked(&breaker.state).refused, Some(b"content".len()));
             let error = put(&breaker, "x").await.unwrap_err().to_string();
             assert!(error.starts_with("not asked: "), "{error}");
             let read = breaker.read(&key, 0..9).await.unwrap_err();

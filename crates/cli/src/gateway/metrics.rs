@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::lock::locked;
 use std::time::Duration;
 
 /// Makes the metrics of rows with a name in code, a name for Prometheus, and help.
@@ -82,7 +84,7 @@ impl Metrics {
     pub(crate) fn set(&self, metric: Metric, label: (&'static str, &str), value: i64) {
         let (name, text) = label;
         let key = (metric, vec![(name, text.to_owned())]);
-        self.figures().values.insert(key, value);
+        locked(&self.figures).values.insert(key, value);
     }
 
     /// Changes a gauge.
@@ -91,7 +93,7 @@ impl Metrics {
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
-        let mut figures = self.figures();
+        let mut figures = locked(&self.figures);
         let value = figures.values.entry((metric, labels)).or_default();
         *value = value.saturating_add(by);
     }
@@ -100,14 +102,14 @@ impl Metrics {
     pub(crate) fn took(&self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = BOUNDS.iter().position(|bound| seconds <= *bound);
-        let mut figures = self.figures();
+        let mut figures = locked(&self.figures);
         figures.added[bucket.unwrap_or(BOUNDS.len())] += 1;
         figures.added_seconds += seconds;
     }
 
     /// Writes all figures in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
-        let figures = self.figures();
+        let figures = locked(&self.figures);
         let mut text = String::new();
         for (metric, name, help) in FAMILIES {
             let is_counter = name.ends_with("_total");
@@ -145,10 +147,6 @@ impl Metrics {
             figures.added_seconds
         );
         text
-    }
-
-    fn figures(&self) -> MutexGuard<'_, MetricFigures> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,6 +7,7 @@ use offcut::backend::Backend;
 
 use crate::gateway::body::BoxError;
 use crate::gateway::breaker::Breaker;
+use crate::lock::locked;
 
 /// Opens a store by its URL.
 pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
@@ -25,7 +26,7 @@ impl<'a> Opened<'a> {
 
     /// The store of a URL.
     pub(crate) fn open(&self, url: &str) -> Result<Arc<dyn Backend>, BoxError> {
-        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = locked(&self.stores);
         if let Some(store) = stores.get(url) {
             return Ok(Arc::new(store.clone()));
         }

@@ -6,8 +6,9 @@ use rustls::crypto::ring;
 
 use crate::gateway::body::Body;
 use crate::gateway::own;
-use crate::gateway::secret::{Secret, hex};
+use crate::gateway::secret::Secret;
 use crate::gateway::watch::Watch;
+use crate::units::hex;
 
 /// The page's path.
 pub(crate) const PATH: &str = "/page";

@@ -1,12 +1,13 @@
 //! The credentials that may read a conversation on a server of one user: those that it was sent with.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use crate::gateway::credentials::{NamedCredential, credentials};
+use crate::lock::locked;
 
 /// Number of credentials that are held in memory, and of conversations of one of them.
 const HELD: usize = 4_096;
@@ -50,7 +51,7 @@ impl Readers {
         let Some(name) = prefix.trim_end_matches('/').rsplit('/').next() else {
             return;
         };
-        let mut known = self.known();
+        let mut known = locked(&self.0);
         if known.len() >= HELD && !known.contains_key(&credential) {
             // The half that was answered most often stays: a flood of new credentials displaces itself.
             let mut answers: Vec<u64> = known.values().map(|read| read.answers).collect();
@@ -87,14 +88,10 @@ impl Readers {
         if names.peek().is_none() {
             return Ok(None);
         }
-        let known = self.known();
+        let known = locked(&self.0);
         let own = known.get(credential).map(|read| &read.names);
         let is_own = |name: &&str| own.is_some_and(|own| own.iter().any(|own| own == name));
         names.find(is_own).map(Some).ok_or(())
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<Credential, Read>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,6 +150,6 @@ mod tests {
             readers.conversation(&credential("a"), &one),
             Ok(Some(_))
         ));
-        assert!(readers.known().len() <= HELD);
+        assert!(locked(&readers.0).len() <= HELD);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
@@ -20,6 +20,7 @@ use crate::gateway::settings::ServeSettings;
 use crate::gateway::stored::Pages;
 use crate::gateway::tenant::Tenant;
 use crate::gateway::watch::{Look, Watch};
+use crate::lock::locked;
 
 /// Number of conversations that are held in memory, and of bytes of their newest requests; of the others, the
 /// records are read again. What is held takes at most twice these bytes.
@@ -185,7 +186,7 @@ impl ConversationReducer {
         if look.group == Some(Group::HeldOut) {
             return Reduced::Passed(PassReason::HeldOut);
         }
-        if self.known().untouched.contains(&conversation) {
+        if locked(&self.known).untouched.contains(&conversation) {
             return Reduced::Passed(PassReason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
@@ -305,7 +306,7 @@ impl ConversationReducer {
         bytes: usize,
         new: impl FnOnce(&ToolReduction) -> ToolReduction,
     ) -> ToolReduction {
-        let mut known = self.known();
+        let mut known = locked(&self.known);
         known.time += 1;
         let time = known.time;
         let key = (conversation.clone(), variant);
@@ -327,7 +328,7 @@ impl ConversationReducer {
     /// Lets a conversation pass untouched from now on, since a provider took it only as it came. After a restart,
     /// and on every replica, one more refusal tells.
     pub(crate) fn leave(&self, conversation: ConversationId) {
-        let untouched = &mut self.known().untouched;
+        let untouched = &mut locked(&self.known).untouched;
         if untouched.len() >= UNTOUCHED {
             untouched.clear();
         }
@@ -353,10 +354,6 @@ impl ConversationReducer {
 
     pub(crate) fn shares_machine(&self) -> bool {
         self.shares_machine
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

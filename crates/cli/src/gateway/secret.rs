@@ -93,11 +93,6 @@ pub(crate) fn spellings(value: &[u8]) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,9 @@ use sha2::Sha256;
 
 use crate::gateway::credentials::credentials;
 use crate::gateway::error::GatewayError;
-use crate::gateway::secret::{Secret, hex};
+use crate::gateway::secret::Secret;
 use crate::gateway::settings::ServeSettings;
+use crate::units::hex;
 
 /// The user or customer that a request belongs to, as a safe name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

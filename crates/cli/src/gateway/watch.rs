@@ -7,7 +7,7 @@ mod prompt;
 mod state;
 mod totals;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub(crate) use prompt::Prompt;
 use crate::gateway::card::Card;
 use crate::gateway::outcome::Outcome;
 use crate::gateway::record::RequestRecord;
+use crate::lock::locked;
 use crate::usage::ProviderUsage;
 pub(crate) use state::AwaitedBill;
 use state::{State, Traffic, WatchedCall};
@@ -72,7 +73,7 @@ impl Watch {
     /// there.
     pub(crate) fn is_cold(&self, conversation: &str, would: &Prompt) -> bool {
         let at = self.begun.elapsed().as_secs();
-        self.state().is_cold(conversation, would, at)
+        locked(&self.state).is_cold(conversation, would, at)
     }
 
     /// Records a call of the plug for a tenant: the bytes of its messages before and after.
@@ -103,7 +104,7 @@ impl Watch {
             outcome,
             refused,
         };
-        let (record, bill) = self.state().call(call);
+        let (record, bill) = locked(&self.state).call(call);
         CalledRequest { record, bill }
     }
 
@@ -129,22 +130,22 @@ impl Watch {
     /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it, so its cache has nothing
     /// of it.
     pub(crate) fn forget(&self, conversation: &str, sent: u64) {
-        self.state().forget(conversation, sent);
+        locked(&self.state).forget(conversation, sent);
     }
 
     /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
     pub(crate) fn billed(&self, bill: &AwaitedBill, usage: ProviderUsage) -> Option<PromptMiss> {
-        self.state().billed(bill, usage)
+        locked(&self.state).billed(bill, usage)
     }
 
     /// Records that a tenant of the plug has read something back.
     pub(crate) fn read(&self, tenant: &str) {
-        self.state().read(&plug(tenant));
+        locked(&self.state).read(&plug(tenant));
     }
 
     /// The figures that have changed since `since`, as JSON.
     pub(crate) fn figures(&self, since: u64) -> Value {
-        let mut figures = self.state().figures(since);
+        let mut figures = locked(&self.state).figures(since);
         figures["seconds"] = self.begun.elapsed().as_secs().into();
         let card = self.card.get_or_init(Card::default);
         figures["card"] = serde_json::to_value(card).unwrap_or_default();
@@ -153,11 +154,7 @@ impl Watch {
 
     /// One conversation, call by call, as JSON.
     pub(crate) fn conversation(&self, number: u64) -> Option<Value> {
-        self.state().conversation_row(number)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state).conversation_row(number)
     }
 }
 

@@ -225,8 +225,7 @@ fn w6_a_directory_that_is_not_a_store_is_not_swept() {
         ran.err
     );
     assert!(
-        succeed(&[&sweep[..], &["--is-a-store"]].concat(), "")
-            .contains("removed                          1")
+        succeed(&[&sweep[..], &["--is-a-store"]].concat(), "").contains("removed              1")
     );
 }
 
@@ -296,12 +295,12 @@ fn a_store_is_swept_by_itself_and_also_without_its_staging_folder() {
         "{error}"
     );
     let sweep = ["sweep", &store, "--live", &live, "--idle", "48h"];
-    assert!(succeed(&sweep, "").contains("to be removed                    1"));
+    assert!(succeed(&sweep, "").contains("to be removed              1"));
     fs::remove_dir(home.path("all/store/.staging")).unwrap();
     fail(&sweep, "", 2);
     assert!(
         succeed(&[&sweep[..], &["--is-a-store"]].concat(), "")
-            .contains("to be removed                    1")
+            .contains("to be removed              1")
     );
 }
 
@@ -351,11 +350,11 @@ fn content_named_by_another_store_stays() {
     let policy = ["--live", &live, "--idle", "48h"];
     assert!(
         succeed(&[&["sweep", &greps][..], &policy].concat(), "")
-            .contains("to be removed                    1")
+            .contains("to be removed              1")
     );
     assert!(
         succeed(&[&["sweep", &store, &greps][..], &policy].concat(), "")
-            .contains("to be removed                    1")
+            .contains("to be removed              1")
     );
     assert!(
         succeed(

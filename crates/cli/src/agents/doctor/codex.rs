@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::finding::Finding;
 use crate::agents::install::{InstallError, read_text};
+use crate::units;
 
 /// The section of the settings in which the client notes trusted hooks, by the hook's place.
 const STATE: &str = "state";
@@ -85,7 +86,7 @@ fn place(path: &Path, hooks: &Value, command: &str) -> Option<(String, String)> 
     });
     let identity = json!({"event_name": EVENT, "hooks": [handler], "matcher": group["matcher"]});
     let digest = Sha256::digest(identity.to_string());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = units::hex(&digest);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let key = format!("{}:{EVENT}:{nth}:{at}", path.display());
     Some((key, format!("sha256:{digest}")))

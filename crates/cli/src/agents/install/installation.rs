@@ -1,7 +1,8 @@
 //! An agent, and the place where Offcut is installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::error::InstallError;
 use crate::agents::Agent;
 use crate::agents::layout::Home;
 
@@ -12,6 +13,30 @@ pub enum Scope {
     User,
     /// The user's own settings for the project in this folder, which are not shared with others.
     Project(PathBuf),
+}
+
+impl Scope {
+    /// The file of `agent` in this scope: `of_user`, or `of_project` in the project's folder.
+    pub(crate) fn place(
+        &self,
+        agent: Agent,
+        of_user: Option<PathBuf>,
+        of_project: &str,
+    ) -> Result<PathBuf, InstallError> {
+        match self {
+            Self::User => of_user.ok_or_else(|| {
+                let problem = "there is no home directory; set HOME";
+                InstallError::new(Path::new(agent.name()), problem)
+            }),
+            Self::Project(folder) => match folder.canonicalize() {
+                Ok(folder) => Ok(folder.join(of_project)),
+                Err(error) => {
+                    let problem = "it can't be opened; name the folder of a project";
+                    Err(InstallError::because(folder, problem, error))
+                }
+            },
+        }
+    }
 }
 
 /// An installation: an agent, the place of its settings, and what they are to name.

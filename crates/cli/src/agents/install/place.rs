@@ -1,6 +1,6 @@
 //! The file that an installation changes for each agent, and its content.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -53,22 +53,8 @@ pub fn installed_path(agent: Agent, scope: &Scope) -> Result<PathBuf, InstallErr
         // Not `config.toml`, which holds other things too, and which the agent itself writes to.
         Agent::Codex => (layout::agent_home(agent), "hooks.json", ".codex/hooks.json"),
     };
-    match scope {
-        Scope::User => folder.map(|folder| folder.join(of_user)).ok_or_else(|| {
-            let problem = "there is no home directory; set HOME";
-            InstallError::new(Path::new(agent.name()), problem)
-        }),
-        Scope::Project(folder) => folder
-            .canonicalize()
-            .map(|folder| folder.join(of_project))
-            .map_err(|error| {
-                InstallError::because(
-                    folder,
-                    "it can't be opened; name the folder of a project",
-                    error,
-                )
-            }),
-    }
+    let of_user = folder.map(|folder| folder.join(of_user));
+    scope.place(agent, of_user, of_project)
 }
 
 /// The content that the file of an installation gets.

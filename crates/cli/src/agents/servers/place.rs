@@ -6,8 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::server::Server;
 use super::{json_file, toml_file};
-use crate::agents::install::{InstallError, Installation, Scope};
+use crate::agents::install::{InstallError, Installation};
 use crate::agents::{Agent, layout};
+use crate::units;
 
 /// A file with MCP servers, and the record of its changes.
 #[derive(Debug)]
@@ -36,38 +37,16 @@ impl ServersFile {
 /// The file of an installation; `None` if the agent has none.
 pub(super) fn of(installation: &Installation) -> Result<Option<ServersFile>, InstallError> {
     let agent = installation.agent;
-    let (of_user, of_project) = match agent {
-        Agent::ClaudeCode => (layout::claude_code_state(), ".mcp.json"),
-        Agent::Codex => (in_home(agent, "config.toml"), ".codex/config.toml"),
-        Agent::GeminiCli => (in_home(agent, "settings.json"), ".gemini/settings.json"),
-        Agent::OpenCode => (
-            layout::opencode_settings().map(|folder| either(&folder)),
-            "opencode.json",
-        ),
+    let place = |of_user, of_project| installation.scope.place(agent, of_user, of_project);
+    let path = match agent {
+        Agent::ClaudeCode => place(layout::claude_code_state(), ".mcp.json")?,
+        Agent::Codex => place(in_home(agent, "config.toml"), ".codex/config.toml")?,
+        Agent::GeminiCli => place(in_home(agent, "settings.json"), ".gemini/settings.json")?,
+        Agent::OpenCode => either(&place(layout::opencode_settings(), "")?),
         Agent::Pi => return Ok(None),
     };
-    let path = match &installation.scope {
-        Scope::User => of_user.ok_or_else(|| {
-            let problem = "there is no home directory; set HOME";
-            InstallError::new(Path::new(agent.name()), problem)
-        })?,
-        Scope::Project(folder) => {
-            let folder = folder.canonicalize().map_err(|error| {
-                let problem = "it can't be opened; name the folder of a project";
-                InstallError::because(folder, problem, error)
-            })?;
-            match agent {
-                Agent::OpenCode => either(&folder),
-                _ => folder.join(of_project),
-            }
-        }
-    };
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    let name: String = digest
-        .iter()
-        .take(12)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let name = units::hex(&digest[..12]);
     let folder = installation.home.installed().join(agent.name());
     Ok(Some(ServersFile {
         agent,

@@ -13,7 +13,8 @@ use sha2::Sha256;
 use super::store::{ByHash, DIGITS, day, day_of, location};
 use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::opened::Opened;
-use crate::gateway::secret::{Secret, hex};
+use crate::gateway::secret::Secret;
+use crate::units::hex;
 
 /// The tool that gateways give the model.
 pub(super) const READER: &str = "headroom_retrieve";

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A JSON document as a message holds it.
 #[derive(Clone, Copy)]
@@ -10,6 +10,8 @@ use serde_json::Value;
 pub enum JsonRef<'m> {
     /// A value. Its text is compact.
     Value(&'m Value),
+    /// An object that a message holds as a map. Its text is compact.
+    Object(&'m Map<String, Value>),
     /// The document's original text: valid JSON.
     Spelled(&'m str),
 }
@@ -22,6 +24,7 @@ impl JsonRef<'_> {
     pub fn to_value(self) -> Option<Value> {
         match self {
             Self::Value(value) => Some(value.clone()),
+            Self::Object(fields) => Some(Value::Object(fields.clone())),
             Self::Spelled(text) => serde_json::from_str(text).ok(),
         }
     }
@@ -34,6 +37,7 @@ impl JsonRef<'_> {
     pub fn write_to(self, to: &mut impl io::Write) -> io::Result<()> {
         match self {
             Self::Value(value) => serde_json::to_writer(to, value)?,
+            Self::Object(fields) => serde_json::to_writer(to, fields)?,
             Self::Spelled(text) => to.write_all(text.as_bytes())?,
         }
         Ok(())
@@ -46,11 +50,20 @@ impl<'m> From<&'m Value> for JsonRef<'m> {
     }
 }
 
+impl<'m> From<&'m Map<String, Value>> for JsonRef<'m> {
+    fn from(fields: &'m Map<String, Value>) -> Self {
+        Self::Object(fields)
+    }
+}
+
 /// Writes the document's text: compact for values, unchanged for a text.
 impl fmt::Display for JsonRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(value) => value.fmt(f),
+            Self::Object(fields) => {
+                f.write_str(&serde_json::to_string(fields).map_err(|_| fmt::Error)?)
+            }
             Self::Spelled(text) => f.write_str(text),
         }
     }
@@ -60,6 +73,7 @@ impl fmt::Debug for JsonRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(value) => value.fmt(f),
+            Self::Object(fields) => fields.fmt(f),
             Self::Spelled(text) => f.debug_tuple("Spelled").field(text).finish(),
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use offcut_mcp::http::events::{Events, LongMessage, StreamChunk, message, with_message};
+use offcut_mcp::http::events::{Events, StreamChunk, message, with_message};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// A maximum that no input reaches.
@@ -31,16 +31,16 @@ async fn read(data: &[u8]) {
     chunks.push(left);
     let expected = specified(stream);
 
-    let max = usize::from(*max);
-    for (message, is_whole) in messages(&chunks, max).await {
-        assert!(!is_whole || message.len() <= max, "it is over the maximum");
-    }
-
     let mut found = Vec::new();
     let mut passed = Vec::new();
+    let mut short = Vec::new();
+    let max = usize::from(*max);
     for chunk in events(&chunks, MAX).await {
         let is_event = matches!(chunk, StreamChunk::Event(_));
-        let bytes = bytes(chunk);
+        let bytes = match chunk {
+            StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) => bytes,
+            StreamChunk::TooLong => unreachable!("nothing is over this maximum"),
+        };
         passed.extend_from_slice(&bytes);
         let Some(said) = message(&bytes).filter(|_| is_event) else {
             continue;
@@ -48,19 +48,20 @@ async fn read(data: &[u8]) {
         let new = with_message(&bytes, "{\r\n\"new\": 1}");
         assert_eq!(message(&new).unwrap(), b"{  \"new\": 1}");
         assert_eq!(others(&new), others(&bytes), "its other lines stay");
+        if bytes.len() <= max {
+            short.push(said.clone());
+        }
         found.push(said);
     }
     assert_eq!(found, expected);
     assert_eq!(passed, stream);
-    let pieces = events(&chunks, max).await;
-    let passed: Vec<u8> = pieces.into_iter().flat_map(bytes).collect();
-    assert_eq!(passed, stream);
-}
 
-fn bytes(chunk: StreamChunk) -> Vec<u8> {
-    match chunk {
-        StreamChunk::Event(bytes) | StreamChunk::Part { bytes, .. } => bytes,
-    }
+    let within = events(&chunks, max).await.into_iter();
+    let events = within.filter_map(|chunk| match chunk {
+        StreamChunk::Event(event) => message(&event),
+        _ => None,
+    });
+    assert_eq!(events.collect::<Vec<_>>(), short, "long ones are dropped");
 }
 
 async fn events(chunks: &[&[u8]], max: usize) -> Vec<StreamChunk> {
@@ -68,33 +69,6 @@ async fn events(chunks: &[&[u8]], max: usize) -> Vec<StreamChunk> {
     let mut all = Vec::new();
     while let Some(chunk) = events.next().await.unwrap() {
         all.push(chunk);
-    }
-    all
-}
-
-/// The messages as a client over pipes gets them. True marks one that did not come in parts.
-async fn messages(chunks: &[&[u8]], max: usize) -> Vec<(Vec<u8>, bool)> {
-    let (mut all, mut open) = (Vec::new(), None);
-    for chunk in events(chunks, max).await {
-        match chunk {
-            StreamChunk::Event(event) => all.extend(message(&event).map(|said| (said, true))),
-            StreamChunk::Part {
-                bytes,
-                is_first,
-                is_last,
-            } => {
-                if is_first {
-                    open = Some((LongMessage::default(), Vec::new()));
-                }
-                let Some((reader, said)) = &mut open else {
-                    continue;
-                };
-                said.extend(reader.in_part(&bytes).flatten());
-                if is_last && let Some((_, said)) = open.take() {
-                    all.push((said, false));
-                }
-            }
-        }
     }
     all
 }

@@ -37,7 +37,7 @@ use crate::remote::{Remote, RemoteError};
 use access::Access;
 use hosted::Hosted;
 use proxy::Proxy;
-use reply::Body;
+use reply::{Body, REFUSED};
 
 /// Maximum number of connections at once.
 const MAX_CONNECTIONS: usize = 1024;
@@ -257,9 +257,6 @@ impl McpEndpoint {
         })
     }
 }
-
-/// The code of a request that the endpoint does not answer.
-const REFUSED: i32 = -32000;
 
 async fn serve_connection(endpoint: Arc<McpEndpoint>, stream: TcpStream, watcher: Watcher) {
     _ = stream.set_nodelay(true);

@@ -12,7 +12,6 @@ pub(crate) mod meaning;
 pub(crate) mod parameters;
 pub(crate) mod session;
 mod stream;
-mod to_client;
 
 use std::io;
 use std::sync::Arc;
@@ -27,7 +26,6 @@ pub use address::RemoteError;
 use crate::gateway::{Conversation, run_for};
 use connection::Connection;
 use link::Link;
-use to_client::ToClient;
 
 /// Number of bytes between the client's pipes and the requests.
 const PIPE: usize = 64 * 1024;
@@ -98,7 +96,7 @@ impl Remote {
         let (to_server, from_client) = duplex(PIPE);
         let (to_client, from_server) = duplex(PIPE);
         let gateway = conversation.gateway().clone();
-        let link = Arc::new(Link::new(connection, ToClient::new(to_client), gateway));
+        let link = Arc::new(Link::new(connection, to_client, gateway));
         let done = {
             // Answers are waited for there.
             let passed = run_for(
@@ -109,7 +107,7 @@ impl Remote {
             );
             let carried = async {
                 carry::carry(link.clone(), from_client).await;
-                link.to_client.close().await;
+                link.close_client().await;
                 std::future::pending::<()>().await;
             };
             tokio::select! {

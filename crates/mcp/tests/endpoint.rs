@@ -431,7 +431,7 @@ async fn m5_requests_that_may_come_from_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn messages_over_the_maximum_are_refused_to_clients_and_pass_from_servers() {
+async fn messages_over_the_maximum_are_refused() {
     let gateway = McpGateway::new(reduction()).max_message(10_000);
     let (mut client, mut servers) = hosting(gateway).await;
     let mut server = session(&mut client, &mut servers).await;
@@ -445,6 +445,13 @@ async fn messages_over_the_maximum_are_refused_to_clients_and_pass_from_servers(
     let result = json!({"content": [{"type": "text", "text": text}]});
     let said = json!({"jsonrpc": "2.0", "id": 9, "result": result});
     let (received, ()) = tokio::join!(answer.message(), server.say(&said));
-    assert_eq!(received.unwrap(), said);
+    let error = received.unwrap();
+    assert_eq!(error["id"], 9);
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--max-message")
+    );
     assert_eq!(answer.message().await, None);
 }

@@ -400,42 +400,63 @@ async fn the_result_of_a_task_is_shortened_like_its_call() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_maximum_passes_unread_and_the_log_says_so() {
+async fn a_message_over_the_maximum_is_refused_with_an_error_that_names_it() {
     let (gateway, lines) =
         common::logged(offcut_mcp::McpGateway::new(reduction()).max_message(5_000));
     let mut ends = Ends::around(gateway);
     listed(&mut ends, &["log"]).await;
+    let text = "x".repeat(300_000);
     ends.ask(&call(&json!(1), "log")).await;
-    let long = answer(&json!(1), &"x".repeat(300_000));
-    assert_eq!(ends.reply(&long).await, long);
-    ends.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "log", "arguments": {"a": "x".repeat(300_000)}}})).await;
+    let refused = |error: &Value, id: &Value| {
+        let text = error["error"]["message"].as_str().unwrap();
+        assert!(
+            text.contains("--max-message") && text.contains("5000 bytes"),
+            "{text}"
+        );
+        assert_eq!(
+            (&error["id"], &error["error"]["code"]),
+            (id, &json!(-32603))
+        );
+    };
+    refused(&ends.reply(&answer(&json!(1), &text)).await, &json!(1));
+    // Some write the id at the end.
+    ends.ask(&call(&json!(1), "log")).await;
+    let long =
+        format!(r#"{{"result":{{"content":[{{"text":"{text}"}}]}},"jsonrpc":"2.0","id":1}}"#);
+    refused(
+        &serde_json::from_str(&ends.reply_line(&long).await).unwrap(),
+        &json!(1),
+    );
+    for long in [
+        format!(r#"{{"jsonrpc":"2.0","id":"a","method":"x","params":{{"id":2,"a":"{text}"}}}}"#),
+        format!(r#"{{"method":"x","params":{{"id":2,"a":"{text}"}},"jsonrpc":"2.0","id":"a"}}"#),
+    ] {
+        let error = ends.answered_here(&long).await;
+        refused(&serde_json::from_str(&error).unwrap(), &json!("a"));
+    }
+    // Nobody waits for an answer to these, and what comes after them passes.
+    ends.send(&json!({"jsonrpc": "2.0", "method": "x", "params": {"a": text}}))
+        .await;
+    ends.send(&answer(&json!(9), &text)).await;
+    ends.ask(&call(&json!(3), "log")).await;
+    ends.say(&json!({"jsonrpc": "2.0", "method": "x", "params": {"a": text}}))
+        .await;
+    ends.say(&answer(&json!(9), &text)).await;
+    ends.say_line(&text).await;
+    let short = answer(&json!(3), "short");
+    assert_eq!(ends.reply(&short).await, short);
     let lines = lines.lock().unwrap();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(
-        lines[0].contains("the server")
-            && lines[1].contains("the client")
-            && lines[0].contains("5000 bytes"),
+    let from = |from: &str| lines.iter().filter(|line| line.contains(from)).count();
+    assert_eq!(
+        (from("of the client is"), from("of the server is")),
+        (4, 4),
         "{lines:?}"
     );
-}
-
-#[tokio::test]
-async fn nothing_comes_between_the_parts_of_a_long_message() {
-    let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(5_000);
-    let mut ends = Ends::around(gateway.into());
-    ends.send(&call(&json!(1), "log")).await;
-    let own = ends.seen().await;
-    ends.seen().await;
-    ends.send_part(&"x".repeat(20_000)).await;
-    // The gateway wants the next page as well, and has to wait.
-    let mut page = list(&own["id"], &["log"]);
-    page["result"]["nextCursor"] = json!("2");
-    ends.say(&page).await;
-    let stray = answer(&json!(9), "stray");
-    assert_eq!(ends.reply(&stray).await, stray);
-    ends.send_part(&"y".repeat(20_000)).await;
-    ends.send_part("\n").await;
-    assert_eq!(ends.seen().await["params"]["cursor"], "2");
+    assert_eq!(
+        (from("what is not a message: xxx"), lines.len()),
+        (1, 9),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -640,17 +661,24 @@ proptest! {
     ) {
         let joined = |lines: Vec<Vec<u8>>| {
             let mut all = lines.join(&b"\r\n"[..]);
-            if !is_cut {
+            if !is_cut || max == 20 {
                 all.push(b'\n');
             }
             all
         };
+        // But for those over the maximum.
+        let short = |all: &[u8]| {
+            let lines = all.split_inclusive(|byte| *byte == b'\n');
+            lines.filter(|line| line.len() <= max).collect::<Vec<_>>().concat()
+        };
+        let is_refusal = |line: &&[u8]| String::from_utf8_lossy(line).contains("--max-message");
         let (up, down) = (joined(up), joined(down));
         // A request of the noise is never answered.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(max);
         let (seen, received) = runtime.block_on(common::exchange(gateway.into(), &up, &down));
-        prop_assert_eq!(seen, up);
-        prop_assert_eq!(received, down);
+        prop_assert_eq!(seen, short(&up));
+        let received: Vec<&[u8]> = received.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_refusal(line)).collect();
+        prop_assert_eq!(received.concat(), short(&down));
     }
 }

@@ -471,7 +471,7 @@ async fn a_list_of_tools_without_an_end_is_not_read_for_ever() {
 }
 
 #[tokio::test]
-async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
+async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_messages() {
     let server = Server::start(|seen| {
         let head = Response::builder();
         match seen.message()["id"].as_u64() {
@@ -484,6 +484,10 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
             Some(4) => {
                 let text = json!({"id": 4, "result": {"content": [{"type": "text", "text": "x".repeat(100_000)}]}});
                 return json_answer(&text);
+            }
+            Some(6) => {
+                let text = json!({"id": 6, "result": {"content": [{"type": "text", "text": "x".repeat(100_000)}]}});
+                return events(&format!("data: {{\"method\":\"a\"}}\n\ndata: {text}\n\ndata: {{\"method\":\"b\"}}\n\n"), false);
             }
             _ => return status(202),
         }
@@ -504,14 +508,31 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are() {
     assert_eq!(answer.body().await, "\u{1f}");
     let answer = client.post(&listed(3)).await;
     assert_eq!((answer.status, answer.header("location")), (502, None));
-    let answer = client.post(&listed(4)).await;
-    assert_eq!(
-        answer.body().await.len(),
-        100_000 + r#"{"id":4,"result":{"content":[{"type":"text","text":""}]}}"#.len()
-    );
+    let refused = |error: Option<Value>, id: u64| {
+        let error = error.unwrap();
+        assert_eq!(
+            (&error["id"], &error["error"]["code"]),
+            (&json!(id), &json!(-32603))
+        );
+        assert!(
+            error["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("--max-message")
+        );
+    };
+    let mut answer = client.post(&listed(4)).await;
+    assert_eq!(answer.status, 502);
+    refused(answer.message().await, 4);
+    let mut answer = client.post(&listed(6)).await;
+    assert_eq!(answer.message().await.unwrap()["method"], "a");
+    refused(answer.message().await, 6);
+    assert_eq!(answer.message().await.unwrap()["method"], "b");
+    let before = server.seen().len();
     let long = json!({"id": 5, "method": "x", "params": "y".repeat(100_000)});
-    assert_eq!(client.post(&long).await.status, 202);
-    assert_eq!(server.seen().last().unwrap().body, long.to_string());
+    let answer = client.post(&long).await;
+    assert_eq!((answer.status, server.seen().len()), (413, before));
+    assert!(answer.body().await.contains("--max-message"));
     let lines = lines.lock().unwrap();
     for from in [
         "of a client is longer",
@@ -738,14 +759,17 @@ async fn answers_that_are_held_take_bounded_memory() {
         .await;
         let gateway = McpGateway::new(reduction()).max_message(1 << 20);
         let client = listen(McpEndpoint::before(Arc::new(gateway), server.remote()).unwrap()).await;
-        // There is room for some 20 of them. The first for which there is none passes as it comes.
+        // There is room for some 20 of them. The first for which there is none is refused.
         let asked = (0..40).map(|id| {
             let client = client.like();
             Box::pin(async move { client.post(&call(id, "exact")).await.chunk().await })
         });
         let first = tokio::time::timeout(PATIENCE, futures_util::future::select_all(asked));
         let (first, _, others) = first.await.expect("room for all of them");
-        assert!(first.starts_with(&format!("{begin}{{")), "{first}");
+        assert!(
+            first.starts_with(begin) && first.contains("--max-message"),
+            "{first}"
+        );
         // Once they are over, there is room again.
         drop(others);
         open.lock().unwrap().clear();

@@ -600,36 +600,39 @@ async fn without_sessions_headers_repeat_the_message_and_a_cancelled_request_end
 }
 
 #[tokio::test]
-async fn messages_over_the_maximum_pass_in_both_directions() {
-    let server = Server::start(|seen| {
-        if seen.body.len() > 200_000 {
-            return status(202);
-        }
-        match seen.name().as_str() {
-            "a/json" => json_answer(&result(seen, &text(&"j".repeat(300_000)))),
-            _ => events(
-                &format!(
-                    "data: {}\r\n\r\n",
-                    result(seen, &text(&"e".repeat(300_000)))
-                ),
-                false,
+async fn messages_over_the_maximum_are_refused_in_both_directions() {
+    let server = Server::start(|seen| match seen.name().as_str() {
+        "a/json" => json_answer(&result(seen, &text(&"j".repeat(300_000)))),
+        _ => events(
+            &format!(
+                "data: {}\r\n\r\n",
+                result(seen, &text(&"e".repeat(300_000)))
             ),
-        }
+            false,
+        ),
     })
     .await;
     let mut client = Client::with(
         server.remote(),
         McpGateway::new(reduction()).max_message(10_000),
     );
-    for (method, letter) in [("a/json", "j"), ("a/events", "e")] {
-        let answer = client.ask(&json!(1), method, json!({})).await;
-        assert_eq!(answer["result"], text(&letter.repeat(300_000)));
+    let long = "y".repeat(300_000);
+    for (method, params) in [
+        ("a/json", json!({})),
+        ("a/events", json!({})),
+        ("a/long", json!({"x": long})),
+    ] {
+        let answer = client.ask(&json!(method), method, params).await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(method), &json!(-32603))
+        );
+        let problem = answer["error"]["message"].as_str().unwrap();
+        assert!(problem.contains("--max-message"), "{problem}");
     }
-    let long = request(&json!(2), "a/long", json!({"x": "y".repeat(300_000)}));
-    client.send(&long).await;
     let lines = client.leave().await;
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(server.seen().iter().any(|seen| seen.message() == long));
+    assert_eq!(server.names(), ["a/json", "a/events"]);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(crate) struct Mcp {
     /// if it can't be shortened within the schema. May be repeated.
     #[arg(long, value_name = "TOOL")]
     pub(crate) drop_schema: Vec<String>,
-    /// Maximum length of a message that is read; a longer one passes as it is.
+    /// Maximum length of a message; a longer one is refused.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "64MiB")]
     pub(crate) max_message: u64,
     /// URL of a server over streamable HTTP, in place of a command.

@@ -18,13 +18,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::headers::{accepts, is_revision};
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read};
+use super::reply::{self, Body, BodySender, BoxError, MessageRoom, NotRead, REFUSED};
 use super::session::{ENDED, NotAsked, Session};
 use super::streams::Reader;
 use super::unguessable::random_name;
-use crate::gateway::message::{Message, parse};
+use crate::gateway::message::{INTERNAL_ERROR, Message, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
-use crate::remote::failure::INTERNAL_ERROR;
 use crate::remote::meaning::Meaning;
 use crate::remote::parameters::Parameters;
 use crate::remote::session::{REVISION_HEADER, SESSION};
@@ -48,7 +47,6 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// JSON-RPC's codes, and those of the protocol.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
-const REFUSED: i32 = -32000;
 const NO_SESSION: i32 = -32001;
 const UNSUPPORTED_REVISION: i32 = -32022;
 
@@ -110,13 +108,9 @@ impl Hosted {
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, REFUSED, text));
         }
         let (text, room) = match self.room.read(body, BodySender::Client).await {
-            Ok(Read::Whole(text, room)) => (text, room),
-            Ok(Read::Long(_)) => {
-                let text =
-                    "the message is longer than --max-message, or would take too much memory now";
-                return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, text));
-            }
-            Err(_) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
+            Ok(read) => read,
+            Err(NotRead::TooLong) => return Err(Box::new(reply::too_long(&self.gateway))),
+            Err(NotRead::BrokeOff) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
         };
         let json = parse(&text).ok_or_else(|| {
             refusal(
@@ -309,7 +303,7 @@ fn without_session(meaning: &Meaning) -> Refusal {
         "message": "offcut: in front of a command, clients have sessions: begin one with initialize",
         "data": {"supported": WITH_SESSIONS, "requested": meaning.revision},
     });
-    let text = reply::error_as_text(&error, meaning.request_id());
+    let text = error_answer(meaning.request_id(), error);
     Box::new(reply::json(StatusCode::BAD_REQUEST, text))
 }
 
@@ -320,19 +314,12 @@ fn refusal(status: StatusCode, code: i32, text: &str) -> Refusal {
 /// An answer of events as they come. While there are none, a comment now and then shows whether the
 /// client is still there.
 fn stream_of(reader: Reader) -> Response<Body> {
-    let frames = stream::unfold((reader, true), |(mut reader, is_between)| async move {
+    let frames = stream::unfold(reader, |mut reader| async move {
         let bytes = match timeout(SIGN_OF_LIFE, reader.next()).await {
             Ok(event) => event?,
-            Err(_) if is_between => Bytes::from_static(b": \n\n"),
-            // A long event comes in parts, and nothing may come between them.
-            Err(_) => Bytes::new(),
+            Err(_) => Bytes::from_static(b": \n\n"),
         };
-        let is_between = if bytes.is_empty() {
-            is_between
-        } else {
-            bytes.ends_with(b"\n\n")
-        };
-        Some((Ok::<_, BoxError>(Frame::data(bytes)), (reader, is_between)))
+        Some((Ok::<_, BoxError>(Frame::data(bytes)), reader))
     });
     let mut answer = Response::new(BodyExt::boxed_unsync(StreamBody::new(frames)));
     let headers = answer.headers_mut();

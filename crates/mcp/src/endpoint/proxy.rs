@@ -16,15 +16,14 @@ use tokio::time::timeout;
 
 use super::clients::{Clients, Current};
 use super::login::Login;
-use super::reply::{self, Body, BodySender, BoxError, MessageRoom, Read};
-use crate::gateway::message::{kept, own_id, parse};
+use super::reply::{self, Body, BodySender, BoxError, MessageRoom, NotRead};
+use crate::gateway::message::{INTERNAL_ERROR, kept, own_id, parse};
 use crate::gateway::{Conversation, FromClient, FromServer, McpGateway};
 use crate::http::events::{Events, StreamChunk, message, with_message};
-use crate::http::room::TakenRoom;
 use crate::remote::address;
 use crate::remote::body::{BodyReader, Kind, kind};
 use crate::remote::connection::Connection;
-use crate::remote::failure::{INTERNAL_ERROR, RequestFailure};
+use crate::remote::failure::RequestFailure;
 use crate::remote::meaning::{METHOD, Meaning, NAME};
 use crate::remote::parameters::Parameters;
 
@@ -85,18 +84,9 @@ impl Proxy {
     async fn post(&self, parts: Parts, body: Incoming, host: &str) -> Response<Body> {
         let (headers, query) = (passed(&parts), parts.uri.query());
         let (text, room) = match self.room.read(body, BodySender::Client).await {
-            Ok(Read::Whole(text, room)) => (text, room),
-            Ok(Read::Long(body)) => {
-                self.gateway.note_long("a client");
-                let sent = self
-                    .connection
-                    .forward_stream(&Method::POST, headers, query, body);
-                return match sent.await {
-                    Ok(response) => answered(response, reply::passed),
-                    Err(failure) => self.failed(&failure, &Meaning::default()),
-                };
-            }
-            Err(_) => return reply::empty(StatusCode::BAD_REQUEST),
+            Ok(read) => read,
+            Err(NotRead::TooLong) => return reply::too_long(&self.gateway),
+            Err(NotRead::BrokeOff) => return reply::empty(StatusCode::BAD_REQUEST),
         };
         let meaning = Meaning::read(&text, &Parameters::default());
         let current = self.clients.of(&headers, query, meaning.is("initialize"));
@@ -167,12 +157,15 @@ impl Proxy {
                 answered(response, reply::passed)
             }
             Kind::Events => {
-                let (gateway, room) = (self.gateway.clone(), self.room.begin());
+                let max = self.gateway.max_message;
+                let refused = self.too_long(meaning);
+                let room = self.room.begin();
                 answered(response, |body| {
-                    rewritten(body, conversation, gateway, room, see)
+                    let events = Events::new(BodyReader::new(body), max).within(room);
+                    rewritten(events, conversation, refused, see)
                 })
             }
-            Kind::Json => self.whole(response, &conversation, see).await,
+            Kind::Json => self.whole(response, current, meaning, see).await,
             Kind::Other => answered(response, reply::passed),
         };
         if !status.is_success() {
@@ -186,23 +179,28 @@ impl Proxy {
     async fn whole(
         &self,
         response: Response<Incoming>,
-        conversation: &Conversation,
+        current: &Current,
+        meaning: &Meaning,
         see: impl FnOnce(&[u8]),
     ) -> Response<Body> {
         let (parts, body) = response.into_parts();
-        let body = match self.room.read(body, BodySender::Server).await {
-            Ok(Read::Whole(text, room)) => {
-                see(&text);
-                match conversation.from_server(&text).await {
-                    FromServer::Replace(new) => reply::full(new),
-                    _ => reply::held(text, room),
-                }
+        let (text, room) = match self.room.read(body, BodySender::Server).await {
+            Ok(read) => read,
+            Err(problem) => {
+                forget(current, meaning);
+                return self.failed(
+                    &match problem {
+                        NotRead::TooLong => RequestFailure::TooLong(self.gateway.too_long()),
+                        NotRead::BrokeOff => RequestFailure::BrokeOff,
+                    },
+                    meaning,
+                );
             }
-            Ok(Read::Long(body)) => {
-                self.gateway.note_long("the server");
-                body
-            }
-            Err(_) => return self.failed(&RequestFailure::BrokeOff, &Meaning::default()),
+        };
+        see(&text);
+        let body = match current.conversation.from_server(&text).await {
+            FromServer::Replace(new) => reply::full(new),
+            _ => reply::held(text, room),
         };
         let mut answer = Response::from_parts(parts, body);
         reply::strip(answer.headers_mut());
@@ -314,6 +312,19 @@ impl Proxy {
         Some(answer)
     }
 
+    /// Makes the event that answers the request that `meaning` is of, in place of one over the maximum. Nothing
+    /// comes in place of a message that answers no request.
+    fn too_long(&self, meaning: &Meaning) -> impl Fn() -> Vec<u8> + Send + Sync + 'static {
+        let gateway = self.gateway.clone();
+        let server = address::shown(self.connection.url());
+        let error = RequestFailure::TooLong(gateway.too_long()).answer(meaning, &server);
+        let event = error.map_or_else(Vec::new, |error| format!("data: {error}\n\n").into());
+        move || {
+            gateway.note_long("the server");
+            event.clone()
+        }
+    }
+
     fn failed(&self, failure: &RequestFailure, meaning: &Meaning) -> Response<Body> {
         let server = address::shown(self.connection.url());
         (self.gateway.log)(&format!("{server}: {failure}"));
@@ -407,18 +418,16 @@ fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -
     answer
 }
 
-/// A stream of events in which long results are replaced.
+/// A stream of events in which long results are replaced. `refused` is the event in place of one over the maximum.
 fn rewritten(
-    body: Incoming,
+    events: Events<BodyReader>,
     conversation: Arc<Conversation>,
-    gateway: Arc<McpGateway>,
-    room: TakenRoom,
+    refused: impl Fn() -> Vec<u8> + Send + Sync + 'static,
     see: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> Body {
-    let events = Events::new(BodyReader::new(body), gateway.max_message).within(room);
-    let state = Some((events, conversation, gateway, see));
+    let state = Some((events, conversation, refused, see));
     let frames = stream::unfold(state, |state| async {
-        let (mut events, conversation, gateway, see) = state?;
+        let (mut events, conversation, refused, see) = state?;
         let bytes = match events.next().await {
             Ok(Some(StreamChunk::Event(event))) => {
                 if let Some(message) = message(&event) {
@@ -426,19 +435,13 @@ fn rewritten(
                 }
                 replaced(event, &conversation).await
             }
-            Ok(Some(StreamChunk::Part {
-                bytes, is_first, ..
-            })) => {
-                if is_first {
-                    gateway.note_long("the server");
-                }
-                bytes
-            }
+            Ok(Some(StreamChunk::Rest(bytes))) => bytes,
+            Ok(Some(StreamChunk::TooLong)) => refused(),
             Ok(None) => return None,
             Err(error) => return Some((Err(BoxError::from(error)), None)),
         };
         let frame = Frame::data(Bytes::from(bytes));
-        Some((Ok(frame), Some((events, conversation, gateway, see))))
+        Some((Ok(frame), Some((events, conversation, refused, see))))
     });
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }

@@ -7,15 +7,22 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::gateway::message::is_dense;
+use crate::gateway::McpGateway;
+use crate::gateway::message::{error_text, is_dense};
 use crate::http::room::{PIECE, TakenRoom};
-pub(super) use crate::remote::connection::{Body, BoxError};
+
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// The body of an answer.
+pub(super) type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// The code of a request that the endpoint does not answer.
+pub(super) const REFUSED: i32 = -32000;
 
 /// A body of these bytes.
 pub(super) fn full(bytes: impl Into<Bytes>) -> Body {
@@ -66,25 +73,19 @@ pub(super) fn error(
     json(status, error_text(code, message, id))
 }
 
-pub(super) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
-    error_as_text(
-        &json!({"code": code, "message": format!("offcut: {message}")}),
-        id,
-    )
+/// Refuses a message over the maximum.
+pub(super) fn too_long(gateway: &McpGateway) -> Response<Body> {
+    gateway.note_long("a client");
+    let text = format!("the message is {}", gateway.too_long());
+    error(StatusCode::PAYLOAD_TOO_LARGE, REFUSED, &text, None)
 }
 
-/// The same, of an error as the protocol has it.
-pub(super) fn error_as_text(error: &Value, id: Option<&str>) -> String {
-    let id = id.unwrap_or("null");
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
-}
-
-/// A body that was read as far as a limit allows.
-pub(super) enum Read {
-    /// All of it, and the room that it takes.
-    Whole(Bytes, TakenRoom),
-    /// It is longer than the limit, or takes too much memory: all of it, to be passed on as it comes.
-    Long(Body),
+/// The reason for which a body was not read.
+pub(super) enum NotRead {
+    /// It is over the maximum, or takes more memory than there is room for.
+    TooLong,
+    /// It broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+    BrokeOff,
 }
 
 /// Room for the messages that are held at the same time, so that a few clients can't fill the memory.
@@ -107,52 +108,40 @@ impl MessageRoom {
         TakenRoom::new(self.all.clone())
     }
 
-    /// Reads a body up to the maximum, as far as there is room.
-    ///
-    /// # Errors
-    ///
-    /// The body broke off, or a client's trickles: otherwise, a few clients could hold all connections.
+    /// Reads a body. Returns it with the room that it takes.
     pub(super) async fn read(
         &self,
         mut body: Incoming,
         sender: BodySender,
-    ) -> Result<Read, BoxError> {
+    ) -> Result<(Bytes, TakenRoom), NotRead> {
         let mut room = self.begin();
-        let (mut frames, mut has_room) = (Vec::new(), true);
-        let (mut length, mut end) = (0, Instant::now() + BODY);
-        while length <= self.max && has_room {
+        let (mut frames, mut length) = (Vec::new(), 0);
+        let mut end = Instant::now() + BODY;
+        loop {
             let next = match sender {
-                BodySender::Client => timeout_at(end, body.frame()).await?,
-                BodySender::Server => body.frame().await,
+                BodySender::Client => timeout_at(end, body.frame()).await,
+                BodySender::Server => Ok(body.frame().await),
             };
-            let Some(frame) = next else {
-                let whole = Bytes::from(frames.concat());
-                return Ok(if sender == BodySender::Client && is_dense(&whole) {
-                    Read::Long(full(whole))
-                } else {
-                    Read::Whole(whole, room)
-                });
+            let Some(frame) = next.map_err(|_| NotRead::BrokeOff)? else {
+                break;
             };
-            if let Ok(data) = frame?.into_data() {
+            let frame = frame.map_err(|_| NotRead::BrokeOff)?;
+            if let Ok(data) = frame.into_data() {
                 length += data.len();
                 // Bytes that arrive at once earn no longer silence later.
                 let earned = Duration::from_secs_f64(data.len() as f64 / LEAST_RATE);
                 end = (end + earned).min(Instant::now() + BODY);
                 frames.push(data);
             }
-            has_room = room.grow(length);
+            if length > self.max || !room.grow(length) {
+                return Err(NotRead::TooLong);
+            }
         }
-        let read = futures_util::stream::iter(
-            frames
-                .into_iter()
-                .map(|data| Ok::<_, BoxError>(Frame::data(data))),
-        );
-        let rest = futures_util::stream::unfold(body, |mut body| async move {
-            let frame = body.frame().await?;
-            Some((frame.map_err(BoxError::from), body))
-        });
-        let all = futures_util::StreamExt::chain(read, rest);
-        Ok(Read::Long(BodyExt::boxed_unsync(StreamBody::new(all))))
+        let whole = Bytes::from(frames.concat());
+        if sender == BodySender::Client && is_dense(&whole) {
+            return Err(NotRead::TooLong);
+        }
+        Ok((whole, room))
     }
 }
 

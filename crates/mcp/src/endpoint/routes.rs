@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use offcut::json::{JsonText, Node, View};
+use offcut::json::{Node, View};
 
 use super::streams::OWN;
-use crate::gateway::message::{Message, is_message, key, may_be_dense, parse};
+use crate::gateway::message::{Message, is_message, key, may_be_dense, outline, parse};
 
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
 const MAX_WAITING: usize = 1024;
@@ -66,15 +66,10 @@ impl Routes {
     /// a stream.
     pub(super) fn of(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
         let Some(json) = parse(line) else {
-            let is_unread = may_be_dense(line);
-            return is_unread.then(|| self.of_long(line, is_read))?;
+            return self.of_dense(line, is_read);
         };
         is_message(&json).then_some(())?;
-        Some(self.of_message(&json, is_read))
-    }
-
-    fn of_message(&self, json: &JsonText, is_read: impl Fn(u64) -> bool) -> Route {
-        let (stream, is_answer) = match Message::read(json) {
+        let (stream, is_answer) = match Message::read(&json) {
             Message::Response { id, .. } => (self.answered(&key(id)), true),
             Message::Notification {
                 method: "notifications/progress",
@@ -86,27 +81,19 @@ impl Routes {
             }
             _ => (Some(self.any(is_read)), false),
         };
-        Route { stream, is_answer }
+        Some(Route { stream, is_answer })
     }
 
-    /// The way of a line that is too long to be read, of which this is the beginning; `None` if it is not a message.
-    pub(super) fn of_long(&self, beginning: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
-        if !may_be_message(beginning) {
-            return None;
-        }
-        let json = id_in(beginning).and_then(|id| JsonText::parse(id).ok());
-        let mut stream = json.and_then(|json| self.answered(&key(Node::root(&json))));
-        if stream.is_none() {
-            let mut all = self.all();
-            // Only answers are that long.
-            if let (1, Some(only)) = (all.len(), all.keys().next().cloned()) {
-                stream = all.remove(&only).map(|only| only.stream);
-            }
-        }
-        Some(Route {
-            is_answer: stream.is_some(),
-            stream: stream.or_else(|| Some(self.any(is_read))),
-        })
+    /// The way of a message of too many values to be read; `None` if it is not one.
+    fn of_dense(&self, line: &[u8], is_read: impl Fn(u64) -> bool) -> Option<Route> {
+        let json = outline(line).filter(|_| may_be_dense(line))?;
+        let [id, method] = Node::root(&json).pick(["id", "method"]);
+        let is_answer = id.is_some() && method.is_none();
+        let stream = match id.filter(|_| is_answer) {
+            Some(id) => self.answered(&key(id)),
+            None => Some(self.any(is_read)),
+        };
+        Some(Route { stream, is_answer })
     }
 
     /// Takes the request with this key.
@@ -132,27 +119,6 @@ impl Routes {
             _ => open.into_iter().max().unwrap_or(OWN),
         }
     }
-}
-
-/// Returns true if this may be the beginning of a message that is too long to be read.
-fn may_be_message(beginning: &[u8]) -> bool {
-    let has = |name: &str| memchr::memmem::find(beginning, name.as_bytes()).is_some();
-    beginning.trim_ascii_start().starts_with(b"{") && (has(r#""jsonrpc""#) || has(r#""result""#))
-}
-
-/// The id at the beginning of a message, where most servers write it.
-fn id_in(beginning: &[u8]) -> Option<String> {
-    const LOOKED_AT: usize = 256;
-    let text = &beginning[..beginning.len().min(LOOKED_AT)];
-    let before = memchr::memmem::find(text, b"\"result\"").unwrap_or(text.len());
-    let at = memchr::memmem::find(&text[..before], b"\"id\"")? + 4;
-    let rest = str::from_utf8(&text[at..before]).ok()?;
-    let rest = rest.trim_start().strip_prefix(':')?.trim_start();
-    let end = match rest.strip_prefix('"') {
-        Some(text) => text.find('"')? + 2,
-        None => rest.find([',', ' ', '}'])?,
-    };
-    Some(rest[..end].to_owned())
 }
 
 #[cfg(test)]
@@ -206,27 +172,18 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_long_message_is_told_by_its_beginning() {
-        for (beginning, id) in [
-            (r#"{"jsonrpc":"2.0","id":12,"result":{"id":3"#, Some("12")),
-            (r#"{"id" : "a" ,"result":"#, Some("\"a\"")),
-            (r#"{"result":{"id":3,"#, None),
-            ("x", None),
-        ] {
-            assert_eq!(id_in(beginning.as_bytes()).as_deref(), id, "{beginning}");
-        }
+    fn a_message_of_too_many_values_finds_its_stream_too() {
         let routes = Routes::default();
-        for (key, stream) in [("1", 1), ("2", 2), ("3", 3)] {
+        for (key, stream) in [("1", 1), ("2", 2)] {
             routes.add(key.to_owned(), waiting(stream)).unwrap();
         }
-        let long = |beginning: &str| {
-            let route = routes.of_long(beginning.as_bytes(), |_| true);
-            let route = route.expect("a message");
-            (route.stream, route.is_answer)
+        let values = "1,".repeat(1 << 20);
+        let dense = |before: &str, after: &str| {
+            let message = format!(r#"{{"jsonrpc":"2.0",{before}{{"a":[{values}1]}}{after}}}"#);
+            way(&routes, &message, &[OWN])
         };
-        assert_eq!(long(r#"{"id":2,"result":"#), (Some(2), true));
-        assert_eq!(long(r#"{"result":"#), (Some(OWN), false));
-        routes.all().remove("1");
-        assert_eq!(long(r#"{"result":"#), (Some(3), true));
+        assert_eq!(dense(r#""id":2,"result":"#, ""), (Some(2), true));
+        assert_eq!(dense(r#""result":"#, r#","id":1"#), (Some(1), true));
+        assert_eq!(dense(r#""method":"x","params":"#, ""), (Some(OWN), false));
     }
 }

@@ -7,13 +7,13 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::reply::error_text;
 use super::routes::{Route, Routes, WaitingRequest};
 use super::streams::{OWN, Reader, Streams};
 use crate::gateway::McpGateway;
-use crate::gateway::lines::{Lines, Piece};
-use crate::gateway::message::{MAX_ID, Message, key, on_one_line, parse};
-use crate::remote::failure::INTERNAL_ERROR;
+use crate::gateway::lines::{Line, Lines};
+use crate::gateway::message::{
+    INTERNAL_ERROR, MAX_ID, Message, error_text, key, on_one_line, parse,
+};
 
 pub(super) const ENDED: &str = "the server has ended";
 /// Number of bytes between the endpoint and the gateway's pipes.
@@ -70,31 +70,20 @@ impl Session {
 
     /// Passes the server's messages to the streams that they belong to, until there are no more.
     pub(super) async fn pass(&self, from_server: DuplexStream) {
-        let mut lines = Lines::new(from_server, self.gateway.max_message);
-        // The way of the line that is being read.
-        let mut route = None;
-        while let Ok(Some(piece)) = lines.next().await {
-            let (bytes, is_first, is_last) = piece.parts();
-            if is_first {
-                if is_last && bytes.trim_ascii().is_empty() {
-                    continue;
-                }
-                let is_read = |stream| self.streams.is_read(stream);
-                route = if is_last {
-                    self.routes.of(bytes, is_read)
-                } else {
-                    self.routes.of_long(bytes, is_read)
-                };
-                if route.is_none() {
-                    self.gateway.note_other(bytes);
-                }
+        // Longer lines have been refused.
+        let mut lines = Lines::new(from_server, usize::MAX);
+        while let Ok(Some(Line::Whole(line))) = lines.next().await {
+            if line.trim_ascii().is_empty() {
+                continue;
             }
-            let Some(Route { stream, is_answer }) = route else {
+            let is_read = |stream| self.streams.is_read(stream);
+            let Some(Route { stream, is_answer }) = self.routes.of(line, is_read) else {
+                self.gateway.note_other(line);
                 continue;
             };
             if let Some(stream) = stream {
-                self.streams.put(stream, &piece);
-                if is_last && is_answer {
+                self.streams.put(stream, line);
+                if is_answer {
                     self.streams.end(stream);
                 }
             }
@@ -118,8 +107,7 @@ impl Session {
         self.close().await;
         for waiting in self.routes.take_all() {
             let text = error_text(INTERNAL_ERROR, ENDED, Some(&waiting.id));
-            self.streams
-                .put(waiting.stream, &Piece::Line(text.as_bytes()));
+            self.streams.put(waiting.stream, text.as_bytes());
         }
         self.streams.end_all();
     }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use crate::gateway::lines::Piece;
 use crate::gateway::message::on_one_line;
 
 /// The stream of messages that belong to no request.
@@ -97,19 +96,13 @@ impl Streams {
         Some(nth)
     }
 
-    /// Adds a message to a stream, or a part of one.
-    pub(super) fn put(&self, nth: u64, piece: &Piece<'_>) {
-        let (bytes, is_first, is_last) = piece.parts();
+    /// Adds a message to a stream.
+    pub(super) fn put(&self, nth: u64, message: &[u8]) {
         let mut state = self.state();
         state.put(nth, |number| {
-            let mut text = Vec::with_capacity(bytes.len() + 32);
-            if is_first {
-                text.extend_from_slice(format!("id: {nth}-{number}\ndata: ").as_bytes());
-            }
-            text.extend(on_one_line(bytes.trim_ascii_end()));
-            if is_last {
-                text.extend_from_slice(b"\n\n");
-            }
+            let mut text = format!("id: {nth}-{number}\ndata: ").into_bytes();
+            text.extend(on_one_line(message.trim_ascii_end()));
+            text.extend_from_slice(b"\n\n");
             text.into()
         });
         drop(state);
@@ -314,14 +307,14 @@ mod tests {
         assert!(reader.next().now_or_never().is_none(), "nothing is there");
         // As the owner does: it takes the server's next message once there is room.
         while streams.room().now_or_never().is_some() {
-            streams.put(OWN, &Piece::Line(&message));
+            streams.put(OWN, &message);
         }
         assert!(held() > MAX_HELD && held() < MAX_HELD + message.len() + 100);
         // It goes on once its client reads.
         while reader.next().now_or_never().is_some() {}
         assert!(streams.room().now_or_never().is_some());
         while streams.room().now_or_never().is_some() {
-            streams.put(OWN, &Piece::Line(&message));
+            streams.put(OWN, &message);
         }
         // Events that nobody reads are dropped.
         drop(reader);

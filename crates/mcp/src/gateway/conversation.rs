@@ -9,7 +9,10 @@ use serde_json::json;
 
 use super::asked::ReaderCall;
 use super::known::{KnownServer, reader};
-use super::message::{MAX_ID, Message, kept, key, may_be_dense, own_id, parse, task};
+use super::message::{
+    INTERNAL_ERROR, MAX_ID, Message, error_text, kept, key, may_be_dense, outline, own_id, parse,
+    task,
+};
 use super::settings::McpGateway;
 use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
@@ -232,7 +235,9 @@ impl Conversation {
         }
         let Some(json) = parse(message) else {
             if may_be_dense(message) {
-                self.gateway.note_long("the server");
+                (self.gateway.log)(
+                    "a message of the server has too many values, and passes unread",
+                );
             }
             return FromServer::Pass;
         };
@@ -294,12 +299,47 @@ impl Conversation {
         self.requests().cancelled(key);
     }
 
+    /// Gives up a message of the client that is over the maximum. Returns the answer, if it is a request
+    /// that names its id at one of its ends.
+    pub(super) fn refuse(&self, message: &[u8]) -> Option<String> {
+        self.gateway.note_long("the client");
+        let json = outline(message)?;
+        let [id, method] = Node::root(&json).pick(["id", "method"]);
+        method?;
+        Some(self.too_long(id?))
+    }
+
+    /// Gives up a message of the server that is over the maximum. Returns an error in its place, if it
+    /// answers a request of the client and names its id at one of its ends.
+    pub(super) fn give_up(&self, message: &[u8]) -> Option<String> {
+        let beginning = message.trim_ascii_start();
+        if !beginning.starts_with(b"{") && !beginning.starts_with(b"[{") {
+            self.gateway.note_other(message);
+            return None;
+        }
+        self.gateway.note_long("the server");
+        let json = outline(message)?;
+        let [id, method] = Node::root(&json).pick(["id", "method"]);
+        let id = id.filter(|_| method.is_none())?;
+        match self.requests().answered(&key(id))? {
+            Waiting::OwnList(_) => None,
+            _ => Some(self.too_long(id)),
+        }
+    }
+
+    fn too_long(&self, id: Node<'_>) -> String {
+        let id = id.json().to_string();
+        let problem = format!("the message is {}", self.gateway.too_long());
+        error_text(INTERNAL_ERROR, &problem, Some(&id))
+    }
+
     /// Maximum length in bytes of a message that is read.
     pub(super) fn max_message(&self) -> usize {
         self.gateway.max_message
     }
 
     /// The gateway whose settings hold.
+    #[cfg(feature = "http")]
     pub(crate) fn gateway(&self) -> &Arc<McpGateway> {
         &self.gateway
     }

@@ -1,10 +1,12 @@
 //! The parts of a JSON-RPC message that decide about its way.
 
+use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
 
 use offcut::json::{JsonText, Kind, Node, View};
 use serde_json::json;
 
+use super::lines::END;
 use crate::result::MAX_VALUES;
 
 /// The key by which requests of revisions without sessions name their revision.
@@ -107,6 +109,42 @@ pub(crate) fn on_one_line(message: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
+/// The fields of a message that is not read, without the long one: those before it and after it.
+/// `None` if it is not one.
+pub(crate) fn outline(message: &[u8]) -> Option<JsonText> {
+    let message = message.trim_ascii().strip_prefix(b"{")?;
+    let message = message.strip_suffix(b"}").unwrap_or(message);
+    let length = message.len();
+    let (beginning, end) = (
+        &message[..length.min(END)],
+        &message[length.saturating_sub(END)..],
+    );
+    let is_long = |name: &&str| memchr::memmem::find(beginning, name.as_bytes());
+    let names = ["\"params\"", "\"result\"", "\"error\""];
+    let long = names.iter().filter_map(is_long).min()?;
+    let after = end.iter().rposition(|byte| matches!(byte, b'}' | b']'));
+    let after = after.map_or(&b""[..], |at| &end[at + 1..]);
+    let before = str::from_utf8(&beginning[..long]).ok()?;
+    let fields = [before, str::from_utf8(after).ok()?].map(|part| part.trim_matches([',', ' ']));
+    let fields: Vec<&str> = fields.into_iter().filter(|part| !part.is_empty()).collect();
+    JsonText::parse(format!("{{{}}}", fields.join(","))).ok()
+}
+
+/// JSON-RPC's code for errors inside a program.
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
+
+/// An error of the gateway's own, as the answer to the request with this id in JSON.
+pub(crate) fn error_text(code: i32, message: &str, id: Option<&str>) -> String {
+    let message = format!("offcut: {message}");
+    error_answer(id, json!({"code": code, "message": message}))
+}
+
+/// The error that answers the request with this id in JSON.
+pub(crate) fn error_answer(id: Option<&str>, error: impl Display) -> String {
+    let id = id.unwrap_or("null");
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
 /// Returns true for a message of so many short values that reading it would take many times its own length.
 #[cfg(any(feature = "http", test))]
 pub(crate) fn is_dense(message: &[u8]) -> bool {
@@ -199,6 +237,36 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":1}"#,
         ] {
             assert!(!is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_long_message_tell_whose_it_is() {
+        let long =
+            "{\"name\": \"x\", \"id\": 3, \"all\": [".to_owned() + &"7,".repeat(1_000) + "7]}";
+        for (before, after, id) in [
+            (
+                r#"{"jsonrpc": "2.0", "id": 12, "result": "#,
+                "}",
+                Some("12"),
+            ),
+            (
+                r#"{"method":"x","params":"#,
+                r#","jsonrpc":"2.0","id":"a"}"#,
+                Some("\"a\""),
+            ),
+            (r#" {"params":"#, r#", "id" : 1.0 } "#, Some("1.0")),
+            (r#"{"method":"x","params":"#, "}\r\n", None),
+            ("[LOG] ", "", None),
+            ("", "", None),
+        ] {
+            let outline = outline(format!("{before}{long}{after}").as_bytes());
+            let found = outline.as_ref().and_then(|json| Node::root(json).get("id"));
+            assert_eq!(
+                found.map(|id| id.json().to_string()).as_deref(),
+                id,
+                "{before}"
+            );
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::asked::ReaderCall;
 use super::conversation::{Conversation, FromClient, FromServer};
-use super::lines::{Lines, Piece};
+use super::lines::{Line, Lines};
 
 /// Time for the answers that a client may still want after its last message.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -28,8 +28,8 @@ type Ends<R, W> = (R, W);
 /// server's is closed once it has answered all requests, or after a minute, and the server's last messages still
 /// pass. A runtime with time is needed for that.
 ///
-/// Lines that are not JSON pass as they are. One that is longer than the gateway's maximum passes
-/// unread, in bounded memory, and the log says so.
+/// Lines that are not JSON pass as they are. In place of a message that is longer than the gateway's maximum,
+/// the client gets an error.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ struct BothEnds {
     changed: Notify,
 }
 
-/// Passes the client's messages to the server, and those for the reader to `to_answer`.
+/// Passes the client's messages to the server, and those that it does not see to `to_answer`.
 ///
 /// # Errors
 ///
@@ -100,14 +100,12 @@ async fn pass_up(
     conversation: &Conversation,
     client: impl AsyncRead + Unpin,
     server: impl AsyncWrite + Unpin,
-    to_answer: mpsc::UnboundedSender<Box<ReaderCall>>,
+    to_answer: mpsc::UnboundedSender<ToAnswer>,
     mut requests: mpsc::UnboundedReceiver<String>,
     (end, last_answers): (&BothEnds, Duration),
 ) -> io::Result<()> {
     let mut lines = Lines::new(client, conversation.max_message());
     let mut server = BufWriter::with_capacity(BATCH, server);
-    // True between the parts of a long line, where no request of the gateway's own may come.
-    let mut is_in_line = false;
     // The time until which the server's end stays open, once the client has sent its last message.
     let mut until = None;
     loop {
@@ -116,8 +114,8 @@ async fn pass_up(
         {
             return Ok(());
         }
-        let piece = tokio::select! {
-            Some(own) = requests.recv(), if !is_in_line => {
+        let line = tokio::select! {
+            Some(own) = requests.recv() => {
                 write_line(&mut server, &own).await?;
                 server.flush().await?;
                 continue;
@@ -129,17 +127,16 @@ async fn pass_up(
                     None => pending().await,
                 }
             } => return Ok(()),
-            piece = lines.next(), if until.is_none() => piece,
+            line = lines.next(), if until.is_none() => line,
         };
         // A client whose end can't be read has gone.
-        let Ok(Some(piece)) = piece else {
-            is_in_line = false;
+        let Ok(Some(line)) = line else {
             until = Some(Instant::now() + last_answers);
             end.is_client_over.store(true, Ordering::Relaxed);
             continue;
         };
-        match piece {
-            Piece::Line(line) => match conversation.from_client(line) {
+        match line {
+            Line::Whole(line) => match conversation.from_client(line) {
                 FromClient::Pass { first } => {
                     if let Some(first) = first {
                         write_line(&mut server, &first).await?;
@@ -147,19 +144,13 @@ async fn pass_up(
                     server.write_all(line).await?;
                 }
                 // Once answers can't be written, all ends.
-                FromClient::Answer(asked) => _ = to_answer.send(asked),
+                FromClient::Answer(asked) => _ = to_answer.send(ToAnswer::Asked(asked)),
                 FromClient::Drop => {}
             },
-            Piece::Part {
-                bytes,
-                is_first,
-                is_last,
-            } => {
-                is_in_line = !is_last;
-                if is_first {
-                    conversation.gateway().note_long("the client");
+            Line::TooLong(line) => {
+                if let Some(error) = conversation.refuse(line) {
+                    _ = to_answer.send(ToAnswer::Refused(error));
                 }
-                server.write_all(bytes).await?;
             }
         }
         if !lines.has_next() {
@@ -168,15 +159,27 @@ async fn pass_up(
     }
 }
 
-/// Answers messages for the reader, several at once.
+/// A message of the client that the server does not see.
+enum ToAnswer {
+    /// A call of the reader.
+    Asked(Box<ReaderCall>),
+    /// One that is refused with this error.
+    Refused(String),
+}
+
+/// Answers messages that the server does not see, several at once.
 async fn answer(
     conversation: &Conversation,
     to_client: &Mutex<impl AsyncWrite + Unpin>,
-    mut asked: mpsc::UnboundedReceiver<Box<ReaderCall>>,
+    mut asked: mpsc::UnboundedReceiver<ToAnswer>,
 ) -> io::Result<()> {
     let asked = stream::poll_fn(|context| asked.poll_recv(context).map(|asked| asked.map(Ok)));
     let answered = asked.try_for_each_concurrent(None, async |asked| {
-        if let Some(answer) = conversation.answer(asked).await {
+        let answer = match asked {
+            ToAnswer::Asked(asked) => conversation.answer(asked).await,
+            ToAnswer::Refused(error) => Some(error),
+        };
+        if let Some(answer) = answer {
             let mut client = to_client.lock().await;
             write_line(&mut *client, &answer).await?;
             client.flush().await?;
@@ -195,11 +198,9 @@ async fn pass_down(
     end: &BothEnds,
 ) -> io::Result<()> {
     let mut lines = Lines::new(server, conversation.max_message());
-    // Held from the first part of a long line to its last, since nothing may come between.
-    let mut held = None;
-    while let Some(piece) = lines.next().await? {
-        let (shown, is_in_line) = match piece {
-            Piece::Line(line) => {
+    while let Some(line) = lines.next().await? {
+        let shown = match line {
+            Line::Whole(line) => {
                 let mut decided = pin!(conversation.from_server(line));
                 let at_once = tokio::select! {
                     biased;
@@ -214,7 +215,7 @@ async fn pass_down(
                         decided.await
                     }
                 };
-                let shown = match decided {
+                match decided {
                     FromServer::Pass => Cow::Borrowed(line),
                     FromServer::Replace(new) => Cow::Owned(new.into_bytes()),
                     FromServer::Own(next) => {
@@ -222,30 +223,19 @@ async fn pass_down(
                         next.map(|next| own.send(next));
                         Cow::default()
                     }
-                };
-                (shown, false)
-            }
-            Piece::Part {
-                bytes,
-                is_first,
-                is_last,
-            } => {
-                if is_first {
-                    conversation.gateway().note_long("the server");
                 }
-                (Cow::Borrowed(bytes), !is_last)
+            }
+            Line::TooLong(line) => {
+                let error = conversation.give_up(line);
+                Cow::Owned(error.map_or_else(Vec::new, |error| (error + "\n").into_bytes()))
             }
         };
-        let mut client = match held.take() {
-            Some(client) => client,
-            None => to_client.lock().await,
-        };
+        let mut client = to_client.lock().await;
         client.write_all(&shown).await?;
         drop(shown);
         if !lines.has_next() {
             client.flush().await?;
         }
-        held = is_in_line.then_some(client);
         end.changed.notify_one();
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 ///
 /// # Default
 ///
-/// - messages over 64 MiB pass unread
+/// - messages over 64 MiB are refused
 /// - no schemas are dropped
 /// - nothing is logged
 /// - no secret
@@ -95,7 +95,7 @@ impl McpGateway {
         self
     }
 
-    /// Sets the maximum length of a message in bytes; a longer one passes unread.
+    /// Sets the maximum length of a message in bytes. In place of a longer one, the client gets an error.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message = bytes;
@@ -112,16 +112,18 @@ impl McpGateway {
         self
     }
 
-    /// Logs that a message is too long.
-    pub(crate) fn note_long(&self, from: &str) {
+    /// The reason why a message is refused.
+    pub(crate) fn too_long(&self) -> String {
         let most = self.max_message;
-        (self.log)(&format!(
-            "a message of {from} is longer than {most} bytes, or would take much more memory, and passes unread"
-        ));
+        format!("longer than {most} bytes, or more than there is room for: raise --max-message")
+    }
+
+    /// Logs that a message is refused.
+    pub(crate) fn note_long(&self, from: &str) {
+        (self.log)(&format!("a message of {from} is {}", self.too_long()));
     }
 
     /// Logs what a server has written where messages belong.
-    #[cfg(feature = "http")]
     pub(crate) fn note_other(&self, line: &[u8]) {
         const MAX_LINE: usize = 1024;
         let (line, is_long) = (line.trim_ascii(), line.trim_ascii().len() > MAX_LINE);
@@ -136,9 +138,9 @@ impl McpGateway {
         ));
     }
 
-    /// Sends `log` a line about each message that passes unchanged though it should not, and the lines that
-    /// a server of an endpoint writes to stdout though they are not messages. Other lines hold no content;
-    /// names of tools are escaped.
+    /// Sends `log` a line about each message that is refused, or passes unchanged though it should not, and the beginnings of
+    /// lines that a server writes to stdout though they are not messages. Other lines hold no content; names of
+    /// tools are escaped.
     #[must_use]
     pub fn log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.log = Box::new(log);

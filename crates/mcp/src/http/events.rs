@@ -2,61 +2,63 @@
 
 use std::io;
 
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::room::TakenRoom;
-use crate::gateway::lines::{Lines, Piece};
 use crate::gateway::message::{BYTE_ORDER_MARK, on_one_line};
 
-/// Number of bytes of a line that are not put together from its parts.
-const LINE: usize = 64 * 1024;
+/// Number of bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
 
 /// Reads a stream of events, byte for byte.
 #[derive(Debug)]
 pub struct Events<R> {
-    lines: Lines<R>,
+    reader: R,
+    /// The bytes that were read last, and the number of those that are done.
+    chunk: Vec<u8>,
+    done: usize,
     max: usize,
     /// The room that the event takes; `None` if it is not bounded.
     room: Option<TakenRoom>,
     /// The event so far.
     event: Vec<u8>,
-    /// True within an event that is longer than the maximum.
+    /// True within an event that is over the maximum.
     is_long: bool,
+    /// True within a line.
+    is_in_line: bool,
     /// True after a line that ended in a carriage return, to which a line feed may still belong.
     is_after_return: bool,
 }
 
-/// A piece of the stream. All pieces together are the stream.
+/// A piece of the stream. All pieces together are the stream, without events over the maximum.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamChunk {
     /// A whole event, with the empty line that ends it.
     Event(Vec<u8>),
-    /// A part of an event that is too long to be read, or that the stream's end has cut off; or the last
-    /// line feed of an event that was whole without it.
-    Part {
-        /// The part as it came.
-        bytes: Vec<u8>,
-        /// True at the beginning of a long event.
-        is_first: bool,
-        /// True at the end of a long event.
-        is_last: bool,
-    },
+    /// Bytes that belong to no event: one that the stream's end has cut off, or the last line feed of one that was
+    /// whole without it.
+    Rest(Vec<u8>),
+    /// An event that is over the maximum, or for which there is no room.
+    TooLong,
 }
 
 impl<R: AsyncRead + Unpin> Events<R> {
-    /// The events of `reader`. One with more than `max` bytes comes in parts.
+    /// The events of `reader`. One with more than `max` bytes is dropped.
     pub fn new(reader: R, max: usize) -> Self {
         Self {
-            lines: Lines::of_events(reader, LINE),
+            reader,
+            chunk: Vec::with_capacity(CHUNK),
+            done: 0,
             max,
             room: None,
             event: Vec::new(),
             is_long: false,
+            is_in_line: false,
             is_after_return: false,
         }
     }
 
-    /// Reads only events for which there is `room`; others come in parts.
+    /// Reads only events for which there is `room`.
     pub(crate) fn within(mut self, room: TakenRoom) -> Self {
         self.room = Some(room);
         self
@@ -71,39 +73,45 @@ impl<R: AsyncRead + Unpin> Events<R> {
         if let Some(room) = &mut self.room {
             room.clear();
         }
-        while let Some(piece) = self.lines.next().await? {
-            let (bytes, is_line) = match piece {
-                Piece::Line(line) => (line, true),
-                Piece::Part { bytes, .. } => (bytes, false),
-            };
-            let is_rest = self.is_after_return && bytes == b"\n";
-            self.is_after_return = bytes.ends_with(b"\r");
-            // Some clients wait for it.
-            let is_alone = is_rest && self.event.is_empty();
-            self.event.extend_from_slice(bytes);
-            let is_end = is_line && !is_rest && matches!(bytes, b"\n" | b"\r\n" | b"\r");
-            if !self.is_long && is_end {
-                return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
+        loop {
+            if self.done == self.chunk.len() {
+                self.chunk.clear();
+                self.done = 0;
+                if self.reader.read_buf(&mut self.chunk).await? == 0 {
+                    let rest = std::mem::take(&mut self.event);
+                    return Ok((!rest.is_empty()).then_some(StreamChunk::Rest(rest)));
+                }
             }
-            if !self.is_long && is_alone {
-                return Ok(Some(self.rest()));
+            let line = lines(&self.chunk[self.done..]).next().unwrap_or_default();
+            self.done += line.len();
+            let is_feed = self.is_after_return && line == b"\n";
+            let is_alone = is_feed && self.event.is_empty();
+            let is_end = !self.is_in_line && !is_feed && text(line) == Some(b"");
+            self.is_after_return = line.ends_with(b"\r");
+            self.is_in_line = text(line).is_none();
+            if self.is_long {
+                self.is_long = !is_end;
+                continue;
             }
+            self.event.extend_from_slice(line);
             let length = self.event.len();
             let has_room = |room: &mut TakenRoom| room.grow(length);
-            if self.is_long || length > self.max || !self.room.as_mut().is_none_or(has_room) {
-                let is_first = !std::mem::replace(&mut self.is_long, !is_end);
-                let bytes = std::mem::take(&mut self.event);
-                return Ok(Some(StreamChunk::Part {
-                    bytes,
-                    is_first,
-                    is_last: is_end,
-                }));
+            if length > self.max || !self.room.as_mut().is_none_or(has_room) {
+                self.event = Vec::new();
+                self.is_long = !is_end;
+                return Ok(Some(StreamChunk::TooLong));
+            }
+            if is_end {
+                return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
+            }
+            if is_alone {
+                // Some clients wait for it.
+                return Ok(Some(StreamChunk::Rest(std::mem::take(&mut self.event))));
             }
         }
-        Ok((!self.event.is_empty()).then(|| self.rest()))
     }
 
-    /// The next message of a whole event; `None` at the end.
+    /// The next message; `None` at the end.
     pub(crate) async fn next_message(&mut self) -> Option<Vec<u8>> {
         while let Ok(Some(chunk)) = self.next().await {
             if let StreamChunk::Event(event) = chunk
@@ -113,15 +121,6 @@ impl<R: AsyncRead + Unpin> Events<R> {
             }
         }
         None
-    }
-
-    /// The bytes that belong to no event.
-    fn rest(&mut self) -> StreamChunk {
-        StreamChunk::Part {
-            bytes: std::mem::take(&mut self.event),
-            is_first: false,
-            is_last: false,
-        }
     }
 }
 
@@ -144,40 +143,6 @@ pub fn message(event: &[u8]) -> Option<Vec<u8>> {
         }
     }
     message.filter(|message| !message.is_empty() && !is_other)
-}
-
-/// The message of an event that comes in parts.
-#[derive(Debug, Default)]
-pub struct LongMessage {
-    has_begun: bool,
-    /// True if the part before has ended within a line.
-    is_in_line: bool,
-    /// True in a line that is part of the message.
-    is_message: bool,
-    /// True for events of other types.
-    is_other: bool,
-}
-
-impl LongMessage {
-    /// The pieces of the message that are in the next `part`, a line break between its lines.
-    pub fn in_part<'p>(&mut self, part: &'p [u8]) -> impl Iterator<Item = &'p [u8]> {
-        let pieces = lines(part).flat_map(|line| {
-            let ended = text(line);
-            let (mut value, mut between) = (ended.unwrap_or(line), &b""[..]);
-            if !self.is_in_line {
-                let name;
-                (name, value) = field(value);
-                self.is_other |= name == b"event" && !is_message_type(value);
-                self.is_message = name == b"data" && !self.is_other;
-                if self.is_message && std::mem::replace(&mut self.has_begun, true) {
-                    between = b"\n";
-                }
-            }
-            self.is_in_line = ended.is_none();
-            [between, if self.is_message { value } else { b"" }]
-        });
-        pieces.filter(|piece| !piece.is_empty())
-    }
 }
 
 fn is_message_type(value: &[u8]) -> bool {
@@ -248,8 +213,9 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
+    use crate::gateway::lines::tests::InPieces;
 
-    fn chunks(stream: &[u8], max: usize) -> Vec<StreamChunk> {
+    fn chunks(stream: impl AsyncRead + Unpin, max: usize) -> Vec<StreamChunk> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -269,7 +235,7 @@ mod tests {
             StreamChunk::Event(comment),
             StreamChunk::Event(first),
             StreamChunk::Event(ping),
-            StreamChunk::Part { bytes, .. },
+            StreamChunk::Rest(bytes),
         ] = &all[..]
         else {
             panic!("{all:?}");
@@ -308,12 +274,7 @@ mod tests {
         assert_eq!(next("data: a\r\r"), event("data: a\r\r"));
         assert_eq!(next("data: b\r\n\r"), event("data: b\r\n\r"));
         // Nor does the rest of its end.
-        let rest = StreamChunk::Part {
-            bytes: b"\n".to_vec(),
-            is_first: false,
-            is_last: false,
-        };
-        assert_eq!(next("\n"), rest);
+        assert_eq!(next("\n"), StreamChunk::Rest(b"\n".to_vec()));
         assert_eq!(next("data: c\n\n"), event("data: c\n\n"));
         let new = with_message(b"id: 1\rdata: a\rdata: b\r\r", "c");
         assert_eq!(new, b"id: 1\rdata: c\r\r");
@@ -324,50 +285,40 @@ mod tests {
     }
 
     #[test]
-    fn events_over_the_maximum_come_in_parts_and_the_next_is_read_again() {
+    fn an_event_over_the_maximum_is_dropped_and_the_next_is_read_again() {
         let long = "x".repeat(300_000);
         let stream = format!("data: a\n\ndata: {long}\ndata: {long}\n\ndata: b\n\n");
-        let all = chunks(stream.as_bytes(), 1000);
-        assert_eq!(
-            all.first(),
-            Some(&StreamChunk::Event(b"data: a\n\n".to_vec()))
-        );
-        assert_eq!(
-            all.last(),
-            Some(&StreamChunk::Event(b"data: b\n\n".to_vec()))
-        );
-        let parts = &all[1..all.len() - 1];
-        let is_first =
-            |chunk: &&StreamChunk| matches!(chunk, StreamChunk::Part { is_first: true, .. });
-        assert_eq!(parts.iter().filter(is_first).count(), 1);
-        assert!(
-            parts
-                .iter()
-                .all(|chunk| matches!(chunk, StreamChunk::Part { .. }))
-        );
+        let event = |text: &str| StreamChunk::Event(format!("data: {text}\n\n").into());
+        let expected = [event("a"), StreamChunk::TooLong, event("b")];
+        assert_eq!(chunks(stream.as_bytes(), 1000), expected);
     }
 
     proptest! {
         #[test]
         fn all_pieces_are_the_stream(
             bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b':'), Just(b'd'), any::<u8>()], 0..300),
-            max in 0..50_usize,
+            reads in prop::collection::vec(1..50_usize, 0..40),
         ) {
             let mut all = Vec::new();
-            for chunk in chunks(&bytes, max) {
-                match chunk {
-                    StreamChunk::Event(bytes) | StreamChunk::Part { bytes, .. } => all.extend(bytes),
+            for chunk in chunks(InPieces(bytes.clone(), reads), 1_000) {
+                if let StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) = chunk {
+                    all.extend(bytes);
                 }
             }
             prop_assert_eq!(all, bytes);
         }
 
-        /// Wherever events end, messages are those that the HTML standard names, and can be replaced.
+        /// Wherever the stream is cut and events end, messages are those that the HTML standard names, and can be
+        /// replaced.
         #[test]
-        fn messages_are_the_specified_ones_and_can_be_replaced(stream in stream(), max in 0..60_usize) {
+        fn messages_are_the_specified_ones_and_can_be_replaced(
+            stream in stream(),
+            reads in prop::collection::vec(1..9_usize, 0..40),
+            max in 0..60_usize,
+        ) {
             let expected = specified(&stream);
             let mut found = Vec::new();
-            for chunk in chunks(stream.as_bytes(), 1 << 20) {
+            for chunk in chunks(InPieces(stream.clone().into_bytes(), reads.clone()), 1 << 20) {
                 let StreamChunk::Event(event) = chunk else { continue };
                 let Some(said) = message(&event) else { continue };
                 let new = with_message(&event, "{\"new\": 1}");
@@ -378,29 +329,20 @@ mod tests {
                     lines.filter(|line| !line.starts_with(b"data")).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(others(&new), others(&event));
-                found.push(String::from_utf8(said).unwrap());
+                found.push((event.len() <= max, String::from_utf8(said).unwrap()));
             }
-            prop_assert_eq!(&found, &expected);
+            let all: Vec<&String> = found.iter().map(|(_, said)| said).collect();
+            prop_assert_eq!(all, expected.iter().collect::<Vec<_>>());
 
-            // Those of events that come in parts, too.
-            let (mut found, mut long) = (Vec::new(), None);
-            for chunk in chunks(stream.as_bytes(), max) {
-                match chunk {
-                    StreamChunk::Event(event) => found.extend(message(&event)),
-                    StreamChunk::Part { bytes, is_first, is_last } => {
-                        if is_first {
-                            long = Some((LongMessage::default(), Vec::new()));
-                        }
-                        let Some((reader, said)) = &mut long else { continue };
-                        said.extend(reader.in_part(&bytes).flatten());
-                        if is_last && let Some((_, said)) = long.take() && !said.is_empty() {
-                            found.push(said);
-                        }
-                    }
+            // Long ones are dropped, and no others.
+            let mut short = Vec::new();
+            for chunk in chunks(InPieces(stream.into_bytes(), reads), max) {
+                if let StreamChunk::Event(event) = chunk {
+                    short.extend(message(&event));
                 }
             }
-            let expected: Vec<Vec<u8>> = expected.into_iter().map(String::into_bytes).collect();
-            prop_assert!(found == expected || stream.contains("event:"));
+            let expected = found.into_iter().filter_map(|(is_short, said)| is_short.then_some(said.into_bytes()));
+            prop_assert_eq!(short, expected.collect::<Vec<_>>());
         }
     }
 

@@ -4,21 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
-use http_body_util::channel::{Channel, Sender};
 use tokio::io::DuplexStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::cancel::Cancel;
-use super::connection::{Body, BoxError};
 use super::exchange::MessageExchange;
 use super::link::Link;
 use super::meaning::Meaning;
 use super::stream;
 use crate::gateway::LAST_ANSWERS;
-use crate::gateway::lines::{Lines, Piece};
+use crate::gateway::lines::{Line, Lines};
 
 /// Time for a session to start before the next message is sent.
 const START: Duration = Duration::from_secs(60);
@@ -27,65 +24,48 @@ const ORDER: Duration = Duration::from_secs(5);
 
 /// Sends the client's messages to the server until the client has sent its last one and has its answers.
 pub(super) async fn carry(link: Arc<Link>, from_client: DuplexStream) {
-    let mut lines = Lines::new(from_client, link.max);
+    let mut lines = Lines::new(from_client, usize::MAX);
     let mut running = JoinSet::new();
     // Streams that a server keeps open for as long as it likes.
     let mut streams = JoinSet::new();
     streams.spawn(listen(link.clone()));
-    let mut long: Option<Sender<Bytes, BoxError>> = None;
     loop {
-        let piece = tokio::select! {
+        let line = tokio::select! {
             biased;
             Some(_) = running.join_next() => continue,
-            piece = lines.next() => piece,
+            line = lines.next() => line,
         };
-        let Ok(Some(piece)) = piece else { break };
-        match piece {
-            Piece::Line(line) if line.trim_ascii().is_empty() => {}
-            Piece::Line(line) => {
-                let meaning = link.read(line);
-                let cancelled = meaning.cancels.as_deref();
-                if cancelled.is_some_and(|key| link.cancel(key, &meaning)) {
-                    continue;
-                }
-                let patience = patience(&meaning);
-                let is_endless = meaning.is("subscriptions/listen");
-                let (done, finished) = oneshot::channel();
-                let exchange = MessageExchange {
-                    message: Bytes::copy_from_slice(line.trim_ascii()),
-                    meaning,
-                    cancel: Arc::new(Cancel::default()),
-                    done: Some(done),
-                };
-                link.begun(&exchange.meaning, &exchange.cancel);
-                let set = if is_endless {
-                    &mut streams
-                } else {
-                    &mut running
-                };
-                set.spawn(exchange.run(link.clone()));
-                if let Some(patience) = patience {
-                    _ = timeout(patience, finished).await;
-                }
-            }
-            Piece::Part {
-                bytes,
-                is_first,
-                is_last,
-            } => {
-                if is_first {
-                    let (parts, body) = Channel::new(1);
-                    running.spawn(send_long(link.clone(), body.boxed_unsync()));
-                    long = Some(parts);
-                }
-                if let Some(parts) = &mut long {
-                    // A server that has stopped reading has answered.
-                    _ = parts.send_data(Bytes::copy_from_slice(bytes)).await;
-                }
-                if is_last {
-                    long = None;
-                }
-            }
+        // Longer ones have been refused.
+        let Ok(Some(Line::Whole(line))) = line else {
+            break;
+        };
+        let message = line.trim_ascii();
+        if message.is_empty() {
+            continue;
+        }
+        let meaning = link.read(message);
+        let cancelled = meaning.cancels.as_deref();
+        if cancelled.is_some_and(|key| link.cancel(key, &meaning)) {
+            continue;
+        }
+        let patience = patience(&meaning);
+        let is_endless = meaning.is("subscriptions/listen");
+        let (done, finished) = oneshot::channel();
+        let exchange = MessageExchange {
+            message: Bytes::copy_from_slice(message),
+            meaning,
+            cancel: Arc::new(Cancel::default()),
+            done: Some(done),
+        };
+        link.begun(&exchange.meaning, &exchange.cancel);
+        let set = if is_endless {
+            &mut streams
+        } else {
+            &mut running
+        };
+        set.spawn(exchange.run(link.clone()));
+        if let Some(patience) = patience {
+            _ = timeout(patience, finished).await;
         }
     }
     link.say_last();
@@ -104,24 +84,6 @@ fn patience(meaning: &Meaning) -> Option<Duration> {
             _ => None,
         },
         _ => Some(ORDER),
-    }
-}
-
-/// Sends a message that comes in parts, and was not read.
-async fn send_long(link: Arc<Link>, body: Body) {
-    let mut exchange = MessageExchange {
-        message: Bytes::new(),
-        meaning: Meaning::default(),
-        cancel: Arc::new(Cancel::default()),
-        done: None,
-    };
-    let (headers, _) = link.head(&exchange.meaning);
-    let passed = match link.connection.send_stream(&headers, body).await {
-        Ok(response) => exchange.answered(&link, response).await,
-        Err(failure) => Err(failure),
-    };
-    if let Err(failure) = passed {
-        link.failed(&failure, &exchange.meaning).await;
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -19,10 +18,6 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use super::address::{RemoteError, is_same_origin};
 use super::failure::RequestFailure;
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-/// The body of a request.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
-
 /// Maximum number of redirects that are followed for one request.
 const MAX_REDIRECTS: usize = 5;
 /// Time for a connection to be made.
@@ -30,7 +25,7 @@ const CONNECT: Duration = Duration::from_secs(30);
 
 /// The server's URL, and connections to it.
 pub(crate) struct Connection {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: Uri,
     headers: HeaderMap,
 }
@@ -91,16 +86,6 @@ impl Connection {
         self.follow(&self.url, method, headers, body).await
     }
 
-    /// Sends a request whose body comes in parts. Redirects are not followed.
-    pub(super) async fn send_stream(
-        &self,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        let headers = self.own(&Method::POST, headers);
-        self.send_to(&self.url, &Method::POST, headers, body).await
-    }
-
     /// Sends a client's request on. The answer may be compressed.
     pub(crate) async fn forward(
         &self,
@@ -111,18 +96,6 @@ impl Connection {
     ) -> Result<Response<Incoming>, RequestFailure> {
         let (url, headers) = (self.with_query(query), self.with_users(headers));
         self.follow(&url, method, headers, &body).await
-    }
-
-    /// Sends a client's request on as its body comes. Redirects are not followed.
-    pub(crate) async fn forward_stream(
-        &self,
-        method: &Method,
-        headers: HeaderMap,
-        query: Option<&str>,
-        body: Body,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        let (url, headers) = (self.with_query(query), self.with_users(headers));
-        self.send_to(&url, method, headers, body).await
     }
 
     /// The server's URL with a client's query. The user's own replaces it, as the user's headers do.
@@ -138,19 +111,6 @@ impl Connection {
         url.unwrap_or_else(|| self.url.clone())
     }
 
-    /// Sends a request to another place, without the headers that are for the server.
-    pub(crate) async fn elsewhere(
-        &self,
-        url: &Uri,
-        method: &Method,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        let body = Full::new(body).map_err(|never| match never {});
-        self.send_to(url, method, headers, body.boxed_unsync())
-            .await
-    }
-
     async fn follow(
         &self,
         url: &Uri,
@@ -160,10 +120,8 @@ impl Connection {
     ) -> Result<Response<Incoming>, RequestFailure> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let whole = Full::new(body.clone()).map_err(|never| match never {});
-            let response = self
-                .send_to(&url, method, headers.clone(), whole.boxed_unsync())
-                .await?;
+            let sent = self.elsewhere(&url, method, headers.clone(), body.clone());
+            let response = sent.await?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED
             {
                 return Ok(response);
@@ -182,14 +140,15 @@ impl Connection {
         Err(RequestFailure::Redirected)
     }
 
-    async fn send_to(
+    /// Sends a request to any place, with no headers but these. Redirects are not followed.
+    pub(crate) async fn elsewhere(
         &self,
         url: &Uri,
         method: &Method,
         headers: HeaderMap,
-        body: Body,
+        body: Bytes,
     ) -> Result<Response<Incoming>, RequestFailure> {
-        let mut request = Request::new(body);
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;

@@ -111,21 +111,20 @@ impl MessageExchange {
 
     /// Passes an answer of one message.
     async fn whole(&self, link: &Link, body: Incoming) -> Result<(), RequestFailure> {
-        let mut reader = BodyReader::new(body);
+        let max = link.gateway.max_message;
         let mut message = Vec::new();
-        let most = (link.max as u64).saturating_add(1);
-        let read = (&mut reader).take(most).read_to_end(&mut message).await;
+        let mut reader = BodyReader::new(body).take((max as u64).saturating_add(1));
+        let read = reader.read_to_end(&mut message).await;
         read.map_err(|_| RequestFailure::BrokeOff)?;
-        if message.len() > link.max {
-            let passed = link.to_client.line_of(message, &mut reader).await;
-            return passed.map_err(|_| RequestFailure::BrokeOff);
+        if message.len() > max {
+            return Err(link.too_long());
         }
         if message.starts_with(BYTE_ORDER_MARK) {
             message.drain(..BYTE_ORDER_MARK.len());
         }
         let is_object = matches!(message.trim_ascii_start().first(), Some(b'{' | b'['));
         if is_object || self.meaning.request_id().is_none() && !message.trim_ascii().is_empty() {
-            link.deliver(&message, &self.meaning).await;
+            link.deliver(message, &self.meaning).await;
         } else if self.meaning.request_id().is_some() {
             return Err(RequestFailure::NoMessage);
         }

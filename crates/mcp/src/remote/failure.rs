@@ -13,14 +13,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::meaning::Meaning;
-use crate::gateway::message::parse;
+use crate::gateway::message::{INTERNAL_ERROR, error_answer, parse};
 
 /// Maximum number of bytes of an error's body that are read, and the time for it.
 const MAX_ERROR: usize = 64 * 1024;
 const ERROR: Duration = Duration::from_secs(30);
-
-/// JSON-RPC's code for errors inside a program.
-pub(crate) const INTERNAL_ERROR: i32 = -32603;
 
 /// A request that failed, in words that hold no secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -43,6 +40,9 @@ pub(crate) enum RequestFailure {
     Redirected,
     #[error("the server answered with neither plain JSON nor a stream of events")]
     NoMessage,
+    /// The answer is over the maximum.
+    #[error("the server's answer is {0}")]
+    TooLong(String),
     /// The answer could not be resumed.
     #[error("the server's answer broke off")]
     BrokeOff,
@@ -124,28 +124,26 @@ impl RequestFailure {
     }
 
     /// An answer to the request that `meaning` is of. `None` if it is not a request.
-    pub(super) fn answer(&self, meaning: &Meaning, server: &str) -> Option<String> {
+    pub(crate) fn answer(&self, meaning: &Meaning, server: &str) -> Option<String> {
         let id = meaning.request_id()?;
-        let error = match self {
-            Self::Status {
-                error: Some(error), ..
-            } => error.clone(),
-            _ => {
-                let message = format!("offcut: {server}: {self}");
-                let mut error = json!({"code": INTERNAL_ERROR, "message": message});
-                if let Self::Status {
-                    status, challenge, ..
-                } = self
-                {
-                    error["data"] = json!({"status": status.as_u16()});
-                    if let Some(challenge) = challenge {
-                        error["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
-                    }
-                }
-                error.to_string()
+        let message = format!("offcut: {server}: {self}");
+        let mut own = json!({"code": INTERNAL_ERROR, "message": message});
+        if let Self::Status {
+            status,
+            challenge,
+            error,
+            ..
+        } = self
+        {
+            if let Some(error) = error {
+                return Some(error_answer(Some(id), error));
             }
-        };
-        Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+            own["data"] = json!({"status": status.as_u16()});
+            if let Some(challenge) = challenge {
+                own["data"]["wwwAuthenticate"] = Value::from(challenge.as_str());
+            }
+        }
+        Some(error_answer(Some(id), own))
     }
 }
 

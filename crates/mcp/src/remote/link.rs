@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use offcut::json::View;
+use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 
 use super::address::shown;
@@ -16,19 +17,17 @@ use super::failure::RequestFailure;
 use super::meaning::Meaning;
 use super::parameters::Parameters;
 use super::session::{SESSION, Session};
-use super::to_client::ToClient;
 use crate::gateway::McpGateway;
 use crate::gateway::message::{Message, key, may_be_dense, parse};
 
 /// The state that all exchanges of one client with one server share.
 pub(super) struct Link {
     pub(super) connection: Connection,
-    pub(super) to_client: ToClient,
-    /// Maximum length in bytes of a message that is read.
-    pub(super) max: usize,
+    /// The client's end. Errors while writing mean that the client has gone, which is noticed elsewhere.
+    to_client: tokio::sync::Mutex<DuplexStream>,
     /// Held while a new session is started in place of one that has ended.
     pub(super) renewing: tokio::sync::Mutex<()>,
-    gateway: Arc<McpGateway>,
+    pub(super) gateway: Arc<McpGateway>,
     session: Mutex<Session>,
     tools: Mutex<Parameters>,
     /// Requests that have not been answered, by the keys of their ids.
@@ -58,13 +57,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Link {
     pub(super) fn new(
         connection: Connection,
-        to_client: ToClient,
+        to_client: DuplexStream,
         gateway: Arc<McpGateway>,
     ) -> Self {
         Self {
             connection,
-            to_client,
-            max: gateway.max_message,
+            to_client: tokio::sync::Mutex::new(to_client),
             renewing: tokio::sync::Mutex::default(),
             gateway,
             session: Mutex::default(),
@@ -184,11 +182,11 @@ impl Link {
 
     /// Passes a message of the server's to the client. Returns true if it answers the request that
     /// `meaning` is of.
-    pub(super) async fn deliver(&self, message: &[u8], meaning: &Meaning) -> bool {
-        let answer = self.learn(message, meaning);
+    pub(super) async fn deliver(&self, message: Vec<u8>, meaning: &Meaning) -> bool {
+        let answer = self.learn(&message, meaning);
         // Nobody waits for an answer to a notification.
         if answer != Relation::Stray || !meaning.wants_no_answer() {
-            self.to_client.line(message).await;
+            self.tell(message).await;
         }
         matches!(answer, Relation::Result | Relation::Error)
     }
@@ -200,8 +198,29 @@ impl Link {
             self.note(&failure.to_string());
         }
         if let Some(answer) = answer {
-            self.to_client.line(answer.as_bytes()).await;
+            self.tell(answer.into_bytes()).await;
         }
+    }
+
+    /// Writes a message to the client, on one line. In JSON, a line break is never a part of a value.
+    async fn tell(&self, mut message: Vec<u8>) {
+        for byte in &mut message {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        message.push(b'\n');
+        _ = self.to_client.lock().await.write_all(&message).await;
+    }
+
+    /// Closes the client's end.
+    pub(super) async fn close_client(&self) {
+        _ = self.to_client.lock().await.shutdown().await;
+    }
+
+    /// The failure of an answer over the maximum.
+    pub(super) fn too_long(&self) -> RequestFailure {
+        RequestFailure::TooLong(self.gateway.too_long())
     }
 
     /// Ends the session.

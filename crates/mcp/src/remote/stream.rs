@@ -15,8 +15,7 @@ use super::cancel::Cancel;
 use super::failure::RequestFailure;
 use super::link::{Link, Relation};
 use super::meaning::Meaning;
-use super::to_client::OpenLine;
-use crate::http::events::{Events, LongMessage, StreamChunk, field, lines, message, text};
+use crate::http::events::{Events, StreamChunk, field, lines, message, text};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Number of times that a lost connection is tried again.
@@ -37,7 +36,7 @@ pub(super) async fn follow(
     cancel: &Cancel,
     done: &mut Option<oneshot::Sender<()>>,
 ) -> Result<(), RequestFailure> {
-    let mut passing = Passing::new(link);
+    let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
     let mut body = response.into_body();
     loop {
@@ -52,22 +51,17 @@ pub(super) async fn follow(
             };
             // A stream that breaks has ended.
             let Ok(Some(chunk)) = read else { break };
-            if passing.pass(chunk, meaning).await {
+            if pass(link, &mut place, chunk, meaning).await? {
                 is_answered = true;
                 *done = None;
             }
         }
-        passing.end().await;
         if is_answered || cancel.is_over.load(Ordering::Relaxed) {
             return Ok(());
         }
         let again = async {
-            let id = passing
-                .place
-                .last_id
-                .clone()
-                .ok_or(RequestFailure::BrokeOff)?;
-            let mut pause = passing.place.retry;
+            let id = place.last_id.clone().ok_or(RequestFailure::BrokeOff)?;
+            let mut pause = place.retry;
             for _ in 0..TRIES {
                 sleep(pause.max(MIN_PAUSE)).await;
                 match reopen(link, Some(&id)).await {
@@ -87,17 +81,16 @@ pub(super) async fn follow(
 
 /// Passes the messages that a server sends outside of answers, for as long as it has a stream for them.
 pub(super) async fn listen(link: &Link) {
-    let mut passing = Passing::new(link);
-    let mut pause = passing.place.retry;
+    let mut place = Place::START;
+    let mut pause = place.retry;
     loop {
-        match reopen(link, passing.place.last_id.as_ref()).await {
+        match reopen(link, place.last_id.as_ref()).await {
             Ok(body) => {
                 let mut events = events(link, body);
                 while let Ok(Some(chunk)) = events.next().await {
-                    passing.pass(chunk, &Meaning::default()).await;
+                    pass_stray(link, &mut place, chunk).await;
                 }
-                passing.end().await;
-                pause = passing.place.retry;
+                pause = place.retry;
             }
             Err(failure) if failure.may_pass() => pause = (pause * 2).min(MAX_PAUSE),
             // The server has no such stream, or the session has ended.
@@ -108,7 +101,36 @@ pub(super) async fn listen(link: &Link) {
 }
 
 fn events(link: &Link, body: Incoming) -> Events<BodyReader> {
-    Events::new(BodyReader::new(body), link.max)
+    Events::new(BodyReader::new(body), link.gateway.max_message)
+}
+
+/// Passes a piece of a stream. Returns true if it ends the answer to the request that `meaning` is of.
+async fn pass(
+    link: &Link,
+    place: &mut Place,
+    chunk: StreamChunk,
+    meaning: &Meaning,
+) -> Result<bool, RequestFailure> {
+    let event = match chunk {
+        StreamChunk::Event(event) => event,
+        StreamChunk::Rest(_) => return Ok(false),
+        StreamChunk::TooLong => return Err(link.too_long()),
+    };
+    place.follow(&event);
+    let message = message(&event);
+    drop(event);
+    Ok(match message {
+        Some(message) => link.deliver(message, meaning).await,
+        None => false,
+    })
+}
+
+/// Passes a piece of a stream that belongs to no request.
+async fn pass_stray(link: &Link, place: &mut Place, chunk: StreamChunk) {
+    let meaning = Meaning::default();
+    if let Err(failure) = pass(link, place, chunk, &meaning).await {
+        link.failed(&failure, &meaning).await;
+    }
 }
 
 /// The place that a client has reached in a server's stream.
@@ -148,71 +170,6 @@ impl Place {
     }
 }
 
-/// Messages of one stream on their way to the client.
-struct Passing<'l> {
-    link: &'l Link,
-    place: Place,
-    /// The message that comes in parts, and the client's line for it.
-    long: Option<(LongMessage, Option<OpenLine<'l>>)>,
-}
-
-impl<'l> Passing<'l> {
-    fn new(link: &'l Link) -> Self {
-        Self {
-            link,
-            place: Place::START,
-            long: None,
-        }
-    }
-
-    /// Passes a piece. Returns true if it ends the answer to the request that `meaning` is of.
-    async fn pass(&mut self, chunk: StreamChunk, meaning: &Meaning) -> bool {
-        match chunk {
-            StreamChunk::Event(event) => {
-                self.place.follow(&event);
-                let message = message(&event);
-                drop(event);
-                match message {
-                    Some(message) => self.link.deliver(&message, meaning).await,
-                    None => false,
-                }
-            }
-            StreamChunk::Part {
-                bytes,
-                is_first,
-                is_last,
-            } => {
-                if is_first {
-                    self.long = Some((LongMessage::default(), None));
-                }
-                let Some((message, line)) = &mut self.long else {
-                    return false;
-                };
-                for piece in message.in_part(&bytes) {
-                    let line = match line {
-                        Some(line) => line,
-                        None => line.insert(self.link.to_client.open().await),
-                    };
-                    line.write(piece).await;
-                }
-                // Nothing else that a server sends is that long.
-                is_last && self.end().await
-            }
-        }
-    }
-
-    /// Ends a long message, if one is open, which may have broken off. Returns true if there was one.
-    async fn end(&mut self) -> bool {
-        match self.long.take() {
-            Some((_, Some(line))) => {
-                line.end().await;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
 /// Opens the server's stream of messages, after the event with this id.
 async fn reopen(link: &Link, last_id: Option<&HeaderValue>) -> Result<Incoming, RequestFailure> {
     let (mut headers, _) = link.head(&Meaning::default());
@@ -240,12 +197,14 @@ pub(super) async fn is_welcome(
 ) -> bool {
     match kind(response.headers()) {
         Kind::Json => {
-            let body = Limited::new(response.into_body(), link.max).collect().await;
+            let body = Limited::new(response.into_body(), link.gateway.max_message)
+                .collect()
+                .await;
             body.is_ok_and(|body| link.learn(&body.to_bytes(), meaning) == Relation::Result)
         }
         Kind::Events => {
             let mut events = events(link, response.into_body());
-            let mut passing = Passing::new(link);
+            let mut place = Place::START;
             while let Ok(Some(chunk)) = events.next().await {
                 if let StreamChunk::Event(event) = &chunk
                     && let Some(message) = message(event)
@@ -256,9 +215,8 @@ pub(super) async fn is_welcome(
                         Relation::Other | Relation::Stray => {}
                     }
                 }
-                passing.pass(chunk, &Meaning::default()).await;
+                pass_stray(link, &mut place, chunk).await;
             }
-            passing.end().await;
             false
         }
         Kind::Other => false,

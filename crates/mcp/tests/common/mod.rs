@@ -132,20 +132,6 @@ impl Ends {
         line(&mut self.at_client).await
     }
 
-    /// The client sends a part of a message, and the server gets it as it is.
-    pub(crate) async fn send_part(&mut self, part: &str) {
-        let mut seen = vec![0; part.len()];
-        let (sent, read) = tokio::join!(
-            self.to_server
-                .as_mut()
-                .expect("it is open")
-                .write_all(part.as_bytes()),
-            self.at_server.read_exact(&mut seen)
-        );
-        sent.and(read.map(|_| ())).unwrap();
-        assert!(seen == part.as_bytes(), "something came between");
-    }
-
     /// The server sends a message. Returns what the client gets.
     pub(crate) async fn reply(&mut self, message: &Value) -> Value {
         serde_json::from_str(&self.reply_line(&message.to_string()).await).unwrap()

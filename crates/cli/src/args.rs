@@ -24,8 +24,6 @@ use crate::units;
 pub(crate) use agents::{Gain, Hook, Install, Place};
 #[cfg(unix)]
 pub(crate) use mcp::Mcp;
-#[cfg(target_os = "linux")]
-pub(crate) use mcp::McpServer;
 pub(crate) use read::Read;
 pub(crate) use reduction::Reduction;
 #[cfg(unix)]
@@ -62,9 +60,6 @@ pub(crate) enum Command {
     Run(Run),
     #[cfg(unix)]
     Mcp(Mcp),
-    #[cfg(target_os = "linux")]
-    #[command(hide = true)]
-    McpServer(McpServer),
     Hook(Hook),
     /// Read stdin to its end, and keep nothing. `run` leaves this command behind.
     #[cfg(unix)]

@@ -71,8 +71,6 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Run(run) => commands::run::run(run),
         #[cfg(unix)]
         Command::Mcp(mcp) => commands::mcp::run(mcp),
-        #[cfg(target_os = "linux")]
-        Command::McpServer(server) => Err(commands::mcp::run_server(server)),
         Command::Hook(hook) => Ok(commands::hook::run(hook)),
         #[cfg(unix)]
         Command::Drain => Ok(commands::drain::run()),

@@ -82,14 +82,3 @@ pub(crate) struct Mcp {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
 }
-
-/// Run an MCP server that ends with its gateway. Only `offcut mcp` starts this command.
-#[cfg(target_os = "linux")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct McpServer {
-    /// Process id of the gateway.
-    pub(crate) gateway: i32,
-    /// The server's command and its arguments.
-    #[arg(required = true, last = true)]
-    pub(crate) command: Vec<OsString>,
-}

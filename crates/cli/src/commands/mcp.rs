@@ -64,19 +64,6 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     code.map(ExitCode::from)
 }
 
-/// Replaces this program with a server that ends with the gateway that has started it. Returns only if that
-/// fails.
-#[cfg(target_os = "linux")]
-pub(crate) fn run_server(args: &args::McpServer) -> Failure {
-    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-    // A server that hears neither the end of its stdin nor a signal would go on without a client.
-    _ = set_parent_process_death_signal(Some(Signal::TERM));
-    if getppid().map(Pid::as_raw_pid) != Some(args.gateway) {
-        return Failure::new("the gateway has ended");
-    }
-    replaced(&args.command)
-}
-
 fn replaced(words: &[OsString]) -> Failure {
     not_started(words, &child::replace_with(words))
 }

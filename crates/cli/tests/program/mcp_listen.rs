@@ -162,23 +162,6 @@ fn a_result_is_stored_and_a_url_is_served_too() {
     }
 }
 
-/// The server hears neither the end of its stdin nor anything else that is not a signal.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_gateway_that_is_killed_takes_its_servers_with_it() {
-    let home = tempdir().unwrap();
-    let script = server(home.path());
-    let mut gateway = Gateway::start(home.path(), &["--", "sh", "-c", &script]);
-    gateway.open();
-    let [pid] = pids(home.path())[..] else {
-        panic!("one server");
-    };
-    assert!(test_kill_process(pid).is_ok());
-    gateway.process.kill().unwrap();
-    gateway.process.wait().unwrap();
-    wait_for_the_end_of(pid);
-}
-
 #[test]
 fn the_place_of_results_can_not_be_computed() {
     let mut places = std::collections::HashSet::new();

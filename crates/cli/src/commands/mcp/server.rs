@@ -2,8 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -30,16 +28,12 @@ pub(super) struct ServerProcess {
 }
 
 /// Starts a server with pipes for its stdin and stdout; stderr is this program's own. It gets the signals
-/// that come, and on Linux one when this program is killed.
+/// that come.
 pub(super) fn start(
     words: &[OsString],
     signals: mpsc::UnboundedReceiver<Signal>,
 ) -> io::Result<ServerProcess> {
-    let words = guarded(words);
-    let mut command = child::command(&words);
-    if words[0] == OWN {
-        command.arg0("offcut");
-    }
+    let mut command = child::command(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut command = tokio::process::Command::from(command);
     let mut process = command.kill_on_drop(true).spawn()?;
@@ -50,21 +44,6 @@ pub(super) fn start(
         process,
         signals,
     })
-}
-
-/// This program itself.
-const OWN: &str = "/proc/self/exe";
-
-/// The words that start a server. On Linux it is this program that becomes the server, since only a process itself
-/// can ask for a signal when its parent ends.
-fn guarded(words: &[OsString]) -> Vec<OsString> {
-    let mut all: Vec<OsString> = Vec::new();
-    if cfg!(target_os = "linux") && Path::new(OWN).exists() {
-        let own = std::process::id().to_string();
-        all.extend([OWN, "mcp-server", &own, "--"].map(OsString::from));
-    }
-    all.extend_from_slice(words);
-    all
 }
 
 impl ServerProcess {

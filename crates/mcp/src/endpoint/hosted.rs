@@ -113,11 +113,8 @@ impl Hosted {
             Err(NotRead::BrokeOff) => return Err(Box::new(reply::empty(StatusCode::BAD_REQUEST))),
         };
         let json = parse(&text).ok_or_else(|| {
-            refusal(
-                StatusCode::BAD_REQUEST,
-                PARSE_ERROR,
-                "the message is not JSON",
-            )
+            let problem = "the message is not JSON, or has over a million values";
+            refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, problem)
         })?;
         if matches!(Message::read(&json), Message::Other) {
             let text = "the body must be one message";

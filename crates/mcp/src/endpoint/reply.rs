@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::McpGateway;
-use crate::gateway::message::{error_text, is_dense};
+use crate::gateway::message::error_text;
 use crate::http::room::{PIECE, TakenRoom};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -137,18 +137,14 @@ impl MessageRoom {
                 return Err(NotRead::TooLong);
             }
         }
-        let whole = Bytes::from(frames.concat());
-        if sender == BodySender::Client && is_dense(&whole) {
-            return Err(NotRead::TooLong);
-        }
-        Ok((whole, room))
+        Ok((frames.concat().into(), room))
     }
 }
 
 /// The side that sends a body.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum BodySender {
-    /// Its body may not trickle, and is not read where it would take much more memory than bytes.
+    /// Its body may not trickle.
     Client,
     Server,
 }

@@ -33,6 +33,8 @@ mod gateway;
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub mod http;
+#[cfg(feature = "gateway")]
+mod locked;
 #[cfg(feature = "http")]
 mod remote;
 mod result;

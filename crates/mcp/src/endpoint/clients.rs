@@ -1,13 +1,14 @@
 //! The conversations of an endpoint's clients: one for each session and the credentials that were shown in it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::HeaderMap;
 
 use super::credentials::Credentials;
 use super::unguessable::random_name;
 use crate::gateway::{Conversation, McpGateway};
+use crate::locked::locked;
 use crate::remote::session::SESSION;
 
 /// Maximum number of pairs of a session and credentials that are remembered.
@@ -59,11 +60,6 @@ impl Clients {
         }
     }
 
-    fn accepted(&self) -> MutexGuard<'_, Recent> {
-        // Each change is made in one step, so the state is whole even after a panic.
-        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The client of a request with these headers and this query, as the server gets them. An opening request
     /// has no client yet.
     pub(super) fn of(&self, headers: &HeaderMap, query: Option<&str>, is_opening: bool) -> Current {
@@ -74,7 +70,7 @@ impl Clients {
         let (known, renewed) = if is_opening {
             (None, None)
         } else {
-            let mut accepted = self.accepted();
+            let mut accepted = locked(&self.accepted);
             (accepted.get(&key), accepted.renewed(&key))
         };
         // Until the server has accepted a new token, nothing that it bears touches another's calls.
@@ -114,18 +110,18 @@ impl Clients {
         if is_opening {
             key.session = session(answer);
         }
-        self.accepted().put(key, current.client.clone(), is_opening);
+        locked(&self.accepted).put(key, current.client.clone(), is_opening);
     }
 
     /// Returns true if the server has not accepted a request with these credentials, or without any, in
     /// this session.
     pub(super) fn is_unknown(&self, current: &Current) -> bool {
-        !self.accepted().clients.contains_key(&current.key)
+        !locked(&self.accepted).clients.contains_key(&current.key)
     }
 
     /// Forgets a client whose session the server has ended, or whose credentials it refuses.
     pub(super) fn forget(&self, current: &Current) {
-        self.accepted().clients.remove(&current.key);
+        locked(&self.accepted).clients.remove(&current.key);
     }
 }
 

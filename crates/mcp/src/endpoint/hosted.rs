@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use super::streams::Reader;
 use super::unguessable::random_name;
 use crate::gateway::message::{INTERNAL_ERROR, Message, error_answer, parse};
 use crate::gateway::{Conversation, LAST_ANSWERS, McpGateway};
+use crate::locked::locked;
 use crate::remote::meaning::Meaning;
 use crate::remote::parameters::Parameters;
 use crate::remote::session::{REVISION_HEADER, SESSION};
@@ -78,11 +79,6 @@ impl Hosted {
             sessions: Mutex::default(),
             running: tokio::sync::Mutex::default(),
         }
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        // Each change is made in one step, so the state is whole even after a panic.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers a request to the endpoint's own path.
@@ -202,7 +198,7 @@ impl Hosted {
             return Err(refusal(StatusCode::BAD_REQUEST, REFUSED, text));
         }
         let id = id.to_str().ok();
-        let session = id.and_then(|id| self.sessions().get(id).cloned());
+        let session = id.and_then(|id| locked(&self.sessions).get(id).cloned());
         match session {
             Some(session) if !session.is_over() => Ok(session),
             _ => Err(self.lost(headers)),
@@ -218,20 +214,20 @@ impl Hosted {
 
     fn forget(&self, headers: &HeaderMap) {
         if let Some(Ok(id)) = headers.get(SESSION).map(HeaderValue::to_str) {
-            self.sessions().remove(id);
+            locked(&self.sessions).remove(id);
         }
     }
 
     /// Opens a session with a server of its own.
     async fn open(&self) -> Result<(String, Arc<Session>), Refusal> {
         self.tidy().await;
-        let id = random_name().filter(|_| self.sessions().len() < MAX_SESSIONS);
+        let id = random_name().filter(|_| locked(&self.sessions).len() < MAX_SESSIONS);
         let id = id.ok_or_else(|| {
             let text = "too many sessions are open: end one, or try again later";
             refusal(StatusCode::SERVICE_UNAVAILABLE, REFUSED, text)
         })?;
         let session = self.begin().await;
-        self.sessions().insert(id.clone(), session.clone());
+        locked(&self.sessions).insert(id.clone(), session.clone());
         Ok((id, session))
     }
 
@@ -263,7 +259,7 @@ impl Hosted {
     pub(super) async fn tidy(&self) {
         let now = Instant::now();
         let mut gone = Vec::new();
-        self.sessions().retain(|_, session| {
+        locked(&self.sessions).retain(|_, session| {
             let is_idle = session.idle_since().is_some_and(|since| now - since > IDLE);
             if is_idle {
                 gone.push(session.clone());
@@ -277,7 +273,7 @@ impl Hosted {
 
     /// Ends all sessions, and waits for their servers.
     pub(super) async fn close(&self) {
-        let all: Vec<Arc<Session>> = self.sessions().drain().map(|(_, one)| one).collect();
+        let all: Vec<Arc<Session>> = locked(&self.sessions).drain().map(|(_, one)| one).collect();
         for session in all {
             session.close().await;
         }

@@ -8,7 +8,7 @@
 mod challenge;
 mod metadata;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,6 +27,7 @@ pub(super) const AUTHORIZE: &str = "/authorize";
 use metadata::{Metadata, OPENID, SERVER, first_issuer, is_above, places_of};
 
 use super::reply::{self, Body};
+use crate::locked::locked;
 use crate::remote::address;
 use crate::remote::connection::Connection;
 
@@ -66,7 +67,7 @@ impl Login {
                 continue;
             };
             if let Ok(url) = url.parse() {
-                *self.named.lock().unwrap_or_else(PoisonError::into_inner) = Some(url);
+                *locked(&self.named) = Some(url);
             }
             let new = format!("{before}\"{own}\"{after}");
             led.extend(HeaderValue::from_str(&new));
@@ -179,11 +180,7 @@ impl Login {
 
     /// Reads the metadata of the server, and of its authorization server.
     async fn metadata(&self) -> Metadata {
-        let named = self
-            .named
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let named = locked(&self.named).clone();
         let url = self.connection.url();
         let candidates = named.map(|url| url.to_string()).into_iter().chain([
             format!(

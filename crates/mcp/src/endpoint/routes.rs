@@ -1,12 +1,13 @@
 //! The stream to which each message of a server over pipes goes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use offcut::json::{Node, View};
 
 use super::streams::OWN;
 use crate::gateway::message::{Message, is_message, key, may_be_dense, outline, parse};
+use crate::locked::locked;
 
 /// Maximum number of requests that wait. Servers do not answer those that were cancelled.
 const MAX_WAITING: usize = 1024;
@@ -36,15 +37,10 @@ pub(super) struct Route {
 }
 
 impl Routes {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, WaitingRequest>> {
-        // Each change is made in one step, so the state is whole even after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Expects an answer to the request with this key. Returns the stream of the oldest request if that is
     /// forgotten, since too many wait. Fails if one with the same id still waits.
     pub(super) fn add(&self, key: String, waiting: WaitingRequest) -> Result<Option<u64>, ()> {
-        let mut all = self.all();
+        let mut all = locked(&self.0);
         if all.contains_key(&key) {
             return Err(());
         }
@@ -59,7 +55,10 @@ impl Routes {
 
     /// Takes all requests that wait.
     pub(super) fn take_all(&self) -> Vec<WaitingRequest> {
-        self.all().drain().map(|(_, waiting)| waiting).collect()
+        locked(&self.0)
+            .drain()
+            .map(|(_, waiting)| waiting)
+            .collect()
     }
 
     /// The way of a line of the server; `None` if it is not a message. `is_read` tells whether a client reads
@@ -98,11 +97,11 @@ impl Routes {
 
     /// Takes the request with this key.
     fn answered(&self, key: &str) -> Option<u64> {
-        self.all().remove(key).map(|waiting| waiting.stream)
+        locked(&self.0).remove(key).map(|waiting| waiting.stream)
     }
 
     fn find(&self, token: &str) -> Option<u64> {
-        let all = self.all();
+        let all = locked(&self.0);
         let is_its = |waiting: &&WaitingRequest| waiting.token.as_deref() == Some(token);
         all.values().find(is_its).map(|waiting| waiting.stream)
     }
@@ -110,7 +109,7 @@ impl Routes {
     /// The stream for a message that names no request: that of the only request there is, else the server's
     /// own, else that of the newest request.
     fn any(&self, is_read: impl Fn(u64) -> bool) -> u64 {
-        let all = self.all();
+        let all = locked(&self.0);
         let open = all.values().map(|waiting| waiting.stream);
         let open: Vec<u64> = open.filter(|stream| is_read(*stream)).collect();
         match open[..] {

@@ -1,6 +1,6 @@
 //! One server over pipes, and the messages of its clients.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use offcut::json::{Node, View};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
@@ -14,6 +14,7 @@ use crate::gateway::lines::{Line, Lines};
 use crate::gateway::message::{
     INTERNAL_ERROR, MAX_ID, Message, error_text, key, on_one_line, parse,
 };
+use crate::locked::locked;
 
 pub(super) const ENDED: &str = "the server has ended";
 /// Number of bytes between the endpoint and the gateway's pipes.
@@ -117,18 +118,14 @@ impl Session {
         *self.is_over.borrow()
     }
 
-    fn used(&self) -> std::sync::MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes that a client is there.
     pub(super) fn touch(&self) {
-        *self.used() = Instant::now();
+        *locked(&self.used) = Instant::now();
     }
 
     /// The time since which no client was there. `None` while one reads a stream.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        (!self.streams.is_any_read()).then(|| *self.used())
+        (!self.streams.is_any_read()).then(|| *locked(&self.used))
     }
 
     /// Sends a message to the server. Returns false if it has ended.

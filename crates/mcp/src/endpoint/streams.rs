@@ -1,12 +1,13 @@
 //! The streams of events of one session: messages of the server, kept until a client has read them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::gateway::message::on_one_line;
+use crate::locked::locked;
 
 /// The stream of messages that belong to no request.
 pub(super) const OWN: u64 = 0;
@@ -73,15 +74,10 @@ struct Event {
 }
 
 impl Streams {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is made in one step, so the state is whole even after a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens a stream for an answer. One that `may_resume` begins with an event without a message,
     /// after which a client can take it up again. `None` once the session is over.
     pub(super) fn open(&self, may_resume: bool) -> Option<u64> {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if state.is_over {
             return None;
         }
@@ -98,7 +94,7 @@ impl Streams {
 
     /// Adds a message to a stream.
     pub(super) fn put(&self, nth: u64, message: &[u8]) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         state.put(nth, |number| {
             let mut text = format!("id: {nth}-{number}\ndata: ").into_bytes();
             text.extend(on_one_line(message.trim_ascii_end()));
@@ -111,7 +107,7 @@ impl Streams {
 
     /// Ends a stream: its reader has the answer.
     pub(super) fn end(&self, nth: u64) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if let Some(stream) = state.streams.get_mut(&nth) {
             stream.is_over = true;
             state.ended.push_back(nth);
@@ -123,7 +119,7 @@ impl Streams {
 
     /// Ends all streams.
     pub(super) fn end_all(&self) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         state.is_over = true;
         for stream in state.streams.values_mut() {
             stream.is_over = true;
@@ -134,7 +130,7 @@ impl Streams {
 
     /// Returns true if somebody reads a stream.
     pub(super) fn is_read(&self, nth: u64) -> bool {
-        self.state()
+        locked(&self.state)
             .streams
             .get(&nth)
             .is_some_and(|stream| stream.is_read)
@@ -142,7 +138,10 @@ impl Streams {
 
     /// Returns true if somebody reads one of the streams.
     pub(super) fn is_any_read(&self) -> bool {
-        self.state().streams.values().any(|stream| stream.is_read)
+        locked(&self.state)
+            .streams
+            .values()
+            .any(|stream| stream.is_read)
     }
 
     /// Waits until clients have read enough.
@@ -150,7 +149,7 @@ impl Streams {
         loop {
             let changed = self.changed.notified();
             {
-                let mut state = self.state();
+                let mut state = locked(&self.state);
                 state.forget();
                 if state.held <= MAX_HELD || state.is_over {
                     return;
@@ -162,7 +161,7 @@ impl Streams {
 
     /// Reads a stream from its first event that nobody has read.
     pub(super) fn read(self: &Arc<Self>, nth: u64) -> Option<Reader> {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         let stream = state.streams.get_mut(&nth)?;
         let at = stream.unread;
         Some(self.reader(nth, stream, at))
@@ -172,7 +171,7 @@ impl Streams {
     pub(super) fn resume(self: &Arc<Self>, id: &str) -> Option<Reader> {
         let (nth, number) = id.split_once('-')?;
         let (nth, number): (u64, u64) = (nth.parse().ok()?, number.parse().ok()?);
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         let stream = state.streams.get_mut(&nth)?;
         let is_kept = |event: &Event| event.number <= number + 1;
         let is_whole =
@@ -254,7 +253,7 @@ impl Reader {
             let streams = self.streams.clone();
             let changed = streams.changed.notified();
             {
-                let mut state = streams.state();
+                let mut state = locked(&streams.state);
                 let stream = state.streams.get_mut(&self.nth)?;
                 if stream.reader != self.turn {
                     return None;
@@ -281,7 +280,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let mut state = self.streams.state();
+        let mut state = locked(&self.streams.state);
         if let Some(stream) = state.streams.get_mut(&self.nth)
             && stream.reader == self.turn
         {
@@ -302,7 +301,7 @@ mod tests {
     fn a_session_holds_little_that_its_client_has_not_read() {
         let message = [b"{", &*vec![b' '; 3 << 20], b"}"].concat();
         let streams = Arc::new(Streams::default());
-        let held = || streams.state().held;
+        let held = || locked(&streams.state).held;
         let mut reader = streams.read(OWN).unwrap();
         assert!(reader.next().now_or_never().is_none(), "nothing is there");
         // As the owner does: it takes the server's next message once there is room.

@@ -1,7 +1,7 @@
 //! The messages of one client and one server, without I/O.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use offcut::json::{JsonText, Node, View};
 use offcut::{ErrorChain, ToolCall};
@@ -18,6 +18,7 @@ use super::tools::Page;
 use super::waiting::{OwnList, Waiting, WaitingRequests};
 use crate::answer;
 use crate::error::ReduceError;
+use crate::locked::locked;
 use crate::result::reduce_and_report;
 
 /// The messages that one client and one server exchange.
@@ -107,15 +108,6 @@ impl Conversation {
         }
     }
 
-    fn server(&self) -> MutexGuard<'_, KnownServer> {
-        // Each change is made in one step, so the state is whole even after a panic.
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn requests(&self) -> MutexGuard<'_, WaitingRequests> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Decides about a message of the client.
     pub fn from_client(&self, message: &[u8]) -> FromClient {
         let pass = FromClient::Pass { first: None };
@@ -127,14 +119,14 @@ impl Conversation {
             Message::Request { id, method, params } => match method {
                 "tools/call" => self.called(id, params),
                 "tools/list" => {
-                    self.server().ask_for_list();
+                    locked(&self.server).ask_for_list();
                     let cursor = params.map_or("", |params| params.text("cursor"));
                     let is_first = cursor.is_empty();
                     self.passed(id, Waiting::List { is_first })
                 }
                 "tasks/result" | "tasks/get" => {
                     let task = params.map(|params| params.text("taskId"));
-                    let call = task.and_then(|task| self.server().task(task));
+                    let call = task.and_then(|task| locked(&self.server).task(task));
                     self.passed(id, call.map_or(Waiting::Passed, Waiting::Call))
                 }
                 // It is open for as long as both like.
@@ -146,7 +138,7 @@ impl Conversation {
                 params,
             } => {
                 let id = params.and_then(|params| params.get("requestId"));
-                match id.and_then(|id| self.requests().cancelled(&key(id))) {
+                match id.and_then(|id| locked(&self.requests).cancelled(&key(id))) {
                     Some(Waiting::Answered) => FromClient::Drop,
                     _ => pass,
                 }
@@ -157,13 +149,13 @@ impl Conversation {
 
     /// Passes a request of which `waiting` is to be known.
     fn passed(&self, id: Node<'_>, waiting: Waiting) -> FromClient {
-        self.requests().push(key(id), waiting);
+        locked(&self.requests).push(key(id), waiting);
         FromClient::Pass { first: None }
     }
 
     /// Returns true if the client waits for an answer of the server.
     pub(super) fn is_waiting(&self) -> bool {
-        self.requests().has_open()
+        locked(&self.requests).has_open()
     }
 
     fn called(&self, id: Node<'_>, params: Option<Node<'_>>) -> FromClient {
@@ -187,11 +179,11 @@ impl Conversation {
             ToolCall::new(id_of_call, name, arguments)
         };
 
-        let Some(reduction) = self.server().reduction.clone() else {
+        let Some(reduction) = locked(&self.server).reduction.clone() else {
             return pass();
         };
         if reader(&reduction) == Some(name) {
-            self.requests().push(key(id), Waiting::Answered);
+            locked(&self.requests).push(key(id), Waiting::Answered);
             let call = call(arguments);
             return FromClient::Answer(Box::new(ReaderCall::new(id, meta, call, reduction)));
         }
@@ -206,8 +198,8 @@ impl Conversation {
             };
             call.id = format!("{random}-{}", call.id);
         }
-        let is_first = self.server().ask_for_list();
-        let mut requests = self.requests();
+        let is_first = locked(&self.server).ask_for_list();
+        let mut requests = locked(&self.requests);
         requests.push(key(id), Waiting::Call(call));
         FromClient::Pass {
             first: is_first.then(|| {
@@ -224,13 +216,13 @@ impl Conversation {
     /// Answers a call of the reader with a whole message. `None` if the client has cancelled it.
     pub async fn answer(&self, asked: Box<ReaderCall>) -> Option<String> {
         let answer = asked.answer().await;
-        self.requests().own(asked.key())?;
+        locked(&self.requests).own(asked.key())?;
         Some(answer)
     }
 
     /// Decides about a message of the server.
     pub async fn from_server(&self, message: &[u8]) -> FromServer {
-        if self.requests().is_empty() {
+        if locked(&self.requests).is_empty() {
             return FromServer::Pass;
         }
         let Some(json) = parse(message) else {
@@ -244,7 +236,7 @@ impl Conversation {
         let Message::Response { id, result } = Message::read(&json) else {
             return FromServer::Pass;
         };
-        let waiting = self.requests().answered(&key(id));
+        let waiting = locked(&self.requests).answered(&key(id));
         let (waiting, result) = match (waiting, result) {
             (None | Some(Waiting::Passed), _) => return FromServer::Pass,
             (Some(waiting), Some(result)) => (waiting, result),
@@ -267,10 +259,10 @@ impl Conversation {
 
     async fn reduced(&self, call: ToolCall, result: JsonText) -> Option<String> {
         if let Some(task) = task(&result) {
-            self.server().keep_task(task, call.clone());
+            locked(&self.server).keep_task(task, call.clone());
         }
         let (reduction, schema) = {
-            let server = self.server();
+            let server = locked(&self.server);
             (server.reduction.clone()?, server.schema(&call.name))
         };
         match reduce_and_report(&reduction, &call, result.into_string(), &schema).await {
@@ -296,7 +288,7 @@ impl Conversation {
     /// Expects no answer to the request with this key any more.
     #[cfg(feature = "http")]
     pub(crate) fn forget(&self, key: &str) {
-        self.requests().cancelled(key);
+        locked(&self.requests).cancelled(key);
     }
 
     /// Gives up a message of the client that is over the maximum. Returns the answer, if it is a request
@@ -321,7 +313,7 @@ impl Conversation {
         let json = outline(message)?;
         let [id, method] = Node::root(&json).pick(["id", "method"]);
         let id = id.filter(|_| method.is_none())?;
-        match self.requests().answered(&key(id))? {
+        match locked(&self.requests).answered(&key(id))? {
             Waiting::OwnList(_) => None,
             _ => Some(self.too_long(id)),
         }
@@ -351,7 +343,7 @@ impl Conversation {
 
     fn listed(&self, result: JsonText, is_first: bool) -> Option<String> {
         let page = Page::new(result)?;
-        let mut server = self.server();
+        let mut server = locked(&self.server);
         server.learn(&page, &self.gateway);
         let is_last = page.next().is_none();
         let reader = server.reader_for_page(is_first, is_last);
@@ -363,14 +355,18 @@ impl Conversation {
     fn learned(&self, result: JsonText, mut list: OwnList) -> Option<String> {
         list.bytes += result.as_str().len();
         let page = Page::new(result)?;
-        self.server().learn(&page, &self.gateway);
+        locked(&self.server).learn(&page, &self.gateway);
         let cursor = page.next()?;
         let is_new = list.cursors.insert(cursor.clone());
         if !is_new || list.cursors.len() >= MAX_PAGES || list.bytes > MAX_LIST {
             (self.gateway.log)("the server's list of tools does not end: the rest is not read");
             return None;
         }
-        Some(ask_for_tools(&mut self.requests(), list, Some(&cursor)))
+        Some(ask_for_tools(
+            &mut locked(&self.requests),
+            list,
+            Some(&cursor),
+        ))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -19,6 +19,7 @@ use super::parameters::Parameters;
 use super::session::{SESSION, Session};
 use crate::gateway::McpGateway;
 use crate::gateway::message::{Message, key, may_be_dense, parse};
+use crate::locked::locked;
 
 /// The state that all exchanges of one client with one server share.
 pub(super) struct Link {
@@ -47,11 +48,6 @@ pub(super) enum Relation {
     Other,
     /// An answer to no request, or no message that is known.
     Stray,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is made in one step, so the state is whole even after a panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {

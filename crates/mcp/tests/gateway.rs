@@ -225,21 +225,9 @@ async fn errors_and_requests_of_the_server_pass_as_they_are() {
     assert_eq!(ends.seen().await, sampled);
 }
 
-/// The reduction with a reader of another name.
-fn renamed(name: &str) -> Option<ToolReduction> {
-    ToolReduction::builder()
-        .backend(Memory::named("t").unwrap())
-        .max_length_for_trunc(LIMIT)
-        .preview_length(500)
-        .read_file_tool_name(name)
-        .build()
-        .ok()
-}
-
 #[tokio::test]
 async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
-    let with_name = offcut_mcp::McpGateway::new(reduction()).renamed_by(renamed);
-    let mut ends = Ends::around(with_name.into());
+    let mut ends = Ends::around(gateway(reduction()));
     let shown = listed(&mut ends, &["read_file", "read_stored_result", "log"]).await;
     assert_eq!(shown["result"]["tools"][3]["name"], "read_stored_result_2");
     ends.ask(&call(&json!(1), "read_file")).await;
@@ -249,16 +237,6 @@ async fn m4_the_reader_takes_another_name_if_the_server_has_its_own() {
             .unwrap()
             .prose
             .contains("read_stored_result_2")
-    );
-
-    // Without another name, nothing is shortened: no hint could be followed.
-    let mut ends = Ends::around(gateway(reduction()));
-    let shown = listed(&mut ends, &["read_file", "log"]).await;
-    assert_eq!(shown, list(&json!("list"), &["read_file", "log"]));
-    ends.ask(&call(&json!(1), "log")).await;
-    assert_eq!(
-        ends.reply(&answer(&json!(1), &log())).await,
-        answer(&json!(1), &log())
     );
 }
 
@@ -285,11 +263,7 @@ async fn only_the_first_page_of_the_list_has_the_reader_and_other_fields_keep_th
 
 #[tokio::test]
 async fn m4_a_reader_whose_name_a_later_page_takes_is_shown_again() {
-    let mut ends = Ends::around(
-        offcut_mcp::McpGateway::new(reduction())
-            .renamed_by(renamed)
-            .into(),
-    );
+    let mut ends = Ends::around(gateway(reduction()));
     let names = |shown: &Value| {
         let tools = shown["result"]["tools"].as_array().unwrap().iter();
         tools

@@ -9,19 +9,15 @@ mod remote;
 mod secret;
 mod server;
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 
-use offcut::backend::Backend;
-use offcut::{Settings, ToolReduction};
+use offcut::Settings;
 use offcut_mcp::McpGateway;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
-use crate::lock::locked;
 use crate::{args, child, output, settings, stores, units};
 
 /// The reader's name unless the settings have one that few servers use.
@@ -78,19 +74,12 @@ fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
     let secret = secret::secret();
-    let (session, stores) = (session(args, &secret), Stores::default());
-    let reduction = reduction(&settings, &origin, &stores)?.session(&session);
-    let renamed = move |name: &str| {
-        let mut settings = settings.clone();
-        settings.read_file_tool_name = Some(name.to_owned());
-        let renamed = reduction_or_warn(&settings, &origin, &stores)?;
-        Some(renamed.session(&session))
-    };
+    let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
+    let reduction = reduction.session(&session(args, &secret));
     let gateway = McpGateway::new(reduction);
     #[cfg(feature = "serve")]
     let gateway = gateway.secret(secret);
     Ok(gateway
-        .renamed_by(renamed)
         .drop_schemas(&args.drop_schema)
         .max_message(usize::try_from(args.max_message).unwrap_or(usize::MAX))
         .log(output::warn))
@@ -136,30 +125,4 @@ fn session(args: &args::Mcp, secret: &[u8]) -> String {
         digest.update(word.as_bytes());
     }
     format!("mcp-{}", units::hex(&digest.finalize()[..12]))
-}
-
-/// Stores that are open, by their URLs: reductions of one gateway share them.
-#[derive(Default)]
-struct Stores(Mutex<HashMap<String, Arc<dyn Backend>>>);
-
-impl Stores {
-    fn open(&self, url: &str) -> stores::OpenedStore {
-        let mut open = locked(&self.0);
-        if let Some(store) = open.get(url) {
-            return Ok(store.clone());
-        }
-        let store = stores::open(url)?;
-        open.insert(url.to_owned(), store.clone());
-        Ok(store)
-    }
-}
-
-fn reduction(settings: &Settings, origin: &str, stores: &Stores) -> Result<ToolReduction, Failure> {
-    settings::build_with(settings, origin, None, |url| stores.open(url))
-}
-
-fn reduction_or_warn(settings: &Settings, origin: &str, stores: &Stores) -> Option<ToolReduction> {
-    reduction(settings, origin, stores)
-        .inspect_err(output::report)
-        .ok()
 }

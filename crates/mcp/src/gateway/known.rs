@@ -19,8 +19,6 @@ const MAX_TASKS: usize = 1024;
 pub(super) struct KnownServer {
     /// `None` if there is no name for the reader, so that nothing may be shortened.
     pub(super) reduction: Option<ToolReduction>,
-    /// The session below the gateway's own, if results of different clients are kept apart.
-    session: Option<String>,
     tools: ListedTools,
     /// The name under which the client was last shown the reader.
     shown: Option<String>,
@@ -32,10 +30,14 @@ pub(super) struct KnownServer {
 
 impl KnownServer {
     pub(super) fn new(gateway: &McpGateway, session: Option<&str>) -> Self {
+        // Results of different clients are kept apart below the gateway's own session.
         let reduction = gateway.reduction.as_ref();
+        let reduction = reduction.map(|reduction| match session {
+            Some(id) => reduction.session(id),
+            None => reduction.clone(),
+        });
         Self {
-            reduction: reduction.map(|reduction| below(reduction.clone(), session)),
-            session: session.map(str::to_owned),
+            reduction,
             tools: ListedTools::new(gateway.room_for_tools.clone()),
             shown: None,
             is_list_asked_for: false,
@@ -101,9 +103,8 @@ impl KnownServer {
             _ => format!("{OTHER_NAME}_{nth}"),
         });
         let free = names.into_iter().find(|name| !self.tools.has(name));
-        let renamed = gateway.renamed.as_ref().zip(free);
-        let renamed = renamed.and_then(|(renamed, name)| renamed(&name));
-        self.reduction = renamed.map(|reduction| below(reduction, self.session.as_deref()));
+        let reduction = self.reduction.as_ref().zip(free);
+        self.reduction = reduction.map(|(reduction, name)| reduction.with_reader(Some(&name)));
         (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
             Some(name) => {
                 format!("the server has a tool {taken:?}, so the reader is called {name:?}")
@@ -112,13 +113,6 @@ impl KnownServer {
                 "the server has a tool {taken:?}, so results stay whole: give the reader another name with `read_file_tool_name`"
             ),
         });
-    }
-}
-
-fn below(reduction: ToolReduction, session: Option<&str>) -> ToolReduction {
-    match session {
-        Some(id) => reduction.session(id),
-        None => reduction,
     }
 }
 

@@ -13,8 +13,6 @@ const MAX_MESSAGE: usize = 64 << 20;
 /// Maximum number of bytes of tools' names and output schemas that are kept for all clients together.
 const MAX_TOOLS: usize = 16 << 20;
 
-/// Makes a reduction like another, whose reader has this name. `None` if it can't be made.
-pub(super) type Renamed = dyn Fn(&str) -> Option<ToolReduction> + Send + Sync;
 /// Takes a line for the log.
 pub(super) type Log = dyn Fn(&str) + Send + Sync;
 
@@ -40,7 +38,6 @@ pub(super) type Log = dyn Fn(&str) + Send + Sync;
 pub struct McpGateway {
     /// `None` if nothing is to change.
     pub(super) reduction: Option<ToolReduction>,
-    pub(super) renamed: Option<Box<Renamed>>,
     pub(super) dropped: HashSet<String>,
     pub(crate) max_message: usize,
     pub(super) room_for_tools: Arc<Semaphore>,
@@ -65,7 +62,6 @@ impl McpGateway {
     pub fn passing() -> Self {
         Self {
             reduction: None,
-            renamed: None,
             dropped: HashSet::new(),
             max_message: MAX_MESSAGE,
             room_for_tools: Arc::new(Semaphore::new(MAX_TOOLS)),
@@ -73,18 +69,6 @@ impl McpGateway {
             secret: Vec::new(),
             log: Box::new(|_| {}),
         }
-    }
-
-    /// Makes a reduction with a reader of another name, for servers that have a tool of the reader's
-    /// name. It must have the same stores and the same session. Without it, nothing is shortened
-    /// for such a server.
-    #[must_use]
-    pub fn renamed_by(
-        mut self,
-        renamed: impl Fn(&str) -> Option<ToolReduction> + Send + Sync + 'static,
-    ) -> Self {
-        self.renamed = Some(Box::new(renamed));
-        self
     }
 
     /// Hides the output schemas of `tools` from the client: their structured content may be left out

@@ -9,5 +9,5 @@ pub(crate) fn replay(data: &[u8]) {
     static FILE: LazyLock<NamedTempFile> =
         LazyLock::new(|| NamedTempFile::with_suffix(".json").unwrap());
     std::fs::write(FILE.path(), data).unwrap();
-    offcut_cli::fuzz::replay(FILE.path());
+    offcut_cli::fuzz_tests::replay(FILE.path());
 }

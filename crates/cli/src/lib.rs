@@ -15,7 +15,7 @@ mod evidence;
 mod exact;
 mod failure;
 #[doc(hidden)]
-pub mod fuzz;
+pub mod fuzz_tests;
 #[cfg(feature = "serve")]
 #[doc(hidden)]
 pub mod gateway;

@@ -12,7 +12,7 @@ mod follow;
 mod ids;
 mod look;
 #[cfg(test)]
-mod naive;
+mod naive_tests;
 mod pages;
 mod places;
 #[cfg(test)]

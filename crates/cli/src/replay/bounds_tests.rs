@@ -8,7 +8,7 @@ use offcut::{Settings, ToolCall, ToolReduction, Turn};
 use serde_json::Value;
 
 use super::agent::replay;
-use super::naive::{arrive, real_transcripts, text_of, without_places};
+use super::naive_tests::{arrive, real_transcripts, text_of, without_places};
 use super::seen_tests::filler;
 use super::{Bounds, Read, Ruler, Script, scratch};
 use crate::settings;

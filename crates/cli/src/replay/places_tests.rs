@@ -11,7 +11,7 @@ use regex::Regex;
 use serde_json::json;
 
 use super::agent::replay;
-use super::naive::{arrive, real_transcripts, text_of};
+use super::naive_tests::{arrive, real_transcripts, text_of};
 use super::places::{Places, shows};
 use super::{Read, Ruler, Script, scratch};
 use crate::transcript::Source;

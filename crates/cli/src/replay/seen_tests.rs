@@ -4,7 +4,7 @@ use offcut::format::Message;
 use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
-use super::naive::{naive, real_transcripts};
+use super::naive_tests::{naive, real_transcripts};
 use super::{Figures, Read, Ruler, Script, scratch};
 use crate::measure::Kind;
 use crate::settings;

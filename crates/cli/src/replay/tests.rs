@@ -8,7 +8,7 @@ use offcut::format::{Message, Messages, Plain};
 use offcut::{Settings, ToolCall, ToolReduction, Turn};
 
 use super::agent::replay;
-use super::naive::{arrive, real_transcripts};
+use super::naive_tests::{arrive, real_transcripts};
 use super::seen_tests::filler;
 use super::{Card, Figures, Read, Replay, Ruler, Script, scratch};
 use crate::settings;

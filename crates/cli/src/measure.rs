@@ -1,7 +1,7 @@
-//! The needs of a turn beside names and lines: values, outcomes, its own earlier words, and texts that its
-//! calls repeat verbatim.
+//! The needs of a turn beside names and lines: values, outcomes, its own earlier words, and old texts of
+//! edits.
 
-mod actions;
+mod edits;
 mod needs;
 mod outcomes;
 mod own;
@@ -15,7 +15,7 @@ use crate::evidence::Read;
 /// The needs of each turn of a transcript, in order.
 pub(crate) fn needs(read: &Read) -> Vec<Vec<Need>> {
     let mut turns = values::of(read);
-    for more in [own::of(read), actions::of(read), outcomes::of(read)] {
+    for more in [own::of(read), edits::of(read), outcomes::of(read)] {
         for (turn, more) in turns.iter_mut().zip(more) {
             turn.extend(more);
         }

@@ -2,9 +2,6 @@
 //! what the model could still have seen.
 
 mod agent;
-mod bounds;
-#[cfg(test)]
-mod bounds_tests;
 mod call;
 mod card;
 mod figures;
@@ -46,13 +43,12 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
-pub(crate) use bounds::Bounds;
 pub(crate) use card::{Card, Prices, parsed};
 pub(crate) use figures::Figures;
 pub(crate) use look::Miss;
 pub(crate) use replayed::{Change, NONE, Replay, Replayed};
 use script::{Ruler, Script};
-pub(crate) use table::{bounds, costs, outcomes, table_by_trace, values, visibility};
+pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use usage::{LogUsage, compared};
 pub(crate) use words::{LEGEND, misplaced, money, sentence, wrapped};
 
@@ -228,16 +224,6 @@ pub(crate) fn totals(replayed: &[Replayed], policies: usize) -> Vec<Figures> {
         }
     }
     totals
-}
-
-/// Bounds on success over all transcripts, by policy.
-pub(crate) fn all_bounds(replayed: &[Replayed], policies: usize) -> Vec<Bounds> {
-    let of = |index: usize| {
-        replayed
-            .iter()
-            .map(move |one| &one.replays[index].ungrounded[..])
-    };
-    (0..=policies).map(|index| Bounds::of(of(index))).collect()
 }
 
 /// A store for policies that name none.

@@ -32,7 +32,6 @@ pub(crate) fn html(
         "card": card,
         "policies": names,
         "totals": rows(names, totals, card),
-        "bounds": replay::all_bounds(replayed, names.len() - 1),
         "traces": replayed.iter().map(|one| trace(one, names, card)).collect::<Vec<_>>(),
     });
     let data = data.to_string().replace('<', "\\u003c");
@@ -82,7 +81,6 @@ fn trace(replayed: &Replayed, names: &[&str], card: Card) -> Value {
         "contexts": replays.iter().map(|replay| &replay.contexts).collect::<Vec<_>>(),
         "changes": replays.iter().map(|replay| changes(&replay.changes)).collect::<Vec<_>>(),
         "moments": replays.iter().map(|replay| moments(replay, messages, &read)).collect::<Vec<_>>(),
-        "first": replays.iter().map(|replay| replay.ungrounded.first()).collect::<Vec<_>>(),
     })
 }
 

@@ -197,7 +197,7 @@ fn named_once(name: &str, by: RequestSource, others: &[Policy]) -> Result<Policy
     })
 }
 
-/// The output of `--json`. Actions that repeat what was not in view are in order: the first would fail first.
+/// The output of `--json`.
 fn summaries(
     names: &[&str],
     totals: &[Figures],
@@ -206,16 +206,12 @@ fn summaries(
     usage: &[LogUsage],
     prices: &Prices,
 ) -> Value {
-    let bounds = replay::all_bounds(replayed, names.len() - 1);
     let of_policy = |(index, name): (usize, &&str)| {
         let traces = replayed.iter().map(|one| {
-            let replay = &one.replays[index];
-            let mut row = replay.figures.summary(&one.name, prices.card);
-            row["ungrounded"] = json!(replay.ungrounded);
-            row
+            let figures = one.replays[index].figures;
+            figures.summary(&one.name, prices.card)
         });
         let mut row = totals[index].summary(name, prices.card);
-        row["bounds"] = json!(bounds[index]);
         row["traces"] = traces.collect();
         row
     };
@@ -242,7 +238,6 @@ fn overview(
         .iter()
         .map(|one| one.replays.iter().map(|replay| replay.figures).collect())
         .collect();
-    let bounds = replay::all_bounds(replayed, names.len() - 1);
     let seen = format!(
         "{}, {}, {:.1} M tokens sent, {} and {} used from results.",
         units::count(replayed.len() as u64, "transcript"),
@@ -258,7 +253,6 @@ fn overview(
         replay::visibility(names, totals),
         replay::values(names, totals),
         replay::outcomes(names, totals, card),
-        replay::bounds(names, &bounds),
         replay::table_by_trace(names, &by_trace, card),
         replay::LEGEND.to_owned(),
     ];

@@ -13,8 +13,6 @@ pub(crate) enum Kind {
     Noun,
     /// A date, a time, an amount of money or a percentage.
     Date,
-    /// Five words in a row.
-    Run,
     /// The verdict of a command that tests, builds, lints, checks or installs.
     Verdict,
     /// A line of such a command that reports a failure.
@@ -23,22 +21,18 @@ pub(crate) enum Kind {
     Own,
     /// An edit's old text.
     Edit,
-    /// A whole argument of a call that changes something.
-    Action,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Number,
         Self::Flag,
         Self::Noun,
         Self::Date,
-        Self::Run,
         Self::Verdict,
         Self::Failing,
         Self::Own,
         Self::Edit,
-        Self::Action,
     ];
 
     /// Its name in `--json`.
@@ -48,12 +42,10 @@ impl Kind {
             Self::Flag => "flags",
             Self::Noun => "nouns",
             Self::Date => "dates",
-            Self::Run => "runs",
             Self::Verdict => "verdicts",
             Self::Failing => "failing",
             Self::Own => "own",
             Self::Edit => "edits",
-            Self::Action => "actions",
         }
     }
 

@@ -1,4 +1,4 @@
-//! Values of a text: numbers, options, proper nouns, dates and amounts, and runs of five words.
+//! Values of a text: numbers, options, proper nouns, dates and amounts.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,8 +11,6 @@ use crate::evidence::{Read, Speaker, Use, unnumbered};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
-/// Number of words in a run.
-const RUN: usize = 5;
 
 struct ValuePatterns {
     number: Regex,
@@ -82,41 +80,6 @@ fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
     }
 }
 
-/// Calls `see` with each run of five words in a line of `text`: lower-case, one space between them.
-/// `step` gets true if the run was wanted; then the next one starts after it.
-fn each_run(text: &str, mut see: impl FnMut(&str) -> bool) {
-    for line in text.split('\n') {
-        let mut words: Vec<String> = Vec::new();
-        for token in line.split_whitespace().map(Some).chain([None]) {
-            let word = token.and_then(plain_word);
-            let ends = word.is_none_or(|(_, ends)| ends);
-            words.extend(word.map(|(word, _)| word.to_lowercase()));
-            if ends {
-                runs_of(&words, &mut see);
-                words.clear();
-            }
-        }
-    }
-}
-
-fn runs_of(words: &[String], see: &mut impl FnMut(&str) -> bool) {
-    let mut at = 0;
-    while at + RUN <= words.len() {
-        let is_wanted = see(&words[at..at + RUN].join(" "));
-        at += if is_wanted { RUN } else { 1 };
-    }
-}
-
-/// The word in `token` without the marks around it, if it is made of letters only; true if a
-/// sentence ends after it.
-fn plain_word(token: &str) -> Option<(&str, bool)> {
-    let word = token.trim_start_matches(['(', '"', '\'', '`', '*', '“']);
-    let rest = word.trim_end_matches([')', '"', '\'', '`', '*', '”', ',', ';', ':', '.', '!', '?']);
-    let is_letter = |c: char| c.is_alphabetic() || matches!(c, '\'' | '’' | '-');
-    let is_word = rest.starts_with(char::is_alphabetic) && rest.chars().all(is_letter);
-    is_word.then(|| (rest, word[rest.len()..].contains(['.', '!', '?'])))
-}
-
 /// A hash that identifies a value of a kind.
 pub(super) fn key(kind: Kind, value: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -124,15 +87,11 @@ pub(super) fn key(kind: Kind, value: &str) -> u64 {
     hasher.finish()
 }
 
-/// Hashes of all values of `text`, overlapping runs included.
+/// Hashes of all values of `text`.
 pub(crate) fn keys(text: &str) -> HashSet<u64> {
     let mut keys = HashSet::new();
     each(text, |kind, value| {
         keys.insert(key(kind, value));
-    });
-    each_run(text, |run| {
-        keys.insert(key(Kind::Run, run));
-        false
     });
     keys
 }
@@ -162,7 +121,7 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
         }
         if speaker == Speaker::Assistant {
             let (mut needs, mut seen) = (Vec::new(), HashSet::new());
-            let mut take = |kind, value: &str| {
+            each(text, |kind, value| {
                 let key = key(kind, value);
                 let results = known.get(&key).filter(|_| !said.contains(&key));
                 if let Some(results) = results
@@ -174,12 +133,7 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
                     };
                     needs.push(Need { kind, what });
                 }
-                results.is_some()
-            };
-            each(text, |kind, value| {
-                take(kind, value);
             });
-            each_run(text, |run| take(Kind::Run, run));
             turns.push(needs);
         }
         said.extend(own);
@@ -230,22 +184,5 @@ mod tests {
             ),
             ["2026-11-23", "14:45", "3 May 2024", "$12.50,", "40 %"]
         );
-    }
-
-    #[test]
-    fn runs_are_five_words_of_one_sentence() {
-        let runs = |text: &str| {
-            let mut runs = Vec::new();
-            each_run(text, |run| {
-                runs.push(run.to_owned());
-                false
-            });
-            runs
-        };
-        assert_eq!(
-            runs("The quick, brown fox jumps over. It is\nlet x = 5; a b c d"),
-            ["the quick brown fox jumps", "quick brown fox jumps over"]
-        );
-        assert_eq!(runs("one two three four 5 six seven"), [""; 0]);
     }
 }

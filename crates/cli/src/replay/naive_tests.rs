@@ -154,45 +154,13 @@ fn flags(text: &str) -> Vec<String> {
     found
 }
 
-/// Runs of five words, overlapping; an empty string ends a stretch of them.
-fn runs(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for line in text.lines() {
-        let tokens: Vec<&str> = line.split_whitespace().collect();
-        for five in tokens.windows(5) {
-            let mut words = Vec::new();
-            for (at, token) in five.iter().enumerate() {
-                let word = token.trim_start_matches(|c| "(\"'`*“".contains(c));
-                let bare = word.trim_end_matches(|c| ")\"'`*”,;:.!?".contains(c));
-                let letters = bare.chars().all(|c| c.is_alphabetic() || "'’-".contains(c));
-                let ends = word[bare.len()..].contains(|c| ".!?".contains(c));
-                if letters && bare.starts_with(char::is_alphabetic) && (at == 4 || !ends) {
-                    words.push(bare.to_lowercase());
-                }
-            }
-            let is_run = words.len() == 5;
-            found.push(if is_run {
-                words.join(" ")
-            } else {
-                String::new()
-            });
-        }
-        found.push(String::new());
-    }
-    found
-}
-
 /// Needed and seen, by kind, looked up in everything at each call.
 pub(super) async fn naive(
     messages: &[Message],
     reduction: &ToolReduction,
 ) -> BTreeMap<&'static str, [u64; 2]> {
     type Find = fn(&str) -> Vec<String>;
-    let kinds: [(&'static str, Find, bool); 3] = [
-        ("numbers", numbers, false),
-        ("flags", flags, false),
-        ("runs", runs, true),
-    ];
+    let kinds: [(&'static str, Find); 2] = [("numbers", numbers), ("flags", flags)];
     let (mut now, mut open) = (Vec::<Message>::new(), Vec::<ToolCall>::new());
     let mut counts = BTreeMap::new();
     for message in messages {
@@ -203,14 +171,10 @@ pub(super) async fn naive(
                 let mut conversation = Messages::new(Plain, &mut now);
                 let mut turn = Turn::new(&mut conversation);
                 reduction.clear_turn(&mut turn).await.unwrap();
-                for (name, find, skips) in kinds {
+                for (name, find) in kinds {
                     let [needed, seen] = counts.entry(name).or_insert([0, 0]);
-                    let (mut done, mut skip) = (Vec::new(), 0);
+                    let mut done = Vec::new();
                     for value in find(&whole(&message)) {
-                        if value.is_empty() || skip > 0 {
-                            skip = if value.is_empty() { 0 } else { skip - 1 };
-                            continue;
-                        }
                         let holds = |text: String| find(&text).contains(&value);
                         let is_result = |at: usize| matches!(messages[at], Message::Tool { .. });
                         let before = 0..now.len();
@@ -220,12 +184,7 @@ pub(super) async fn naive(
                         let held: Vec<usize> = before
                             .filter(|at| is_result(*at) && holds(whole(&messages[*at])))
                             .collect();
-                        if said || held.is_empty() {
-                            continue;
-                        }
-                        // A run that counts takes its words with it.
-                        skip = if skips { 4 } else { 0 };
-                        if done.contains(&value) {
+                        if said || held.is_empty() || done.contains(&value) {
                             continue;
                         }
                         *needed += 1;

@@ -3,7 +3,6 @@
 use offcut::format::Message;
 use offcut::report::Outcome;
 
-use super::bounds::Ungrounded;
 use super::figures::Figures;
 use super::look::Miss;
 
@@ -26,8 +25,6 @@ pub(crate) struct Replay {
     pub(crate) contexts: Vec<u64>,
     pub(crate) changes: Vec<Change>,
     pub(crate) misses: Vec<Miss>,
-    /// Edits and actions that repeat what was not in view, in order.
-    pub(crate) ungrounded: Vec<Ungrounded>,
 }
 
 /// A message that became shorter.

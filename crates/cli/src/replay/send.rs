@@ -20,7 +20,6 @@ impl Request<'_, '_> {
         pages.pay_again(self.untouched, figures);
         let misses = self.at_evidence(total, figures);
         let gone = self.at_all(&misses, pages, figures);
-        replay.ungrounded.extend(self.ungrounded());
         replay
             .misses
             .extend(misses.into_iter().map(|(miss, _)| miss));

@@ -1,14 +1,12 @@
 //! Tables that compare the figures of several policies.
 
 use super::seen::share;
-use super::{Bounds, Card, Figures};
+use super::{Card, Figures};
 use crate::measure::Kind;
 use crate::output;
 
 /// A figure about nothing.
 const NOTHING: &str = "-";
-/// Room for names of tools, in characters.
-const NAME: usize = 28;
 
 /// Costs: a row for each policy, doing nothing first. All tables are aligned Markdown that fits a
 /// terminal of 80 columns.
@@ -46,70 +44,27 @@ pub(crate) fn visibility(names: &[&str], totals: &[Figures]) -> String {
 
 /// Values and own words: what turns needed beside names and lines, and still saw.
 pub(crate) fn values(names: &[&str], totals: &[Figures]) -> String {
-    let kinds = [
-        Kind::Number,
-        Kind::Flag,
-        Kind::Noun,
-        Kind::Date,
-        Kind::Run,
-        Kind::Own,
-    ];
+    let kinds = [Kind::Number, Kind::Flag, Kind::Noun, Kind::Date, Kind::Own];
     let head = format!("policy|{}", kinds.map(Kind::name).join("|"));
     table(&head, names, totals, |total| {
         kinds.map(|kind| seen(total, kind)).into()
     })
 }
 
-/// Outcomes and actions, and the bill with reads of a flat 500 tokens, as it was measured earlier.
+/// Outcomes, old texts of edits, and the bill with reads of a flat 500 tokens, as it was measured earlier.
 pub(crate) fn outcomes(names: &[&str], totals: &[Figures], card: Card) -> String {
     let none = totals.first().map_or(0.0, |none| none.bill(card));
-    let head = "policy|verdicts|failing|edits|actions|flat|flat/100";
+    let head = "policy|verdicts|failing|edits|flat|flat/100";
     table(head, names, totals, |total| {
         let calls = total.model_calls.max(1) as f64;
         vec![
             seen_in_cut(total, Kind::Verdict),
             seen_in_cut(total, Kind::Failing),
             seen(total, Kind::Edit),
-            seen(total, Kind::Action),
             percent(ratio(total.bill_with_reads(card), none)),
             format!("{:.1}", 100.0 * total.reads as f64 / calls),
         ]
     })
-}
-
-/// Bounds on success, and the tools whose actions would fail first.
-pub(crate) fn bounds(names: &[&str], bounds: &[Bounds]) -> String {
-    let head = "policy|at least|at most|first to fail";
-    table(head, names, bounds, |bounds| {
-        vec![
-            share_of(bounds.at_least as u64, bounds.transcripts as u64),
-            share_of(bounds.at_most as u64, bounds.transcripts as u64),
-            first_to_fail(bounds),
-        ]
-    })
-}
-
-/// The tools whose actions fail first in most transcripts, as many as there is room for.
-fn first_to_fail(bounds: &Bounds) -> String {
-    let mut tools: Vec<(&String, &usize)> = bounds.first_to_fail.iter().collect();
-    tools.sort_by_key(|(tool, count)| (std::cmp::Reverse(**count), *tool));
-    let mut named = String::new();
-    for (tool, count) in tools {
-        let tool: String = output::visible(tool).chars().take(NAME).collect();
-        let next = format!("{tool} {count}");
-        if named.is_empty() {
-            named = next;
-        } else if named.len() + next.len() > NAME {
-            break;
-        } else {
-            named.extend([", ", &next]);
-        }
-    }
-    if named.is_empty() {
-        NOTHING.to_owned()
-    } else {
-        named
-    }
 }
 
 fn seen_in_cut(total: &Figures, kind: Kind) -> String {

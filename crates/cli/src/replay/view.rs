@@ -89,14 +89,13 @@ impl ReplacedText {
     pub(super) fn holds(&self, need: &Need) -> bool {
         let text = &need.what.text;
         match need.kind {
-            Kind::Number | Kind::Flag | Kind::Noun | Kind::Date | Kind::Run => {
+            Kind::Number | Kind::Flag | Kind::Noun | Kind::Date => {
                 self.values.contains(&need.key())
             }
             Kind::Own => self.names.contains(text) || self.lines.contains(text),
             // A verdict has one or two pieces, each in a line.
             Kind::Verdict => text.split('\n').all(|piece| self.plain.contains(piece)),
-            Kind::Failing => self.plain.contains(text),
-            Kind::Edit | Kind::Action => self.plain.contains(text),
+            Kind::Failing | Kind::Edit => self.plain.contains(text),
         }
     }
 

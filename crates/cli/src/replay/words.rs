@@ -17,13 +17,11 @@ named       share of the strings that it used from results and could still see
 shown       the same, with their surroundings quoted  the same for whole lines
 reachable   visible, or stored behind a hint  breaks  calls that miss the cache
 numbers     of three digits and more, flags (--all), nouns (Ada Lovelace), dates
-            and amounts, runs of five words: used from results and still seen
+            and amounts: used from results and still seen
 own         the same for names and lines from arguments of its own calls
 verdicts    exit codes and counts of tests, builds, installs that it could see
 failing     the same for their lines that report failures
-edits       old texts of edits in view    actions  values of calls that change
-at least    transcripts that succeed if what repeats a text out of view fails
-at most     the same, if it is read back wherever a hint leads to it
+edits       old texts of edits in view
 flat        the bill with reads of 500 tokens each   flat/100  their number
 ";
 

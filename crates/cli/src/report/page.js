@@ -26,7 +26,6 @@ const columns = [
     ["numbers", "Numbers of three digits and more that were used from results, and shown."],
     ["flags", "The same for options, such as --all."],
     ["nouns", "The same for two capitalised words in a row."],
-    ["runs", "The same for five words in a row."],
     ["verdicts", "Exit codes and counts of commands that test, build, lint, check or install: those that were shown."],
     ["failing", "The same for lines that report failures."],
     ["edits", "Old texts of edits that were shown at that call."],
@@ -195,26 +194,6 @@ function drawChanges() {
   byId("changes").replaceChildren(...shown);
 }
 
-function drawBounds() {
-  const share = (part, whole) => (whole ? percent(part / whole) : "-");
-  const rows = data.bounds.map((bounds, policy) => {
-    const tools = Object.entries(bounds.first_to_fail).sort(([, one], [, two]) => two - one);
-    return [data.policies[policy], share(bounds.at_least, bounds.transcripts), share(bounds.at_most, bounds.transcripts),
-      tools.map(([tool, count]) => `${tool} ${count}`).join(", ") || "-"];
-  });
-  const shown = [table(["policy", "at least", "at most", "first to fail, in transcripts"], rows)];
-  if (chosen.trace >= 0) {
-    const first = data.traces[chosen.trace].first[chosen.policy];
-    shown.push(first
-      ? element("div", { class: "use" },
-        element("p", {}, `The first under ${data.policies[chosen.policy]}: ${first.tool || "a call"} at call ${first.call + 1} repeats this`
-          + (first.is_readable ? "; a hint leads to it." : "; nothing leads to it.")),
-        element("pre", {}, first.text))
-      : element("p", { class: "lead" }, `None in this transcript, under ${data.policies[chosen.policy]}.`));
-  }
-  byId("bounds").replaceChildren(...shown);
-}
-
 function excerpt([before, after], text) {
   return element("pre", {}, before, element("mark", {}, text), after);
 }
@@ -252,7 +231,6 @@ function draw() {
   drawPlane();
   byId("policies").replaceChildren(...policyTable(chosen.trace < 0 ? data.totals : data.traces[chosen.trace].rows));
   drawContexts();
-  drawBounds();
   drawChanges();
   drawMoments();
 }

@@ -37,8 +37,6 @@ const LOOK: &str = r##"(() => {
         tools: [...document.querySelectorAll("#changes > .wide tbody tr")].map((row) => [...row.cells].slice(1, 4).map((cell) => Number(cell.textContent))),
         outcomes: [...new Set([...document.querySelectorAll("#changes details tbody tr")].map((row) => row.cells[2].textContent))],
         objects: document.body.innerText.includes("[object"),
-        bounds: document.querySelectorAll("#bounds tbody tr").length,
-        first: document.querySelector("#bounds pre")?.textContent ?? "",
         moments: document.querySelectorAll("#moments details").length,
         marked: document.querySelector("#moments mark")?.textContent ?? "",
         smallest: Math.min(...[...document.querySelectorAll("p, td, th, text, summary")]
@@ -177,16 +175,6 @@ fn the_report_works_in_a_browser() {
                 let outcomes = look["outcomes"].as_array().unwrap();
                 assert!(
                     is_all || is_none || outcomes.contains(&json!("truncated")),
-                    "{at}"
-                );
-                assert_eq!(look["bounds"], 3, "{at}");
-                assert_eq!(
-                    look["first"],
-                    if is_all || is_none {
-                        ""
-                    } else {
-                        "needle_0 </script>"
-                    },
                     "{at}"
                 );
                 assert_eq!(look["moments"].as_u64().unwrap() > 0, !is_none, "{at}");

@@ -21,7 +21,6 @@ mod serving;
 #[path = "../support/mod.rs"]
 mod support;
 
-mod bounds;
 mod browser;
 mod commands;
 mod gain;

@@ -1,0 +1,119 @@
+//! Old texts of edits, which a call repeats verbatim.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::needs::{Kind, Need};
+use crate::evidence::{Read, Speaker, Use, unnumbered};
+
+/// Arguments with an edit's old text.
+const OLD: [&str; 7] = [
+    "old_string",
+    "old_str",
+    "oldText",
+    "old_text",
+    "oldString",
+    "old",
+    "search",
+];
+/// Minimum length in bytes of a text that counts.
+const MIN_LENGTH: usize = 3;
+
+/// Names of tools that change something.
+#[allow(
+    clippy::expect_used,
+    reason = "a constant pattern, compiled by every test"
+)]
+static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
+    let words = "edit|write|create|update|delete|remove|insert|replace|patch|apply|send|book|cancel|\
+                 pay|order|add|set|move|commit|push|post|put|assign|exchange|return|modify";
+    Regex::new(&format!("(?i)(?:^|[^a-z])(?:{words})")).expect("a regular expression")
+});
+
+/// For each turn, what its calls need of earlier messages, with the messages that hold it.
+pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
+    let mut before: Vec<String> = Vec::new();
+    let mut turns = Vec::new();
+    for message in &read.messages {
+        if message.speaker == Speaker::Assistant {
+            let mut wanted: Vec<String> = Vec::new();
+            for call in &message.calls {
+                if CHANGES.is_match(&call.name)
+                    && let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments)
+                {
+                    old_texts("", &arguments, &mut wanted);
+                }
+            }
+            wanted.sort();
+            wanted.dedup();
+            let needs = wanted.into_iter().filter_map(|text| {
+                let results = holders(&before, &text);
+                (!results.is_empty()).then_some(Need {
+                    kind: Kind::Edit,
+                    what: Use { text, results },
+                })
+            });
+            turns.push(needs.collect());
+        }
+        before.push(unnumbered(&message.written.join("\n")));
+    }
+    turns
+}
+
+/// Indexes of the texts that hold `text`.
+fn holders(texts: &[String], text: &str) -> Vec<usize> {
+    let all = texts.iter().enumerate();
+    all.filter(|(_, held)| held.contains(text))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// Collects the old texts in `value`, which is in `field`.
+fn old_texts(field: &str, value: &Value, wanted: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(field, value)| old_texts(field, value, wanted)),
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| old_texts(field, value, wanted)),
+        Value::String(text) if OLD.contains(&field) => {
+            let old = unnumbered(text.trim_matches('\n'));
+            if old.len() >= MIN_LENGTH {
+                wanted.push(old);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use offcut::ToolCall;
+    use offcut::format::Message;
+
+    use super::*;
+
+    #[test]
+    fn calls_that_change_something_need_their_old_texts() {
+        let needed = |tool: &str, arguments: &str| -> Vec<String> {
+            let look = ToolCall::new("a", "look", "{}");
+            let messages = [
+                Message::calls(vec![look.clone()]),
+                Message::tool(&look, vec!["12→let a = 1;\none two\nthree".into()], false),
+                Message::calls(vec![ToolCall::new("b", tool, arguments)]),
+            ];
+            let mut turns = of(&Read::of(&messages));
+            let needs = turns.pop().unwrap().into_iter();
+            needs.map(|need| need.what.text).collect()
+        };
+        let edit = r#"{"file_path": "/a/b.rs", "old_string": "let a = 1;\n", "new_string": "let a = 2;\n"}"#;
+        assert_eq!(needed("Edit", edit), ["let a = 1;"]);
+        assert_eq!(needed("Read", edit), [""; 0]);
+        let several =
+            r#"{"edits": [{"oldText": "one two"}, {"oldText": "three"}, {"oldText": "t"}]}"#;
+        assert_eq!(needed("edit", several), ["one two", "three"]);
+    }
+}

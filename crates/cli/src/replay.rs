@@ -11,7 +11,6 @@ mod look;
 #[cfg(test)]
 mod naive_tests;
 mod pages;
-mod places;
 #[cfg(test)]
 mod places_tests;
 #[cfg(test)]
@@ -50,7 +49,7 @@ pub(crate) use replayed::{Change, NONE, Replay, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use usage::{LogUsage, compared};
-pub(crate) use words::{LEGEND, misplaced, money, sentence, wrapped};
+pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// A policy to replay under.
 #[derive(Clone, Debug)]

@@ -259,9 +259,6 @@ fn overview(
     if let Some(money) = replay::money(names, totals, prices) {
         blocks.insert(3, replay::wrapped(&money) + "\n");
     }
-    if let Some(misplaced) = replay::misplaced(names, totals) {
-        blocks.insert(2, replay::wrapped(&misplaced) + "\n");
-    }
     if let Some(compared) = replay::compared(usage, card) {
         blocks.insert(2, replay::wrapped(&compared) + "\n");
     }

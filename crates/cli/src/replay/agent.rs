@@ -161,7 +161,6 @@ impl Agent<'_, '_> {
         for at in changed {
             if let Some(reduction) = self.reduction {
                 let view = ReplacedText::of(&self.messages[at], reduction).await;
-                self.replay.figures.places.add(view.places);
                 self.views.insert(at, view);
             }
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::card::Card;
-use super::places::Places;
 use super::seen::{Seen, share};
 
 /// Tokens of a page that is read back.
@@ -50,8 +49,6 @@ pub(crate) struct Figures {
     pub(crate) pages_fresh: u64,
     pub(crate) stored_objects: u64,
     pub(crate) stored_bytes: u64,
-    /// Line numbers that previews quote.
-    pub(crate) places: Places,
     /// Time spent in clear passes.
     pub(crate) pass: Duration,
 }
@@ -81,7 +78,6 @@ impl Figures {
             pages_fresh,
             stored_objects,
             stored_bytes,
-            places,
             pass,
         } = other;
         self.model_calls += model_calls;
@@ -104,7 +100,6 @@ impl Figures {
         self.pages_fresh += pages_fresh;
         self.stored_objects += stored_objects;
         self.stored_bytes += stored_bytes;
-        self.places.add(*places);
         self.pass += *pass;
     }
 
@@ -151,8 +146,6 @@ impl Figures {
             "bill_pages": rounded(self.bill_with_pages(card)),
             "pages": self.pages,
             "seen": self.seen.shares(),
-            "places": self.places.quoted,
-            "misplaced": self.places.wrong,
         })
     }
 }

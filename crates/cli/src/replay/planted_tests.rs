@@ -13,7 +13,7 @@ use offcut::{Settings, ToolCall, ToolReduction};
 
 use super::agent::replay;
 use super::store::Scratch;
-use super::{Card, Read, Replay, Ruler, Script, misplaced};
+use super::{Card, Read, Replay, Ruler, Script};
 use crate::measure::Kind;
 use crate::{settings, stores};
 
@@ -29,8 +29,6 @@ enum Loss {
     OtherLines,
     /// The reader returns the beginning of the text and takes it for the whole.
     CutShort,
-    /// Previews quote the number of the line before the one that they show.
-    OtherNumber,
 }
 
 /// A store with a loss.
@@ -126,7 +124,6 @@ fn with(loss: Loss) -> Replay {
     let (read, ruler) = (Read::of(&messages), Ruler::new().unwrap());
     let script = Script::new(&messages, &read, &ruler);
     let policy = "max_length_for_trunc = 900\npreview_length = 300\nskip_clear = true";
-    let last = if loss == Loss::OtherNumber { 121 } else { 122 };
     let policy = Settings::from_toml(policy).unwrap();
     let store = Planted {
         inner: Scratch::default(),
@@ -135,7 +132,7 @@ fn with(loss: Loss) -> Replay {
     let reduction = ToolReduction::builder()
         .settings(policy, stores::open)
         .backend(store)
-        .preview_with(move |_| format!("{last}|the end\n[… 3527 B …]"))
+        .preview_with(|_| "122|the end\n[… 3527 B …]".to_owned())
         .build()
         .unwrap();
     let runtime = settings::runtime().unwrap();
@@ -163,19 +160,10 @@ fn claims(replay: &Replay) -> (bool, bool, bool, u64) {
 fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
     let sound = with(Loss::None);
     assert_eq!(claims(&sound), (true, true, true, 1));
-    assert_eq!(
-        (sound.figures.places.quoted, sound.figures.places.wrong),
-        (1, 0)
-    );
     let bill = |replay: &Replay| replay.figures.bill_with_pages(Card::DEFAULT);
-    // Nothing leads to it, or the preview to a wrong line: the tool has to be called again.
-    for loss in [Loss::Gone, Loss::Elsewhere, Loss::OtherNumber] {
+    // Nothing leads to it: the tool has to be called again.
+    for loss in [Loss::Gone, Loss::Elsewhere] {
         let lost = with(loss);
-        assert_eq!(
-            lost.figures.places.wrong > 0,
-            loss != Loss::Gone,
-            "{loss:?}"
-        );
         assert_eq!(claims(&lost), (false, false, false, 1), "{loss:?}");
         assert!(bill(&lost) > bill(&sound) + 100.0, "{loss:?}");
         assert_eq!(lost.figures.tokens, sound.figures.tokens, "{loss:?}");
@@ -188,18 +176,4 @@ fn each_planted_loss_is_flagged_by_every_figure_that_claims_to_see_it() {
         assert!(pages > 1, "{loss:?}");
         assert!(bill(&lost) > bill(&sound) + 100.0, "{loss:?}");
     }
-}
-
-#[test]
-fn wrong_numbers_are_told_in_words() {
-    let (sound, wrong) = (with(Loss::None).figures, with(Loss::OtherNumber).figures);
-    assert_eq!(
-        misplaced(&["none", "a"], &[Default::default(), sound]),
-        None
-    );
-    let told = misplaced(&["none", "a"], &[Default::default(), wrong]).unwrap();
-    assert!(
-        told.starts_with("In previews under a, 1 of 1 line numbers are wrong"),
-        "{told}"
-    );
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use offcut::ToolReduction;
 use offcut::backend::Location;
 use offcut::format::Message;
-use offcut::hint::{self, Hint};
+use offcut::hint::Hint;
 
-use super::places::{Places, places};
 use crate::evidence::{argued, names, quotable, text_of, unnumbered};
 use crate::measure::{self, Kind, Need};
 
@@ -21,9 +20,8 @@ pub(super) struct ReplacedText {
     pub(super) values: HashSet<u64>,
     /// The text without line numbers, then the sentences of hints.
     pub(super) plain: String,
-    /// Originals behind its hints. A preview that quotes wrong places leads nowhere.
+    /// Originals behind its hints.
     pub(super) originals: Vec<(Location, Arc<str>)>,
-    pub(super) places: Places,
 }
 
 impl ReplacedText {
@@ -38,7 +36,6 @@ impl ReplacedText {
             values: measure::keys(&plain),
             plain,
             originals: Vec::new(),
-            places: Places::default(),
             text,
         }
     }
@@ -52,7 +49,6 @@ impl ReplacedText {
     /// hint.
     pub(super) async fn of(message: &Message, reduction: &ToolReduction) -> Self {
         let (mut shown, mut said, mut originals) = (Vec::new(), Vec::new(), Vec::new());
-        let mut quoted = Places::default();
         for text in texts_of(message) {
             let Some(hints) = Hint::parse_all(&text) else {
                 shown.push(text);
@@ -64,21 +60,13 @@ impl ReplacedText {
                     && let Some(Ok(original)) = reduction.read_original(&location).await
                 {
                     let original = Arc::from(String::from_utf8_lossy(&original));
-                    let found = match hint.kind {
-                        hint::Kind::Truncated => places(&hint.preview, &original),
-                        _ => Places::default(),
-                    };
-                    quoted.add(found);
-                    if found.wrong == 0 {
-                        originals.push((location, original));
-                    }
+                    originals.push((location, original));
                 }
                 shown.push(with_paths(&hint.preview));
             }
         }
         let mut view = Self::of_text(shown.join("\n"));
         view.originals = originals;
-        view.places = quoted;
         let said = said.join("\n");
         view.values.extend(measure::keys(&said));
         view.plain.extend(["\n", &said]);

@@ -25,23 +25,6 @@ edits       old texts of edits in view
 flat        the bill with reads of 500 tokens each   flat/100  their number
 ";
 
-/// Warns of previews that quote wrong line numbers. `None` if all are right.
-pub(crate) fn misplaced(names: &[&str], totals: &[Figures]) -> Option<String> {
-    let each = names.iter().zip(totals).filter_map(|(name, total)| {
-        let places = total.places;
-        (places.wrong > 0).then(|| {
-            format!(
-                "In previews under {}, {} of {} line numbers are wrong: what their hints lead to counts as gone.",
-                output::visible(name),
-                places.wrong,
-                places.quoted
-            )
-        })
-    });
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| each.join(" "))
-}
-
 /// Describes the outcome under the first policy, the main one.
 pub(crate) fn sentence(
     names: &[&str],

@@ -18,9 +18,8 @@ pub fn replay(transcript: &std::path::Path) {
     });
     let sources = [Source::File(transcript.to_owned())];
     // Unreadable transcripts are skipped, not failures.
-    let replay::All {
-        replayed, skipped, ..
-    } = replay::all(&sources, &policies, |_| ()).expect("a replay");
+    let replay::All { replayed, skipped } =
+        replay::all(&sources, &policies, |_| ()).expect("a replay");
     assert_eq!(replayed.is_empty(), !skipped.is_empty());
     for one in &replayed {
         let nothing = &one.replays[0];

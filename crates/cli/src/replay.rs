@@ -26,7 +26,6 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
-mod usage;
 mod view;
 mod words;
 
@@ -48,7 +47,6 @@ pub(crate) use look::Miss;
 pub(crate) use replayed::{Change, NONE, Replay, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
-pub(crate) use usage::{LogUsage, compared};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};
 
 /// A policy to replay under.
@@ -84,8 +82,6 @@ pub(crate) struct Skipped {
 pub(crate) struct All {
     pub(crate) replayed: Vec<Replayed>,
     pub(crate) skipped: Vec<Skipped>,
-    /// Usage that providers have recorded, of those sources that have it.
-    pub(crate) usage: Vec<LogUsage>,
 }
 
 /// Replays all `sources` under all `policies`, one thread for each processor. Calls `progress`
@@ -105,11 +101,9 @@ pub(crate) fn all(
         while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let source = &sources[*index];
             let replayed = match source.read() {
-                Ok((transcripts, recorded)) => {
+                Ok(transcripts) => {
                     let name = source.name();
-                    let several = runtime.block_on(each(&name, transcripts, policies, &ruler))?;
-                    let usage = recorded.map(|recorded| LogUsage::new(name, recorded, &several));
-                    Ok((several, usage))
+                    Ok(runtime.block_on(each(&name, transcripts, policies, &ruler))?)
                 }
                 Err(reason) => Err(Skipped {
                     name: source.name(),
@@ -140,10 +134,7 @@ pub(crate) fn all(
     let mut all = All::default();
     for (_, outcome) in done {
         match outcome {
-            Ok((several, usage)) => {
-                all.replayed.extend(several);
-                all.usage.extend(usage);
-            }
+            Ok(several) => all.replayed.extend(several),
             Err(one) => all.skipped.push(one),
         }
     }

@@ -6,7 +6,6 @@ mod messages;
 mod requests;
 mod sessions;
 pub(crate) mod unknown;
-mod usage;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -18,7 +17,6 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::units;
 pub(crate) use unknown::READ;
-pub(crate) use usage::Recorded;
 
 /// Reason why a source holds nothing to replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,10 +116,9 @@ impl Source {
     }
 
     /// Reads its transcripts, one, or several if a session was compacted or each line is a
-    /// transcript, and the usage that a provider has recorded.
-    pub(crate) fn read(&self) -> Result<(Vec<Vec<Message>>, Option<Recorded>), SkipReason> {
-        let documents = self.documents()?;
-        Ok((transcripts(&documents)?, usage::of(&documents)))
+    /// transcript.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, SkipReason> {
+        transcripts(&self.documents()?)
     }
 
     /// Reads a log of requests, however long: shows each body with the number of its line, in the order of
@@ -184,7 +181,10 @@ fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, SkipReason> {
     let transcripts = match sessions::read(documents) {
         Some(transcripts) => transcripts,
         None => match unknown::of_messages(documents) {
-            Some(name) => return Err(SkipReason::Unreadable(looks_like(name))),
+            Some(name) => {
+                let why = format!("it looks like {name}, which replay does not read");
+                return Err(SkipReason::Unreadable(why));
+            }
             None => log::read(documents),
         },
     };
@@ -198,9 +198,6 @@ fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, SkipReason> {
     };
     if count(is_result) > 0 {
         return Ok(called);
-    }
-    if let Some(name) = unknown::of_file(documents) {
-        return Err(SkipReason::Unreadable(looks_like(name)));
     }
     if called.is_empty() {
         return Err(SkipReason::Unreadable(
@@ -222,10 +219,6 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
         Err(error) if error.is_syntax() && text.trim_start().starts_with('{') => log::lines(text),
         Err(error) => Err(format!("it is not JSON: {error}")),
     }
-}
-
-fn looks_like(name: &str) -> String {
-    format!("it looks like {name}, which replay does not read")
 }
 
 /// Reads one message of chat completions.

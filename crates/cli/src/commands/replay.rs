@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::output::{self, Progress};
-use crate::replay::{
-    self, All, Figures, LogUsage, NONE, Policy, Prices, Replayed, RequestSource, Skipped,
-};
+use crate::replay::{self, All, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
 use crate::transcript::{self, SkipReason};
 use crate::{report, settings, units};
 
@@ -28,11 +26,7 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         try_out(file).map_err(|error| unwritable(file, &error))?;
     }
     let progress = Progress::new("replayed", sources.len());
-    let All {
-        replayed,
-        skipped,
-        usage,
-    } = replay::all(&sources, &policies, |done| progress.at(done))?;
+    let All { replayed, skipped } = replay::all(&sources, &policies, |done| progress.at(done))?;
     for one in &skipped {
         output::warn(&format!(
             "skipped {}: {}",
@@ -63,11 +57,9 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     };
     // Printed even if the report could not be written.
     if json {
-        output::write_json(&summaries(
-            &names, &totals, &replayed, &skipped, &usage, &prices,
-        ))?;
+        output::write_json(&summaries(&names, &totals, &replayed, &skipped, &prices))?;
     } else {
-        output::write(&overview(&names, &totals, &replayed, &usage, &prices))?;
+        output::write(&overview(&names, &totals, &replayed, &prices))?;
     }
     written?;
     Ok(if skipped.is_empty() {
@@ -203,7 +195,6 @@ fn summaries(
     totals: &[Figures],
     replayed: &[Replayed],
     skipped: &[Skipped],
-    usage: &[LogUsage],
     prices: &Prices,
 ) -> Value {
     let of_policy = |(index, name): (usize, &&str)| {
@@ -222,17 +213,10 @@ fn summaries(
         "prices": prices,
         "policies": names.iter().enumerate().map(of_policy).collect::<Vec<_>>(),
         "skipped": skipped.collect::<Vec<_>>(),
-        "usage": usage,
     })
 }
 
-fn overview(
-    names: &[&str],
-    totals: &[Figures],
-    replayed: &[Replayed],
-    usage: &[LogUsage],
-    prices: &Prices,
-) -> String {
+fn overview(names: &[&str], totals: &[Figures], replayed: &[Replayed], prices: &Prices) -> String {
     let (none, card) = (totals[0], prices.card);
     let by_trace: Vec<Vec<Figures>> = replayed
         .iter()
@@ -258,9 +242,6 @@ fn overview(
     ];
     if let Some(money) = replay::money(names, totals, prices) {
         blocks.insert(3, replay::wrapped(&money) + "\n");
-    }
-    if let Some(compared) = replay::compared(usage, card) {
-        blocks.insert(2, replay::wrapped(&compared) + "\n");
     }
     blocks.join("\n")
 }

@@ -390,7 +390,7 @@ fn places_in_real_transcripts_are_right_and_a_naive_count_agrees() {
     chosen.sort_by_key(Source::size);
     let (mut sound, mut wrong, mut compared) = (Places::default(), Places::default(), 0);
     for source in chosen.iter().step_by(8).take(8) {
-        for messages in source.read().unwrap().0 {
+        for messages in source.read().unwrap() {
             sound.add(run(&messages, false));
             wrong.add(run(&messages, true));
             compared += 1;

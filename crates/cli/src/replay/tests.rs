@@ -363,7 +363,7 @@ fn a_naive_loop_gives_the_same_figures_on_real_transcripts() {
     let ready = ["cache-friendly"].map(|name| settings::load(name).unwrap());
     let chosen: Vec<Source> = all.into_iter().step_by(every).collect();
     for source in &chosen {
-        for messages in source.read().unwrap().0 {
+        for messages in source.read().unwrap() {
             for (index, policy) in tight().iter().chain(&ready).enumerate() {
                 assert_agrees_with_a_naive_loop(
                     &messages,

@@ -41,4 +41,3 @@ mod status;
 mod sweep;
 mod tidy;
 mod trial;
-mod usage;

@@ -241,22 +241,11 @@ fn formats_that_are_not_read_are_refused_by_name() {
         ]))),
         ("LangChain", json!({"values": {"messages": [{"type": "human", "content": "go"}, {"type": "ai", "content": ""}, {"type": "tool", "content": "x"}]}}).to_string()),
         ("LangChain", json!({"run_type": "llm", "trace_id": "t", "inputs": {"messages": [[{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"], "kwargs": {"content": "go"}}]]}}).to_string()),
-        ("LangSmith", json!({"run_type": "chain", "trace_id": "t", "inputs": {"question": "go"}}).to_string()),
-        ("Langfuse", json!({"id": "t", "observations": [{"type": "SPAN", "input": "go"}]}).to_string()),
         ("Bedrock", turns(json!([
             {"role": "user", "content": [{"text": "go"}]},
             {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "f", "input": {}}}]},
             {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": "x"}]}}]},
         ]))),
-        ("Copilot CLI", lines(&[
-            json!({"type": "session.start", "id": "1", "data": {"sessionId": "s"}}),
-            json!({"type": "user.message", "id": "2", "data": {"content": "go"}}),
-            json!({"type": "assistant.message", "id": "3", "data": {"content": "x", "toolRequests": []}}),
-        ])),
-        ("OpenTelemetry", json!({"resourceSpans": []}).to_string()),
-        ("ShareGPT", json!([{"conversations": [{"from": "human", "value": "go"}, {"from": "gpt", "value": "x"}]}]).to_string()),
-        ("batch", lines(&[json!({"id": "b", "custom_id": "1", "response": {"body": {"choices": []}}})])),
-        ("mini-SWE-agent", json!({"trajectory_format": "mini-swe-agent-1.1", "messages": [user, {"role": "assistant", "content": "```bash\nls\n```"}, {"role": "user", "content": "a.py"}]}).to_string()),
     ];
     let folder = tempdir().unwrap();
     for (name, content) in formats {
@@ -272,6 +261,40 @@ fn formats_that_are_not_read_are_refused_by_name() {
         assert!(
             ran.err.contains("supported are chat completions"),
             "{name}: {}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn logs_of_other_programs_are_refused_with_the_format_to_convert_to() {
+    let logs = [
+        (2, json!({"run_type": "chain", "trace_id": "t", "inputs": {"question": "go"}}).to_string()),
+        (2, json!({"id": "t", "observations": [{"type": "SPAN", "input": "go"}]}).to_string()),
+        (2, lines(&[
+            json!({"type": "session.start", "id": "1", "data": {"sessionId": "s"}}),
+            json!({"type": "user.message", "id": "2", "data": {"content": "go"}}),
+            json!({"type": "assistant.message", "id": "3", "data": {"content": "x", "toolRequests": []}}),
+        ])),
+        (2, json!({"resourceSpans": []}).to_string()),
+        (2, json!([{"conversations": [{"from": "human", "value": "go"}, {"from": "gpt", "value": "x"}]}]).to_string()),
+        (2, lines(&[json!({"id": "b", "custom_id": "1", "response": {"body": {"choices": []}}})])),
+        (3, json!({"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "```bash\nls\n```"}, {"role": "user", "content": "a.py"}]}).to_string()),
+    ];
+    let folder = tempdir().unwrap();
+    for (code, log) in logs {
+        let file = folder.path().join("log.json");
+        std::fs::write(&file, &log).unwrap();
+        let ran = run(&["replay", text(&file), "--policy", "eino"], "");
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (code, ""),
+            "{log}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err.contains("Convert another log to a JSON list"),
+            "{log}: {}",
             ran.err
         );
     }

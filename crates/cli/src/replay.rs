@@ -41,7 +41,7 @@ use crate::evidence::Read;
 use crate::failure::Failure;
 use crate::settings;
 use crate::transcript::{SkipReason, Source};
-pub(crate) use card::{Card, Prices, parsed};
+pub(crate) use card::{Card, Prices};
 pub(crate) use figures::Figures;
 pub(crate) use look::Miss;
 pub(crate) use replayed::{Change, NONE, Replay, Replayed};

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::trials::Arm;
-
 use crate::units;
 
 /// Compare two command lines of your agent over your own tasks: which solves more, at what price.
@@ -25,7 +23,7 @@ pub(crate) struct Trial {
     /// A name and a line for `sh -c`, such as `with=offcut wrap claude-code -p`. Exactly two; the
     /// second is compared with the first.
     #[arg(long = "arm", value_name = "NAME=COMMAND", required = true, value_parser = arm)]
-    pub(crate) arms: Vec<Arm>,
+    pub(crate) arms: Vec<(String, String)>,
     /// The difference to find, in percentage points of solved runs.
     #[arg(long, value_name = "POINTS", default_value_t = 5.0)]
     pub(crate) difference: f64,
@@ -48,10 +46,10 @@ pub(crate) struct Trial {
     /// The time after which an agent's run is ended. Its check decides all the same.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "30m")]
     pub(crate) time_limit: Duration,
-    /// Prices of a million tokens, from which money is computed: a TOML or JSON file with `input`,
+    /// Prices of a million tokens, from which money is computed: a TOML or JSON file with `fresh`,
     /// `cached`, `written`, `output`, `currency`, `source` and `date`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
+    #[arg(long, value_name = "CARD")]
+    pub(crate) prices: Option<String>,
     /// Run the trial, and append each run to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) results: Option<PathBuf>,
@@ -63,13 +61,10 @@ pub(crate) struct Trial {
     pub(crate) keep: Option<PathBuf>,
 }
 
-fn arm(text: &str) -> Result<Arm, String> {
+fn arm(text: &str) -> Result<(String, String), String> {
     let (name, command) = text
         .split_once('=')
         .filter(|(name, command)| !name.is_empty() && !command.trim().is_empty())
         .ok_or("write NAME=COMMAND")?;
-    Ok(Arm {
-        name: name.to_owned(),
-        command: command.to_owned(),
-    })
+    Ok((name.to_owned(), command.to_owned()))
 }

@@ -1,11 +1,9 @@
 //! `offcut trial`.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::trials::{Analysis, Design, Error, Plan, Prices, Trial, markdown, plan_text, tasks};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -13,13 +11,16 @@ use crate::args;
 use crate::failure::{Failure, PARTLY};
 use crate::ignored::Ignored;
 use crate::output::{self, Progress};
-use crate::replay;
+use crate::replay::Prices;
+use crate::trials::{Analysis, Arm, Design, Plan, Trial, markdown, plan_text, tasks};
 
 /// Says what a trial takes, or runs it.
 pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let prices = args.prices.as_deref().map(prices).transpose()?;
-    let tasks = tasks(&args.tasks).map_err(|error| failure(&error))?;
-    let Ok(arms) = args.arms.clone().try_into() else {
+    let tasks = tasks(&args.tasks)?;
+    let arms = args.arms.iter().cloned();
+    let arms: Vec<Arm> = arms.map(|(name, command)| Arm { name, command }).collect();
+    let Ok(arms) = arms.try_into() else {
         return Err(Failure::usage(
             "a trial compares two arms",
             "give --arm twice: --arm without='…' --arm with='…'",
@@ -38,18 +39,14 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
         args.repetitions,
         args.seed,
         args.time_limit.as_secs(),
-    );
-    let plan = plan.map_err(|error| failure(&error))?;
+    )?;
     let Some(results) = &args.results else {
         return say(&plan, json);
     };
-    let mut trial =
-        Trial::open(plan, tasks, results, args.keep.clone()).map_err(|error| failure(&error))?;
+    let mut trial = Trial::open(plan, tasks, results, args.keep.clone())?;
     let progress = Progress::new("made", trial.plan().runs_of_arm() as usize * 2);
     let stop = stop_at_signals()?;
-    let ran = trial
-        .run(&stop, |made| progress.at(made))
-        .map_err(|error| failure(&error));
+    let ran = trial.run(&stop, |made| progress.at(made));
     let analysis = Analysis::new(trial.plan(), trial.records(), prices.as_ref());
     let page = markdown(trial.plan(), &analysis, prices.as_ref());
     if let Some(file) = &args.report {
@@ -100,24 +97,15 @@ fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn prices(file: &Path) -> Result<Prices, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(
-            format!("the prices in {} can't be read: {error}", file.display()),
-            "name a TOML or JSON file",
-        )
-    })?;
-    let prices = replay::parsed(file, &text)
-        .map_err(Error::Prices)
-        .and_then(Prices::checked);
-    prices.map_err(|error| failure(&error).of(&file.display().to_string()))
-}
-
-fn failure(error: &Error) -> Failure {
-    let advice = error.advice();
-    let message = crate::failure::chain(error);
-    match error {
-        Error::Io { .. } | Error::Run { .. } | Error::InUse => Failure::new(message).hint(advice),
-        _ => Failure::usage(message, advice),
+/// The card with this name, which must have all prices that a trial takes.
+fn prices(name: &str) -> Result<Prices, Failure> {
+    let prices = Prices::open(name)?;
+    if prices.output.is_none() || prices.money.is_none() {
+        return Err(Failure::usage(
+            format!("{name} lacks prices that a trial takes"),
+            "a trial's card has the prices of a million tokens, `fresh`, `cached`, `output` and, if it is another, `written`, with `currency`, \
+             `source` and `date`",
+        ));
     }
+    Ok(prices)
 }

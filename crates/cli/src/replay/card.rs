@@ -21,6 +21,12 @@ pub(crate) struct Card {
 pub(crate) struct Prices {
     #[serde(flatten)]
     pub(crate) card: Card,
+    /// A token that is written to the cache, in `trial`. By default as a fresh one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) written: Option<f64>,
+    /// A token of output, in `trial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<f64>,
     /// Without it, the card's prices are weights, and no money is shown.
     #[serde(flatten)]
     pub(crate) money: Option<Money>,
@@ -42,6 +48,8 @@ pub(crate) struct Money {
 struct Written {
     cached: f64,
     fresh: f64,
+    written: Option<f64>,
+    output: Option<f64>,
     currency: Option<String>,
     source: Option<String>,
     date: Option<String>,
@@ -65,7 +73,12 @@ impl Card {
 
 impl From<Card> for Prices {
     fn from(card: Card) -> Self {
-        Self { card, money: None }
+        Self {
+            card,
+            written: None,
+            output: None,
+            money: None,
+        }
     }
 }
 
@@ -91,11 +104,13 @@ impl Prices {
             cached: written.cached,
             fresh: written.fresh,
         };
+        let (cached, fresh) = (Some(card.cached), Some(card.fresh));
+        let prices = [cached, fresh, written.written, written.output];
         let is_price = |price: f64| price.is_finite() && price >= 0.0;
-        if !(is_price(card.cached) && is_price(card.fresh) && card.fresh > 0.0) {
+        if !(prices.into_iter().flatten().all(is_price) && card.fresh > 0.0) {
             return Err(Failure::usage(
                 format!("the prices in {name} are invalid"),
-                "set `fresh` above 0 and `cached` to at least 0",
+                "set `fresh` above 0 and all others to at least 0",
             ));
         }
         let money = match (written.currency, written.source, written.date) {
@@ -112,12 +127,17 @@ impl Prices {
                 ));
             }
         };
-        Ok(Self { card, money })
+        Ok(Self {
+            card,
+            written: written.written,
+            output: written.output,
+            money,
+        })
     }
 }
 
 /// Reads the text of a `file` as JSON if it is called so, and else as TOML.
-pub(crate) fn parsed<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, String> {
+fn parsed<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, String> {
     if file.extension().is_some_and(|ending| ending == "json") {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {

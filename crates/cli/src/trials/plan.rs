@@ -2,24 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+use crate::trials::Task;
 use crate::trials::statistics::{difference_found_by, runs_for};
-use crate::trials::{Error, Task};
 
 /// The test of the main question, which is named before the first run.
-pub const TEST: &str = "exact conditional test of solved runs, stratified by task, two-sided";
+pub(crate) const TEST: &str =
+    "exact conditional test of solved runs, stratified by task, two-sided";
 
 /// The difference that a trial is to find, and how surely.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Design {
+pub(crate) struct Design {
     /// The difference between the shares of solved runs.
-    pub difference: f64,
+    pub(crate) difference: f64,
     /// The share that is expected to be solved without a difference. A half takes the most runs.
-    pub expected: f64,
+    pub(crate) expected: f64,
     /// The probability of finding a difference where there is none.
-    pub alpha: f64,
+    pub(crate) alpha: f64,
     /// The probability of finding the difference where there is one.
-    pub power: f64,
+    pub(crate) power: f64,
 }
 
 impl Default for Design {
@@ -42,23 +44,23 @@ impl Default for Design {
 impl Design {
     /// Runs of each arm.
     #[must_use]
-    pub fn runs(&self) -> u64 {
+    pub(crate) fn runs(&self) -> u64 {
         runs_for(self.expected, self.difference, self.alpha, self.power)
     }
 
     /// Repetitions of each of `tasks` tasks, for each arm.
     #[must_use]
-    pub fn repetitions(&self, tasks: usize) -> u64 {
+    pub(crate) fn repetitions(&self, tasks: usize) -> u64 {
         self.runs().div_ceil(tasks.max(1) as u64)
     }
 
     /// The smallest difference that `runs` of each arm find. `None` if they find none that is possible.
     #[must_use]
-    pub fn found_by(&self, runs: u64) -> Option<f64> {
+    pub(crate) fn found_by(&self, runs: u64) -> Option<f64> {
         difference_found_by(runs, self.expected, self.alpha, self.power)
     }
 
-    fn checked(self) -> Result<Self, Error> {
+    fn checked(self) -> Result<Self, Failure> {
         let Self {
             difference,
             expected,
@@ -71,12 +73,12 @@ impl Design {
             && is_share(power)
             && (0.0..=1.0).contains(&expected))
         {
-            return Err(Error::Design(
-                "difference, alpha and power must be above 0 % and below 100 %".to_owned(),
+            return Err(not_a_design(
+                "difference, alpha and power must be above 0 % and below 100 %",
             ));
         }
         if difference > expected.max(1.0 - expected) {
-            return Err(Error::Design(format!(
+            return Err(not_a_design(format!(
                 "from {:.0} % there is no room for {:.0} points",
                 expected * 100.0,
                 difference * 100.0
@@ -86,44 +88,48 @@ impl Design {
     }
 }
 
+fn not_a_design(message: impl Into<String>) -> Failure {
+    Failure::usage(message, "`offcut trial --help` says what a trial needs")
+}
+
 /// One of the two command lines that a trial compares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arm {
+pub(crate) struct Arm {
     /// A short name, such as `with`.
-    pub name: String,
+    pub(crate) name: String,
     /// A line for `sh -c`, run in a folder of its own, with the prompt as its stdin.
-    pub command: String,
+    pub(crate) command: String,
 }
 
 /// A task as a plan names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlannedTask {
+pub(crate) struct PlannedTask {
     /// Name of the task.
-    pub name: String,
+    pub(crate) name: String,
     /// Digest of its folder.
-    pub digest: String,
+    pub(crate) digest: String,
 }
 
 /// A trial as it is written into the first line of its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The difference to be found.
-    pub design: Design,
+    pub(crate) design: Design,
     /// Name of the test.
-    pub test: String,
+    pub(crate) test: String,
     /// Repetitions of each task, for each arm.
-    pub repetitions: u64,
-    /// Seed of the order of runs, and of resampling.
-    pub seed: u64,
+    pub(crate) repetitions: u64,
+    /// Seed of the order of runs.
+    pub(crate) seed: u64,
     /// Limit of an agent's run, in seconds.
-    pub seconds: u64,
+    pub(crate) seconds: u64,
     /// The first arm, which the second is compared with.
-    pub arms: [Arm; 2],
+    pub(crate) arms: [Arm; 2],
     /// The tasks, by name.
-    pub tasks: Vec<PlannedTask>,
+    pub(crate) tasks: Vec<PlannedTask>,
 }
 
 impl Plan {
@@ -132,14 +138,14 @@ impl Plan {
     /// # Errors
     ///
     /// The design or the arms can't be those of a trial.
-    pub fn new(
+    pub(crate) fn new(
         design: Design,
         arms: [Arm; 2],
         tasks: &[Task],
         repetitions: Option<u64>,
         seed: u64,
         seconds: u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Failure> {
         let design = design.checked()?;
         let is_name = |arm: &Arm| {
             !arm.name.is_empty()
@@ -149,13 +155,13 @@ impl Plan {
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
         if !arms.iter().all(is_name) || arms[0].name == arms[1].name {
-            return Err(Error::Design(
-                "arms must have two names, of letters, digits, `-`, `_` and `.`".to_owned(),
+            return Err(not_a_design(
+                "arms must have two names, of letters, digits, `-`, `_` and `.`",
             ));
         }
         if repetitions == Some(0) || seconds == 0 {
-            return Err(Error::Design(
-                "repetitions and the time limit must be at least 1".to_owned(),
+            return Err(not_a_design(
+                "repetitions and the time limit must be at least 1",
             ));
         }
         Ok(Self {
@@ -177,36 +183,15 @@ impl Plan {
 
     /// Runs of each arm.
     #[must_use]
-    pub fn runs_of_arm(&self) -> u64 {
+    pub(crate) fn runs_of_arm(&self) -> u64 {
         self.repetitions * self.tasks.len() as u64
     }
 
-    /// Names what differs between this plan and another.
-    pub(crate) fn differs(&self, other: &Self) -> Option<&'static str> {
-        // Exhaustive, so that a new field does not compile until it is compared here.
-        let Self {
-            design,
-            test,
-            repetitions,
-            seed,
-            seconds,
-            arms,
-            tasks,
-        } = other;
-        let same = [
-            (self.design == *design, "the design"),
-            (self.test == *test, "the test"),
-            (
-                self.repetitions == *repetitions,
-                "the number of repetitions",
-            ),
-            (self.seed == *seed, "the seed"),
-            (self.seconds == *seconds, "the time limit"),
-            (self.arms == *arms, "the arms"),
-            (self.tasks == *tasks, "the tasks"),
-        ];
-        same.into_iter()
-            .find(|(same, _)| !same)
-            .map(|(_, what)| what)
+    /// Names the first field that differs between this plan and another.
+    pub(crate) fn differs(&self, other: &Self) -> Option<String> {
+        let [own, other] = [self, other].map(|plan| serde_json::to_value(plan).unwrap_or_default());
+        let fields = own.as_object()?.iter();
+        let mut differing = fields.filter(|(field, value)| other[field.as_str()] != **value);
+        differing.next().map(|(field, _)| field.clone())
     }
 }

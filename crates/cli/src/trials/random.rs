@@ -23,11 +23,6 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 up to, but not including, 1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     /// A number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next_u64()) * bound as u128;

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::trials::statistics::{Interval, MeanDifference};
-use crate::trials::{Analysis, ArmFigures, PerSolved, Plan, Prices, Verdict};
+use crate::replay::Prices;
+use crate::trials::statistics::Interval;
+use crate::trials::{Analysis, ArmFigures, Plan, Verdict};
 
 /// The plan, as lines for a terminal: what is asked, and how many runs the answer takes.
 #[must_use]
-pub fn plan_text(plan: &Plan) -> String {
+pub(crate) fn plan_text(plan: &Plan) -> String {
     let design = plan.design;
     let [first, second] = &plan.arms;
     let runs = plan.runs_of_arm();
@@ -49,7 +50,7 @@ pub fn plan_text(plan: &Plan) -> String {
 
 /// The page of a trial, in Markdown.
 #[must_use]
-pub fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
+pub(crate) fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
     let mut page = format!(
         "# Trial of {} and {}\n\n{}\n\n",
         plan.arms[0].name,
@@ -57,7 +58,6 @@ pub fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> St
         answer(plan, analysis)
     );
     page += &table(plan, analysis, prices);
-    page += &differences(plan, analysis, prices);
     page += "## Tasks\n\n";
     let _ = write!(
         page,
@@ -78,23 +78,19 @@ pub fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> St
         plan_text(plan),
         plan.seed
     );
-    if let Some(prices) = prices {
-        let Prices {
-            input,
-            cached,
-            written,
-            output,
-            currency,
-            source,
-            date,
-        } = prices;
+    if let Some(prices) = prices
+        && let (Some(output), Some(money)) = (prices.output, &prices.money)
+    {
+        let card = prices.card;
         let _ = writeln!(
             page,
-            "Prices    {input} input, {cached} cached, {} written, {output} output: {} for a million tokens,\n          {} of {}",
-            written.unwrap_or(*input),
-            shown(currency),
-            shown(source),
-            shown(date)
+            "Prices    {} input, {} cached, {} written, {output} output: {} for a million tokens,\n          {} of {}",
+            card.fresh,
+            card.cached,
+            prices.written.unwrap_or(card.fresh),
+            shown(&money.currency),
+            shown(&money.source),
+            shown(&money.date)
         );
     }
     page + "```\n"
@@ -170,71 +166,31 @@ fn table(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
     text += &row("counted by the provider", &|arm| {
         Some(arm.counted.to_string())
     });
-    if let Some(prices) = prices {
-        let currency = shown(&prices.currency);
+    if let Some(money) = prices.and_then(|prices| prices.money.as_ref()) {
+        let currency = shown(&money.currency);
         text += &row(&format!("{currency}, all runs"), &|arm| {
             Some(format!("{:.4}", arm.money?))
         });
         text += &row(&format!("**{currency} for each solved task**"), &|arm| {
-            let PerSolved { value, low, high } = arm.per_solved?;
-            let high = high.map_or("no bound".to_owned(), |high| format!("{high:.4}"));
-            Some(format!("{value:.4} ({low:.4} to {high})"))
+            Some(format!("{:.4}", arm.per_solved?))
+        });
+        text += &row(&format!("{currency} for each run"), &|arm| {
+            Some(format!("{:.4}", arm.means.money?))
         });
     }
+    text += &row("model calls for each run", &|arm| {
+        Some(format!("{:.2}", arm.means.calls?))
+    });
+    text += &row("input tokens, cached ones too, for each run", &|arm| {
+        Some(format!("{:.0}", arm.means.input?))
+    });
+    text += &row("output tokens for each run", &|arm| {
+        Some(format!("{:.0}", arm.means.output?))
+    });
+    text += &row("seconds for each run", &|arm| {
+        Some(format!("{:.2}", arm.means.seconds?))
+    });
     text + "\n"
-}
-
-fn differences(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
-    let means = analysis.means;
-    let money = prices.map_or_else(String::new, |prices| shown(&prices.currency));
-    let rows = [
-        (money.as_str(), means.money, 4),
-        ("model calls", means.calls, 2),
-        ("input tokens, cached ones too", means.input, 0),
-        ("output tokens", means.output, 0),
-        ("seconds", means.seconds, 2),
-    ];
-    let mut text = format!(
-        "## {} less {}, for each run\n\n",
-        plan.arms[1].name, plan.arms[0].name
-    );
-    if rows.iter().all(|(_, found, _)| found.is_none()) {
-        return text + "Too few runs, or not all of them counted.\n\n";
-    }
-    let _ = write!(
-        text,
-        "| | difference | {} % interval | p |\n|---|---|---|---|\n",
-        percent(1.0 - plan.design.alpha)
-    );
-    for (name, found, digits) in rows {
-        if let Some(MeanDifference {
-            interval: Interval { value, low, high },
-            p,
-            ..
-        }) = found
-        {
-            let _ = writeln!(
-                text,
-                "| {name} | {value:+.digits$} | {low:+.digits$} to {high:+.digits$} | {p:.4} |"
-            );
-        }
-    }
-    let test = if plan.repetitions >= 2 {
-        "Welch's t, stratified by task"
-    } else {
-        "t of pairs, over tasks"
-    };
-    let _ = writeln!(
-        text,
-        "\n{test}. These are not the main question: each is tested for itself, at {} %. {}\n",
-        percent(plan.design.alpha),
-        if means.money.is_none() {
-            "Money needs prices, and a provider's count of every run."
-        } else {
-            ""
-        }
-    );
-    text
 }
 
 fn percent(share: f64) -> String {

@@ -6,37 +6,39 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+use crate::trials::error::file;
 use crate::trials::schedule::Planned;
-use crate::trials::{Error, Plan, Usage};
+use crate::trials::{Plan, Usage};
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub(crate) struct Record {
     /// Index of the task in the plan.
-    pub task: usize,
+    pub(crate) task: usize,
     /// Index of the arm.
-    pub arm: usize,
+    pub(crate) arm: usize,
     /// The repetition, from 0.
-    pub repetition: u64,
+    pub(crate) repetition: u64,
     /// The check exited with 0.
-    pub solved: bool,
+    pub(crate) solved: bool,
     /// Seconds that the agent took.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// The agent's exit code; none if it was ended.
-    pub exit: Option<i32>,
+    pub(crate) exit: Option<i32>,
     /// The agent was ended because it took too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub over_time: bool,
+    pub(crate) over_time: bool,
     /// Tokens as the provider has counted them, if the run left any count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
 }
 
 impl Record {
     /// The place of the run in the plan.
     #[must_use]
-    pub fn planned(&self) -> Planned {
+    pub(crate) fn planned(&self) -> Planned {
         Planned {
             task: self.task,
             arm: self.arm,
@@ -54,7 +56,7 @@ enum Line {
 
 /// An open file of results, which only this process writes to.
 #[derive(Debug)]
-pub struct Results {
+pub(crate) struct Results {
     path: PathBuf,
     file: File,
     /// All runs so far.
@@ -68,32 +70,35 @@ impl Results {
     /// # Errors
     ///
     /// The file can't be read or written, another process writes to it, or it holds anything but runs of this plan.
-    pub fn open(path: &Path, plan: &Plan) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, plan: &Plan) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         // Arms' commands and what runs cost concern nobody else.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(Error::io(path))?;
-        match file.try_lock() {
+        let mut opened = options.open(path).map_err(file(path))?;
+        match opened.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::InUse),
-            Err(TryLockError::Error(error)) => return Err(Error::io(path)(error)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::new("another process is running this trial")
+                    .hint("wait for its end, or name another file of results"));
+            }
+            Err(TryLockError::Error(error)) => return Err(file(path)(error)),
         }
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(Error::io(path))?;
+        opened.read_to_end(&mut text).map_err(file(path))?;
         let whole = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |end| end + 1);
         let records = read(&text[..whole], plan)?;
         if whole < text.len() {
-            file.set_len(whole as u64).map_err(Error::io(path))?;
-            file.seek(SeekFrom::End(0)).map_err(Error::io(path))?;
+            opened.set_len(whole as u64).map_err(file(path))?;
+            opened.seek(SeekFrom::End(0)).map_err(file(path))?;
         }
         let mut results = Self {
             path: path.to_owned(),
-            file,
+            file: opened,
             records,
         };
         if whole == 0 {
@@ -104,7 +109,7 @@ impl Results {
 
     /// All runs so far, in the order in which they were made.
     #[must_use]
-    pub fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[Record] {
         &self.records
     }
 
@@ -113,13 +118,13 @@ impl Results {
     /// # Errors
     ///
     /// The file can't be written.
-    pub fn append(&mut self, record: Record) -> Result<(), Error> {
+    pub(crate) fn append(&mut self, record: Record) -> Result<(), Failure> {
         self.write(&Line::Run(record.clone()))?;
         self.records.push(record);
         Ok(())
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), Error> {
+    fn write(&mut self, line: &Line) -> Result<(), Failure> {
         let written = serde_json::to_vec(line)
             .map_err(std::io::Error::from)
             .and_then(|mut line| {
@@ -127,21 +132,29 @@ impl Results {
                 self.file.write_all(&line)?;
                 self.file.sync_data()
             });
-        written.map_err(Error::io(&self.path))
+        written.map_err(file(&self.path))
     }
 }
 
-fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Error> {
+fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
     let mut records: Vec<Record> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let damaged = |why: String| Error::Damaged { line: at + 1, why };
+        let damaged = |why: String| {
+            Failure::usage(
+                format!("line {} of the results can't be read: {why}", at + 1),
+                "restore the file from a copy, or name another file of results",
+            )
+        };
         let line: Line =
             serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
         match line {
             Line::Plan(written) if at == 0 => {
                 if let Some(what) = plan.differs(&written) {
-                    return Err(Error::OtherPlan(format!("{what} differ")));
+                    return Err(Failure::usage(
+                        format!("the results are of another trial: the {what} differ"),
+                        "a trial goes on as it was planned: give the same tasks, arms and options, or name another file of results",
+                    ));
                 }
             }
             Line::Run(record) if at > 0 => {

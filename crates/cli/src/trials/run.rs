@@ -6,9 +6,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::failure::Failure;
+use crate::trials::error::file;
 use crate::trials::process::{self, ProcessEnd};
 use crate::trials::schedule::Planned;
-use crate::trials::{Arm, Error, Record, Task, Usage, tasks};
+use crate::trials::{Arm, Record, Task, Usage, tasks};
 
 /// Limit of a setup or a check.
 const OWN_LIMIT: Duration = Duration::from_secs(3_600);
@@ -23,22 +25,22 @@ pub(crate) fn run(
     limit: Duration,
     folder: &Path,
     stop: &AtomicBool,
-) -> Result<Option<Record>, Error> {
-    let failed = |why: String| Error::Run {
-        task: task.name.clone(),
-        arm: arm.name.clone(),
-        why,
+) -> Result<Option<Record>, Failure> {
+    let failed = |why: String| {
+        Failure::new(format!("{} under {}: {why}", task.name, arm.name)).hint(
+            "the run is not recorded; run the same command again when the cause is gone, and the trial goes on from here",
+        )
     };
     let work = folder.join("work");
-    fs::create_dir(&work).map_err(Error::io(&work))?;
+    fs::create_dir(&work).map_err(file(&work))?;
     if let Some(files) = task.files() {
         tasks::copy(&files, &work)?;
     }
     let usage = folder.join("usage.jsonl");
-    let prepared = |mut command: Command, name: &str| -> Result<Command, Error> {
+    let prepared = |mut command: Command, name: &str| -> Result<Command, Failure> {
         let output = |kind: &str| {
             let path = folder.join(format!("{name}.{kind}"));
-            File::create(&path).map_err(Error::io(&path))
+            File::create(&path).map_err(file(&path))
         };
         command
             .current_dir(&work)
@@ -54,7 +56,7 @@ pub(crate) fn run(
         Ok(command)
     };
     // The end of a setup or a check; `None` if it was stopped.
-    let ended = |program: &Path, name: &str| -> Result<Option<ExitStatus>, Error> {
+    let ended = |program: &Path, name: &str| -> Result<Option<ExitStatus>, Failure> {
         match process::run(&mut prepared(Command::new(program), name)?, OWN_LIMIT, stop) {
             Ok(ProcessEnd::Exit(status)) => Ok(Some(status)),
             Ok(ProcessEnd::Stopped) => Ok(None),
@@ -72,7 +74,7 @@ pub(crate) fn run(
     let mut agent = Command::new("sh");
     agent.args(["-c", &arm.command]);
     let mut agent = prepared(agent, "agent")?;
-    agent.stdin(File::open(task.prompt()).map_err(Error::io(&task.prompt()))?);
+    agent.stdin(File::open(task.prompt()).map_err(file(&task.prompt()))?);
     let began = Instant::now();
     let (exit, over_time) = match process::run(&mut agent, limit, stop) {
         Ok(ProcessEnd::Exit(status))

@@ -4,13 +4,13 @@ use crate::trials::{Plan, Random};
 
 /// A run that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// Index of the task.
-    pub task: usize,
+    pub(crate) task: usize,
     /// Index of the arm.
-    pub arm: usize,
+    pub(crate) arm: usize,
     /// The repetition, from 0.
-    pub repetition: u64,
+    pub(crate) repetition: u64,
 }
 
 /// All runs of a plan, in order: each repetition goes once through all tasks in an order of its own, and each task's
@@ -18,7 +18,7 @@ pub struct Planned {
 ///
 /// So whatever changes with time, such as a provider's load, affects both arms alike. The order follows from the seed.
 #[must_use]
-pub fn schedule(plan: &Plan) -> Vec<Planned> {
+pub(crate) fn schedule(plan: &Plan) -> Vec<Planned> {
     let mut random = Random::new(plan.seed);
     let mut runs = Vec::new();
     for repetition in 0..plan.repetitions {

@@ -2,13 +2,11 @@
 
 mod exact;
 mod interval;
-mod means;
 mod power;
 
-pub use exact::{Outcomes, exact_p};
-pub use interval::{Interval, difference, share};
-pub use means::{MeanDifference, mean_difference};
-pub use power::{difference_found_by, runs_for};
+pub(crate) use exact::{Outcomes, exact_p};
+pub(crate) use interval::{Interval, difference, share};
+pub(crate) use power::{difference_found_by, runs_for};
 
 use std::f64::consts::SQRT_2;
 

@@ -5,42 +5,43 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::trials::Error;
+use crate::failure::Failure;
+use crate::trials::error::file;
 
 /// A task: a folder with `prompt.md`, an executable `check`, and, if it needs them, `files/` and an executable
 /// `setup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub(crate) struct Task {
     /// Name of the folder.
-    pub name: String,
+    pub(crate) name: String,
     /// The folder.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Digest of all that is in the folder.
-    pub digest: String,
+    pub(crate) digest: String,
 }
 
 impl Task {
     /// The prompt, which is the agent's stdin.
     #[must_use]
-    pub fn prompt(&self) -> PathBuf {
+    pub(crate) fn prompt(&self) -> PathBuf {
         self.folder.join("prompt.md")
     }
 
     /// The program that exits with 0 if the task is solved.
     #[must_use]
-    pub fn check(&self) -> PathBuf {
+    pub(crate) fn check(&self) -> PathBuf {
         self.folder.join("check")
     }
 
     /// The files that each run begins with, if there are any.
     #[must_use]
-    pub fn files(&self) -> Option<PathBuf> {
+    pub(crate) fn files(&self) -> Option<PathBuf> {
         Some(self.folder.join("files")).filter(|files| files.is_dir())
     }
 
     /// The program that prepares a run's folder, if there is one.
     #[must_use]
-    pub fn setup(&self) -> Option<PathBuf> {
+    pub(crate) fn setup(&self) -> Option<PathBuf> {
         Some(self.folder.join("setup")).filter(|setup| setup.is_file())
     }
 }
@@ -50,8 +51,8 @@ impl Task {
 /// # Errors
 ///
 /// The folder can't be read, has no task, or has a folder without `prompt.md` or `check`.
-pub fn tasks(folder: &Path) -> Result<Vec<Task>, Error> {
-    let folder = std::path::absolute(folder).map_err(Error::io(folder))?;
+pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
+    let folder = std::path::absolute(folder).map_err(file(folder))?;
     let mut tasks = Vec::new();
     for path in entries(&folder)? {
         let name = path
@@ -67,45 +68,52 @@ pub fn tasks(folder: &Path) -> Result<Vec<Task>, Error> {
             folder: path,
             name,
         };
-        for file in [task.prompt(), task.check()] {
-            if !file.is_file() {
-                return Err(Error::Tasks(format!("{} is missing", file.display())));
+        for needed in [task.prompt(), task.check()] {
+            if !needed.is_file() {
+                return Err(not_tasks(format!("{} is missing", needed.display())));
             }
         }
         tasks.push(task);
     }
     if tasks.is_empty() {
-        return Err(Error::Tasks(format!("{} has no tasks", folder.display())));
+        return Err(not_tasks(format!("{} has no tasks", folder.display())));
     }
     Ok(tasks)
 }
 
+fn not_tasks(message: String) -> Failure {
+    Failure::usage(
+        message,
+        "a task is a folder with a `prompt.md` and an executable `check` that exits with 0 if the task is solved",
+    )
+}
+
 /// The entries of a folder, by name.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let read = fs::read_dir(folder).map_err(Error::io(folder))?;
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let read = fs::read_dir(folder).map_err(file(folder))?;
     let entries: Result<Vec<PathBuf>, _> =
         read.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut entries = entries.map_err(Error::io(folder))?;
+    let mut entries = entries.map_err(file(folder))?;
     entries.sort();
     Ok(entries)
 }
 
 /// The digest of everything below `folder`: names, kinds and content.
-fn digest(folder: &Path) -> Result<String, Error> {
+fn digest(folder: &Path) -> Result<String, Failure> {
     let mut digest = Sha256::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
         let kind = fs::symlink_metadata(&path)
-            .map_err(Error::io(&path))?
+            .map_err(file(&path))?
             .file_type();
         let (kind, content) = if kind.is_dir() {
             open.extend(entries(&path)?);
             (b'd', Vec::new())
         } else if kind.is_symlink() {
-            let target = fs::read_link(&path).map_err(Error::io(&path))?;
+            let target = fs::read_link(&path).map_err(file(&path))?;
             (b'l', target.to_string_lossy().into_owned().into_bytes())
         } else {
-            (b'f', fs::read(&path).map_err(Error::io(&path))?)
+            (b'f', fs::read(&path).map_err(file(&path))?)
         };
         let name = path
             .strip_prefix(folder)
@@ -126,31 +134,31 @@ fn digest(folder: &Path) -> Result<String, Error> {
 }
 
 /// Copies everything below `from` into `to`, which exists.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     for path in entries(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
         let kind = fs::symlink_metadata(&path)
-            .map_err(Error::io(&path))?
+            .map_err(file(&path))?
             .file_type();
         if kind.is_dir() {
-            fs::create_dir(&target).map_err(Error::io(&target))?;
+            fs::create_dir(&target).map_err(file(&target))?;
             copy(&path, &target)?;
         } else if kind.is_symlink() {
             link(&path, &target)?;
         } else {
-            fs::copy(&path, &target).map_err(Error::io(&target))?;
+            fs::copy(&path, &target).map_err(file(&target))?;
         }
     }
     Ok(())
 }
 
 #[cfg(unix)]
-fn link(path: &Path, target: &Path) -> Result<(), Error> {
-    let to = fs::read_link(path).map_err(Error::io(path))?;
-    std::os::unix::fs::symlink(to, target).map_err(Error::io(target))
+fn link(path: &Path, target: &Path) -> Result<(), Failure> {
+    let to = fs::read_link(path).map_err(file(path))?;
+    std::os::unix::fs::symlink(to, target).map_err(file(target))
 }
 
 #[cfg(not(unix))]
-fn link(path: &Path, target: &Path) -> Result<(), Error> {
-    fs::copy(path, target).map(drop).map_err(Error::io(target))
+fn link(path: &Path, target: &Path) -> Result<(), Failure> {
+    fs::copy(path, target).map(drop).map_err(file(target))
 }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::failure::Failure;
+use crate::trials::error::file;
 use crate::trials::schedule::Planned;
-use crate::trials::{Error, Plan, Record, Results, Task, run, schedule};
+use crate::trials::{Plan, Record, Results, Task, run, schedule};
 
 /// A plan with its tasks and what was recorded so far.
 #[derive(Debug)]
-pub struct Trial {
+pub(crate) struct Trial {
     plan: Plan,
     tasks: Vec<Task>,
     results: Results,
@@ -24,12 +26,12 @@ impl Trial {
     /// # Errors
     ///
     /// As [`Results::open`].
-    pub fn open(
+    pub(crate) fn open(
         plan: Plan,
         tasks: Vec<Task>,
         path: &Path,
         keep: Option<PathBuf>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Failure> {
         let results = Results::open(path, &plan)?;
         Ok(Self {
             plan,
@@ -41,13 +43,13 @@ impl Trial {
 
     /// The plan.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// All runs so far.
     #[must_use]
-    pub fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[Record] {
         self.results.records()
     }
 
@@ -57,7 +59,11 @@ impl Trial {
     /// # Errors
     ///
     /// A task, an agent or a check does not work, or the results can't be written. What was recorded stays.
-    pub fn run(&mut self, stop: &AtomicBool, progress: impl Fn(usize)) -> Result<(), Error> {
+    pub(crate) fn run(
+        &mut self,
+        stop: &AtomicBool,
+        progress: impl Fn(usize),
+    ) -> Result<(), Failure> {
         let made: std::collections::HashSet<Planned> =
             self.records().iter().map(Record::planned).collect();
         progress(made.len());
@@ -77,13 +83,13 @@ impl Trial {
         Ok(())
     }
 
-    fn one(&self, planned: Planned, stop: &AtomicBool) -> Result<Option<Record>, Error> {
+    fn one(&self, planned: Planned, stop: &AtomicBool) -> Result<Option<Record>, Failure> {
         let (task, arm) = (&self.tasks[planned.task], &self.plan.arms[planned.arm]);
         let limit = Duration::from_secs(self.plan.seconds);
         let made = |folder: &Path| run::run(task, arm, planned, limit, folder, stop);
         let Some(keep) = &self.keep else {
             let folder = tempfile::Builder::new().prefix("offcut-trial-").tempdir();
-            let folder = folder.map_err(Error::io(&std::env::temp_dir()))?;
+            let folder = folder.map_err(file(&std::env::temp_dir()))?;
             return made(folder.path());
         };
         let folder = keep
@@ -91,10 +97,10 @@ impl Trial {
             .join(format!("{}-{}", arm.name, planned.repetition));
         // Left by a run that was not recorded.
         if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(Error::io(&folder))?;
+            fs::remove_dir_all(&folder).map_err(file(&folder))?;
         }
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        let folder = std::path::absolute(&folder).map_err(Error::io(&folder))?;
+        fs::create_dir_all(&folder).map_err(file(&folder))?;
+        let folder = std::path::absolute(&folder).map_err(file(&folder))?;
         made(&folder)
     }
 }

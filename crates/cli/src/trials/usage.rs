@@ -10,25 +10,25 @@ use crate::usage::ProviderUsage;
 /// Tokens of a run, as its provider has counted them. Nothing here is an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Model calls, where the log tells them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
+    pub(crate) calls: Option<u64>,
     /// Input tokens that were neither read from the cache nor written to it.
-    pub input: u64,
+    pub(crate) input: u64,
     /// Input tokens that were read from the cache.
-    pub cached: u64,
+    pub(crate) cached: u64,
     /// Input tokens that were written to the cache, where the provider counts that.
-    pub written: u64,
+    pub(crate) written: u64,
     /// Output tokens.
-    pub output: u64,
+    pub(crate) output: u64,
 }
 
 impl Usage {
     /// Reads the usage that a run has left: a file with one provider's reply a line, or only its usage; or else the
     /// agent's own output. `None` if neither has any.
     #[must_use]
-    pub fn of_run(file: &str, output: &str) -> Option<Self> {
+    pub(crate) fn of_run(file: &str, output: &str) -> Option<Self> {
         let replies = documents(file).filter_map(|reply| {
             let usage = USAGE
                 .iter()
@@ -79,7 +79,7 @@ impl Usage {
 
     /// All tokens of the input.
     #[must_use]
-    pub fn all_input(&self) -> u64 {
+    pub(crate) fn all_input(&self) -> u64 {
         self.input + self.cached + self.written
     }
 }

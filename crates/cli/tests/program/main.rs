@@ -30,7 +30,6 @@ mod live_page;
 mod mcp;
 mod mcp_listen;
 mod pipes;
-mod promise;
 mod replay;
 mod requests;
 mod run;

@@ -16,7 +16,7 @@ const ADDS: &str = "echo $(( $(cat a) + $(cat b) )) > sum; \
 /// Never solves, and takes twice the calls.
 const GUESSES: &str = "echo 7 > sum; for call in 1 2; do \
     echo '{\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10}}' >> \"$OFFCUT_TRIAL_USAGE\"; done";
-const PRICES: &str = "input = 10.0\ncached = 1.0\noutput = 100.0\ncurrency = \"EUR\"\nsource = \"a test\"\ndate = \"2026-01-01\"\n";
+const PRICES: &str = "fresh = 10.0\ncached = 1.0\noutput = 100.0\ncurrency = \"EUR\"\nsource = \"a test\"\ndate = \"2026-01-01\"\n";
 
 /// Three tasks: add two numbers up.
 fn tasks(folder: &Path) {
@@ -109,10 +109,13 @@ fn a_trial_runs_checks_counts_and_tests() {
         (&json!(0), &json!(12))
     );
     // 600 at 10, 400 at 1 and 10 at 100 for a million; the other sends 2 000 at 10 and gets 20 back.
-    assert!((adds["per_solved"]["value"].as_f64().unwrap() - 0.0074).abs() < 1e-12);
+    assert!((adds["per_solved"].as_f64().unwrap() - 0.0074).abs() < 1e-12);
     assert_eq!(guesses["per_solved"], Value::Null);
     assert!((guesses["money"].as_f64().unwrap() - 12.0 * 0.022).abs() < 1e-12);
-    assert_eq!(analysis["means"]["calls"]["value"], -1.0);
+    assert_eq!(
+        (&guesses["means"]["calls"], &adds["means"]["calls"]),
+        (&json!(2.0), &json!(1.0))
+    );
     // Exact, and as by hand: three tasks, each 0 of 4 against 4 of 4.
     let p = analysis["solved"]["p"].as_f64().unwrap();
     assert!((p - 2.0 / 70_f64.powi(3)).abs() < 1e-12, "{p}");

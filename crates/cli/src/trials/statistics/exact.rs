@@ -4,11 +4,11 @@ use super::ln_binomial;
 
 /// Runs of one task by two arms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcomes {
+pub(crate) struct Outcomes {
     /// Runs of the first arm, and those of them that solved the task.
-    pub first: (u64, u64),
+    pub(crate) first: (u64, u64),
     /// Runs of the second arm, and those of them that solved the task.
-    pub second: (u64, u64),
+    pub(crate) second: (u64, u64),
 }
 
 /// The two-sided p-value of the exact conditional test, stratified by task.
@@ -19,7 +19,7 @@ pub struct Outcomes {
 /// task it is Fisher's test, with one repetition McNemar's, and in R `mantelhaen.test(exact = TRUE)`. The
 /// probability of an error is never above alpha, whatever the numbers.
 #[must_use]
-pub fn exact_p(tasks: &[Outcomes]) -> f64 {
+pub(crate) fn exact_p(tasks: &[Outcomes]) -> f64 {
     let mut sums = vec![1.0];
     let mut seen = 0;
     for task in tasks {

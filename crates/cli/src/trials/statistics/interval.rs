@@ -6,18 +6,18 @@ use super::normal;
 
 /// A value between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The estimate.
-    pub value: f64,
+    pub(crate) value: f64,
     /// Lower bound.
-    pub low: f64,
+    pub(crate) low: f64,
     /// Upper bound.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 /// The share of `runs` that solved their task, with Wilson's interval. `None` without a run.
 #[must_use]
-pub fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
+pub(crate) fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
     if runs == 0 {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
 ///
 /// It takes runs for one sample. Where tasks differ in difficulty, it is wider than necessary.
 #[must_use]
-pub fn difference(first: Interval, second: Interval) -> Interval {
+pub(crate) fn difference(first: Interval, second: Interval) -> Interval {
     let value = second.value - first.value;
     let below = (second.value - second.low).hypot(first.high - first.value);
     let above = (second.high - second.value).hypot(first.value - first.low);

@@ -1,10 +1,6 @@
 //! The two promises of a design, over simulated trials of as many runs as it asks for.
 
-#![cfg(unix)]
-
-use offcut_cli::trials::{
-    Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule,
-};
+use super::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule};
 
 const TRIALS: u64 = 2_000;
 
@@ -32,6 +28,11 @@ fn plan(design: Design, tasks: usize, seed: u64) -> Plan {
     .unwrap()
 }
 
+/// A number from 0 up to, but not including, 1.
+fn unit(random: &mut Random) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// One trial in which the second arm solves each task more often by `difference`, around shares that are spread by
 /// `spread` over the tasks.
 fn verdict(plan: &Plan, difference: f64, spread: f64, random: &mut Random) -> Verdict {
@@ -44,7 +45,7 @@ fn verdict(plan: &Plan, difference: f64, spread: f64, random: &mut Random) -> Ve
             task: run.task,
             arm: run.arm,
             repetition: run.repetition,
-            solved: random.unit() < share,
+            solved: unit(random) < share,
             seconds: 1.0,
             exit: Some(0),
             over_time: false,

@@ -50,7 +50,6 @@ use commands::clear::Work;
 use failure::Failure;
 
 /// Runs the program.
-#[must_use]
 pub fn main() -> ExitCode {
     #[cfg(unix)]
     output::get_ready();

@@ -1,8 +1,8 @@
 //! Trials of agents: the same tasks under two command lines, many times, and the test that tells them apart.
 //!
-//! A [`Design`] says which difference is to be found, and from it follows the number of runs. A [`Plan`] holds
-//! everything that is decided before the first run, the test included. [`Trial::run`] carries it out and appends
-//! each run to a file, so that a trial that was killed can go on. An [`Analysis`] applies the test, once, when all
+//! A `Design` says which difference is to be found, and from it follows the number of runs. A `Plan` holds
+//! everything that is decided before the first run, the test included. `Trial::run` carries it out and appends
+//! each run to a file, so that a trial that was killed can go on. An `Analysis` applies the test, once, when all
 //! runs are done.
 
 mod analysis;

@@ -98,7 +98,6 @@ pub(crate) struct TaskFigures {
 
 impl Analysis {
     /// Analyses the runs of a plan.
-    #[must_use]
     pub(crate) fn new(plan: &Plan, records: &[Record], prices: Option<&Prices>) -> Self {
         let planned = plan.runs_of_arm() * 2;
         let tasks = plan.tasks.iter().map(|task| TaskFigures {

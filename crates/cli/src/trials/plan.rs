@@ -24,38 +24,18 @@ pub(crate) struct Design {
     pub(crate) power: f64,
 }
 
-impl Default for Design {
-    /// # Default
-    ///
-    /// - `difference`: 0.05
-    /// - `expected`: 0.5
-    /// - `alpha`: 0.05
-    /// - `power`: 0.8
-    fn default() -> Self {
-        Self {
-            difference: 0.05,
-            expected: 0.5,
-            alpha: 0.05,
-            power: 0.8,
-        }
-    }
-}
-
 impl Design {
     /// Runs of each arm.
-    #[must_use]
     pub(crate) fn runs(&self) -> u64 {
         runs_for(self.expected, self.difference, self.alpha, self.power)
     }
 
     /// Repetitions of each of `tasks` tasks, for each arm.
-    #[must_use]
     pub(crate) fn repetitions(&self, tasks: usize) -> u64 {
         self.runs().div_ceil(tasks.max(1) as u64)
     }
 
     /// The smallest difference that `runs` of each arm find. `None` if they find none that is possible.
-    #[must_use]
     pub(crate) fn found_by(&self, runs: u64) -> Option<f64> {
         difference_found_by(runs, self.expected, self.alpha, self.power)
     }
@@ -182,7 +162,6 @@ impl Plan {
     }
 
     /// Runs of each arm.
-    #[must_use]
     pub(crate) fn runs_of_arm(&self) -> u64 {
         self.repetitions * self.tasks.len() as u64
     }

@@ -3,6 +3,13 @@
 use super::{Analysis, Arm, Design, Plan, Random, Record, Task, Verdict, plan_text, schedule};
 
 const TRIALS: u64 = 2_000;
+/// The design of `offcut trial` without options.
+const DESIGN: Design = Design {
+    difference: 0.05,
+    expected: 0.5,
+    alpha: 0.05,
+    power: 0.8,
+};
 
 /// A trial's plan as the program makes it, without folders.
 fn plan(design: Design, tasks: usize, seed: u64) -> Plan {
@@ -105,7 +112,7 @@ fn bounds_are_those_of_the_binomial() {
 
 #[test]
 fn the_test_waits_for_the_last_run() {
-    let plan = plan(Design::default(), 20, 1);
+    let plan = plan(DESIGN, 20, 1);
     let runs: Vec<Record> = schedule(&plan)
         .into_iter()
         .map(|run| Record {
@@ -133,7 +140,7 @@ fn the_test_waits_for_the_last_run() {
 
 #[test]
 fn five_points_are_found_as_often_as_was_promised() {
-    let design = Design::default();
+    let design = DESIGN;
     let (second, first, none) = found(design, 20, 0.05, 0.0);
     let (low, high) = bounds(1.0 - design.power);
     println!(
@@ -148,7 +155,7 @@ fn five_points_are_found_as_often_as_was_promised() {
 
 #[test]
 fn tasks_of_unequal_difficulty_lose_nothing() {
-    let design = Design::default();
+    let design = DESIGN;
     let (second, first, none) = found(design, 20, 0.05, 0.4);
     println!(
         "5 points from 10 to 90 %, 20 tasks: {second} found, {first} the wrong way round, {none} missed"
@@ -159,7 +166,7 @@ fn tasks_of_unequal_difficulty_lose_nothing() {
 
 #[test]
 fn no_difference_is_found_where_there_is_none() {
-    let design = Design::default();
+    let design = DESIGN;
     for spread in [0.0, 0.4] {
         let (second, first, none) = found(design, 20, 0.0, spread);
         println!(
@@ -229,7 +236,7 @@ fn the_page_shows_the_plan_and_the_runs_of_these_designs() {
     let page = include_str!("../../../../docs/trials.md");
     let design = Design {
         difference: 0.2,
-        ..Design::default()
+        ..DESIGN
     };
     let printed = plan_text(&plan(design, 10, 1));
     let (_, printed) = printed.split_once("Question").unwrap();
@@ -251,7 +258,7 @@ fn the_page_shows_the_plan_and_the_runs_of_these_designs() {
             let design = Design {
                 difference,
                 expected,
-                ..Design::default()
+                ..DESIGN
             };
             assert_eq!(design.runs(), number, "{points} points from {expected}");
             count += 1;

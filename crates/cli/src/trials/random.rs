@@ -9,7 +9,6 @@ pub struct Random(u64);
 
 impl Random {
     /// The generator of a seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

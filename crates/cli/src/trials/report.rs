@@ -7,7 +7,6 @@ use crate::trials::statistics::Interval;
 use crate::trials::{Analysis, ArmFigures, Plan, Verdict};
 
 /// The plan, as lines for a terminal: what is asked, and how many runs the answer takes.
-#[must_use]
 pub(crate) fn plan_text(plan: &Plan) -> String {
     let design = plan.design;
     let [first, second] = &plan.arms;
@@ -49,7 +48,6 @@ pub(crate) fn plan_text(plan: &Plan) -> String {
 }
 
 /// The page of a trial, in Markdown.
-#[must_use]
 pub(crate) fn markdown(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
     let mut page = format!(
         "# Trial of {} and {}\n\n{}\n\n",

@@ -37,7 +37,6 @@ pub(crate) struct Record {
 
 impl Record {
     /// The place of the run in the plan.
-    #[must_use]
     pub(crate) fn planned(&self) -> Planned {
         Planned {
             task: self.task,
@@ -108,7 +107,6 @@ impl Results {
     }
 
     /// All runs so far, in the order in which they were made.
-    #[must_use]
     pub(crate) fn records(&self) -> &[Record] {
         &self.records
     }

@@ -17,7 +17,6 @@ pub(crate) struct Planned {
 /// two arms run one after the other, either first.
 ///
 /// So whatever changes with time, such as a provider's load, affects both arms alike. The order follows from the seed.
-#[must_use]
 pub(crate) fn schedule(plan: &Plan) -> Vec<Planned> {
     let mut random = Random::new(plan.seed);
     let mut runs = Vec::new();

@@ -22,25 +22,21 @@ pub(crate) struct Task {
 
 impl Task {
     /// The prompt, which is the agent's stdin.
-    #[must_use]
     pub(crate) fn prompt(&self) -> PathBuf {
         self.folder.join("prompt.md")
     }
 
     /// The program that exits with 0 if the task is solved.
-    #[must_use]
     pub(crate) fn check(&self) -> PathBuf {
         self.folder.join("check")
     }
 
     /// The files that each run begins with, if there are any.
-    #[must_use]
     pub(crate) fn files(&self) -> Option<PathBuf> {
         Some(self.folder.join("files")).filter(|files| files.is_dir())
     }
 
     /// The program that prepares a run's folder, if there is one.
-    #[must_use]
     pub(crate) fn setup(&self) -> Option<PathBuf> {
         Some(self.folder.join("setup")).filter(|setup| setup.is_file())
     }

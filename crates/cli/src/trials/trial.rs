@@ -42,13 +42,11 @@ impl Trial {
     }
 
     /// The plan.
-    #[must_use]
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// All runs so far.
-    #[must_use]
     pub(crate) fn records(&self) -> &[Record] {
         self.results.records()
     }

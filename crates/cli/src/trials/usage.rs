@@ -27,7 +27,6 @@ pub(crate) struct Usage {
 impl Usage {
     /// Reads the usage that a run has left: a file with one provider's reply a line, or only its usage; or else the
     /// agent's own output. `None` if neither has any.
-    #[must_use]
     pub(crate) fn of_run(file: &str, output: &str) -> Option<Self> {
         let replies = documents(file).filter_map(|reply| {
             let usage = USAGE
@@ -78,7 +77,6 @@ impl Usage {
     }
 
     /// All tokens of the input.
-    #[must_use]
     pub(crate) fn all_input(&self) -> u64 {
         self.input + self.cached + self.written
     }

@@ -18,7 +18,6 @@ pub(crate) struct Outcomes {
 /// The p-value is the probability of all sums that are at most as likely as the one that was seen. With one
 /// task it is Fisher's test, with one repetition McNemar's, and in R `mantelhaen.test(exact = TRUE)`. The
 /// probability of an error is never above alpha, whatever the numbers.
-#[must_use]
 pub(crate) fn exact_p(tasks: &[Outcomes]) -> f64 {
     let mut sums = vec![1.0];
     let mut seen = 0;

@@ -16,7 +16,6 @@ pub(crate) struct Interval {
 }
 
 /// The share of `runs` that solved their task, with Wilson's interval. `None` without a run.
-#[must_use]
 pub(crate) fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval> {
     if runs == 0 {
         return None;
@@ -35,7 +34,6 @@ pub(crate) fn share(runs: u64, solved: u64, confidence: f64) -> Option<Interval>
 /// The second share less the first, with Newcombe's hybrid score interval: method 10 of his eleven.
 ///
 /// It takes runs for one sample. Where tasks differ in difficulty, it is wider than necessary.
-#[must_use]
 pub(crate) fn difference(first: Interval, second: Interval) -> Interval {
     let value = second.value - first.value;
     let below = (second.value - second.low).hypot(first.high - first.value);

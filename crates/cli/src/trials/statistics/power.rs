@@ -6,7 +6,6 @@ use super::normal;
 ///
 /// Fleiss, Tytun and Ury's number (1980) for two shares and a two-sided exact test: that of the normal approximation,
 /// which R's `power.prop.test` gives, with a correction for continuity.
-#[must_use]
 pub(crate) fn runs_for(expected: f64, difference: f64, alpha: f64, power: f64) -> u64 {
     let both = [expected - difference, expected + difference];
     let possible = both.into_iter().filter(|share| (0.0..=1.0).contains(share));
@@ -31,7 +30,6 @@ pub(crate) fn runs_for(expected: f64, difference: f64, alpha: f64, power: f64) -
 /// The smallest difference that `runs` of each arm find from an `expected` share, rounded up to a tenth of a point.
 ///
 /// `None` if it would be above the largest that is possible.
-#[must_use]
 pub(crate) fn difference_found_by(runs: u64, expected: f64, alpha: f64, power: f64) -> Option<f64> {
     let most = expected.max(1.0 - expected);
     (1..)

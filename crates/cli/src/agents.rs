@@ -19,7 +19,6 @@ use clap::builder::PossibleValue;
 
 /// A coding agent that Offcut can be put around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Agent {
     /// Claude Code by Anthropic.
     ClaudeCode,
@@ -50,7 +49,6 @@ impl Agent {
     }
 
     /// The agent's name on the command line, such as `claude-code`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",

@@ -17,7 +17,6 @@ pub use finding::{Finding, Level};
 use probe::Probe;
 
 /// Examines an installation. Leaves nothing in the agent's folders or the store.
-#[must_use]
 pub fn examine(installation: &Installation) -> Vec<Finding> {
     let mut findings = vec![version(installation.agent)];
     match commands(installation) {

@@ -8,7 +8,6 @@ use crate::agents::journal::Row;
 
 /// The sum of some rows of a journal. All lengths are in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Gain {
     /// Number of results or requests.
     pub count: u64,
@@ -26,7 +25,6 @@ pub struct Gain {
 
 impl Gain {
     /// The bytes that were not shown or sent. Negative if more was.
-    #[must_use]
     pub fn saved(&self) -> i64 {
         let (before, after) = (
             self.bytes_before.cast_signed(),
@@ -53,7 +51,6 @@ impl Gain {
 
 /// The sums of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Gains {
     /// The sum of all rows.
     #[serde(flatten)]
@@ -68,7 +65,6 @@ pub struct Gains {
 
 /// The sum of the rows that bear the same names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct NamedGain {
     /// The name of the agent, or of the server's upstream.
     pub by: String,
@@ -84,7 +80,6 @@ pub struct NamedGain {
 
 impl Gains {
     /// Adds rows up, except those of probes.
-    #[must_use]
     pub fn of(rows: &[Row]) -> Self {
         let rows = || rows.iter().filter(|row| !row.is_probe());
         let mut total = Gain::default();

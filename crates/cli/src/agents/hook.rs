@@ -21,7 +21,6 @@ pub use error::HookError;
 pub use surroundings::Surroundings;
 
 /// The name of the tool by which `agent` reads files, for hints. `None` if it only has a shell.
-#[must_use]
 pub fn reader(agent: Agent) -> Option<&'static str> {
     match agent {
         Agent::ClaudeCode => Some("Read"),
@@ -62,7 +61,6 @@ pub async fn answer(
 /// The directory in which results of an `event` must be stored, because the reader of `agent` may open
 /// no other one outside the project. `None` if any directory will do. The store of `surroundings` is
 /// not used.
-#[must_use]
 pub fn store(agent: Agent, event: &[u8], surroundings: &Surroundings) -> Option<PathBuf> {
     match agent {
         Agent::GeminiCli => gemini_cli::store(event, surroundings),

@@ -28,7 +28,6 @@ pub use place::installed_path;
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Changed {
     /// The changed file.
     pub path: PathBuf,
@@ -42,7 +41,6 @@ pub struct Changed {
 
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Outcome {
     /// The file was created.
     Created,

@@ -18,7 +18,6 @@ pub(crate) const PROBES: &str = "offcut-doctor-";
 
 /// A result that a hook was shown, or a request that passed through a server. All lengths are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Row {
     /// Seconds since 1970.
     pub time: u64,
@@ -49,7 +48,6 @@ pub struct Row {
 
 impl Row {
     /// A row of the present time, for what stayed as it was.
-    #[must_use]
     pub fn new(by: &str, session: &str, what: &str, length: u64) -> Self {
         Self {
             time: units::now(),

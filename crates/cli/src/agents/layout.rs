@@ -13,7 +13,6 @@ pub struct Home(PathBuf);
 
 impl Home {
     /// The folder that the environment names; `None` if there is no home directory either.
-    #[must_use]
     pub fn from_env() -> Option<Self> {
         if let Some(home) = folder("OFFCUT_HOME") {
             // An agent's hooks run in other directories than the commands of its user.
@@ -35,7 +34,6 @@ impl Home {
     }
 
     /// The folder without `OFFCUT_HOME`.
-    #[must_use]
     pub fn by_default() -> Option<Self> {
         let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
         let data = data.or_else(|| Some(folder("HOME")?.join(".local/share")))?;
@@ -43,74 +41,62 @@ impl Home {
     }
 
     /// The folder at `path`.
-    #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
     /// The folder itself.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// The user's one store, shared by all agents.
-    #[must_use]
     pub fn store(&self) -> PathBuf {
         self.0.join("store")
     }
 
     /// The settings of all hooks; the file may be missing.
-    #[must_use]
     pub fn settings(&self) -> PathBuf {
         self.0.join("offcut.toml")
     }
 
     /// The records and backups of changed settings of agents, a folder for each agent.
-    #[must_use]
     pub fn installed(&self) -> PathBuf {
         self.0.join("installed")
     }
 
     /// The journal of results that hooks were shown.
-    #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.0.join("journal.jsonl")
     }
 
     /// The journal of requests that passed through servers.
-    #[must_use]
     pub fn served(&self) -> PathBuf {
         self.0.join("served.jsonl")
     }
 
     /// The folders that have held transcripts, one to a line, as JSON.
-    #[must_use]
     pub fn transcripts(&self) -> PathBuf {
         self.0.join("transcripts.jsonl")
     }
 
     /// A folder with a file for each server that runs.
-    #[must_use]
     pub fn servers(&self) -> PathBuf {
         self.0.join("servers")
     }
 
     /// An empty file whose time is that of the last sweep.
-    #[must_use]
     pub fn swept(&self) -> PathBuf {
         self.0.join("swept")
     }
 
     /// The log of hooks that could not do their work.
-    #[must_use]
     pub fn log(&self) -> PathBuf {
         self.0.join("hook.log")
     }
 }
 
 /// The folder in which `agent` keeps its own files, such as `~/.claude`. `None` if it is unknown.
-#[must_use]
 pub fn agent_home(agent: Agent) -> Option<PathBuf> {
     let in_home = |name| Some(folder("HOME")?.join(name));
     match agent {

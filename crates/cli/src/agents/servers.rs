@@ -16,7 +16,6 @@ use server::Server;
 
 /// The MCP servers in one file of an agent's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Servers {
     /// The file.
     pub path: PathBuf,

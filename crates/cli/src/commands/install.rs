@@ -198,7 +198,7 @@ fn write_json(
         Outcome::Added => "added",
         Outcome::Restored => "restored",
         Outcome::Removed => "removed",
-        _ => "unchanged",
+        Outcome::Unchanged => "unchanged",
     };
     output::write_json(&json!({
         "agent": args.agent.name(),

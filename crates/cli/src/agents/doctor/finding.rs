@@ -2,7 +2,6 @@
 
 /// A finding about an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Finding {
     /// Its weight.
     pub level: Level,

@@ -6,7 +6,6 @@ use crate::agents::journal::Row;
 
 /// An answered event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Answer {
     /// The text for stdout; `None` if the event passes unchanged.
     pub output: Option<String>,

@@ -72,7 +72,6 @@ impl Surroundings {
     ///
     /// Such a call reads stored content, as far as its arguments tell. A model that names the store in a
     /// call of another kind only keeps that call's result whole.
-    #[must_use]
     pub fn is_named_in(&self, arguments: &str) -> bool {
         match serde_json::from_str(arguments) {
             Ok(arguments) => self.is_named_by(&arguments),
@@ -96,7 +95,6 @@ impl Surroundings {
 
     /// The end that paths of the store have in common, however they begin (`~`, `$HOME`, `..`, `file://`, a
     /// link): its last two segments, as written and with symbolic links resolved.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         let Some(store) = &self.store else {
             return Vec::new();

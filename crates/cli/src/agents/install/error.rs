@@ -33,7 +33,6 @@ impl InstallError {
     }
 
     /// The file that could not be changed.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offcut::Part;
-use offcut::format::{Call, Format, Piece, ResultHead, WireFormat};
+use offcut::format::{Format, Piece, ResultHead, WireFormat};
 use serde_json::{Value, json};
 
 use self::samples::samples;
@@ -31,7 +31,6 @@ enum Flaw {
     LosesTheSecondText,
     TrustsTheShape,
     NestsWhatItPuts,
-    HidesAllIds,
     HidesIdsOfResults,
     WritesJsonAsDebugText,
     MarksWhatItReplaces,
@@ -82,10 +81,7 @@ impl Format for Flawed {
                         ..head
                     }));
                 }
-                (Flaw::HidesAllIds, Piece::Call(call)) => {
-                    see(Piece::Call(Call { id: "", ..call }));
-                }
-                (Flaw::HidesAllIds | Flaw::HidesIdsOfResults, Piece::Result(head)) => {
+                (Flaw::HidesIdsOfResults, Piece::Result(head)) => {
                     see(Piece::Result(ResultHead { id: "", ..head }));
                 }
                 _ => see(piece),
@@ -244,11 +240,6 @@ fn l5_the_suite_finds_every_flaw() {
         ),
         (Flaw::NestsWhatItPuts, "`replace_result`", &WireFormat::ALL),
         (
-            Flaw::HidesAllIds,
-            "`a result leads to its call`",
-            &WireFormat::ALL,
-        ),
-        (
             Flaw::HidesIdsOfResults,
             "`a result leads to its call`",
             &WireFormat::ALL,
@@ -294,30 +285,16 @@ fn without_a_flaw_the_suite_is_content() {
 fn l5_the_suite_finds_numbers_for_ids() {
     let call = |id: u32| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let result = |id: u32| json!({"role": "tool", "tool_call_id": id, "content": "3 hits"});
-    let several = vec![
+    let messages = vec![
         json!({"role": "assistant", "content": null, "tool_calls": [call(1), call(2)]}),
         result(2),
         result(1),
     ];
-    let one = vec![
-        json!({"role": "assistant", "content": null, "tool_calls": [call(1)]}),
-        result(1),
-    ];
-    for (messages, advice) in [
-        (
-            several,
-            "with several calls in a message nothing says which one",
-        ),
-        (
-            one,
-            "`id` of a call and `tool_call_id` of a result have the same value",
-        ),
-    ] {
-        let suite = || offcut_testkit::format::json_conformance(&WireFormat::OpenAiChat, &messages);
-        let panic = catch_unwind(AssertUnwindSafe(suite)).unwrap_err();
-        let said = panic.downcast_ref::<String>().unwrap();
-        assert!(said.contains(advice), "{said}");
-    }
+    let suite = || offcut_testkit::format::json_conformance(&WireFormat::OpenAiChat, &messages);
+    let panic = catch_unwind(AssertUnwindSafe(suite)).unwrap_err();
+    let said = panic.downcast_ref::<String>().unwrap();
+    let advice = "with several calls in a message nothing says which one";
+    assert!(said.contains(advice), "{said}");
 }
 
 #[test]

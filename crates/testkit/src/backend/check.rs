@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use offcut::backend::{
     Backend, BackendError, Entry, ErrorKind, Key, PutOutcome, ReadRange, Writer,
 };
-use tokio::task::yield_now;
+use tokio::task::{JoinSet, yield_now};
 
 /// Ends the suite because the store breaks `clause` by `what`. Content is not shown, since it may
 /// be long.
@@ -94,6 +94,22 @@ pub(super) async fn put(
     );
     let is = succeed(store.put(key, content.clone()).await, clause, &of);
     equal(timeless(is), should, clause, &of);
+}
+
+/// Stores content that is new.
+pub(super) async fn stores(store: &impl Backend, key: &Key, content: &Bytes, clause: &str) {
+    put(store, key, content, PutOutcome::Stored, clause).await;
+}
+
+/// Finishes what a writer has written.
+pub(super) async fn finish(
+    writer: &mut Box<dyn Writer>,
+    key: &Key,
+    should: PutOutcome,
+    clause: &str,
+) {
+    let is = succeed(writer.finish(key).await, clause, "finishing");
+    equal(timeless(is), should, clause, "finishing");
 }
 
 /// The outcome for equal content, compared after [`timeless`].
@@ -193,4 +209,16 @@ pub(super) async fn abandon<T>(future: impl Future<Output = T>, polls: usize) ->
         yield_now().await;
     }
     false
+}
+
+/// Collects the results of the tasks. A panic in one of them continues here.
+pub(super) async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
+    let mut results = Vec::new();
+    while let Some(result) = tasks.join_next().await {
+        match result {
+            Ok(result) => results.push(result),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+    results
 }

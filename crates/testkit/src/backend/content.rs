@@ -9,8 +9,8 @@ use futures_util::StreamExt;
 use offcut::backend::{Backend, PutOutcome};
 
 use super::check::{
-    THERE, assert_holds, check, equal, fail_clause, is_not_found, key, listed, noise, put, succeed,
-    timeless, written,
+    THERE, assert_holds, check, equal, fail_clause, finish, is_not_found, key, listed, noise, put,
+    stores, succeed, written,
 };
 
 /// Maximum difference between the clocks of a store and of this process.
@@ -31,7 +31,7 @@ pub(super) async fn stored_content_is_read(store: &impl Backend) {
     ];
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
-        put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
+        stores(store, &key, content, CLAUSE).await;
         assert_holds(store, &key, content, CLAUSE).await;
     }
     for (number, content) in contents.iter().enumerate() {
@@ -50,7 +50,7 @@ pub(super) async fn any_key_can_be_stored(store: &impl Backend) {
     ] {
         let key = key(path);
         let content = Bytes::from(key.to_string());
-        put(store, &key, &content, PutOutcome::Stored, CLAUSE).await;
+        stores(store, &key, &content, CLAUSE).await;
         assert_holds(store, &key, &content, CLAUSE).await;
     }
 }
@@ -59,8 +59,8 @@ pub(super) async fn ranges_are_cut_at_the_end(store: &impl Backend) {
     const CLAUSE: &str = "read: the range is cut at the end";
     let content = noise(300_000, 5);
     let (long, empty) = (key("trunc/long"), key("trunc/empty"));
-    put(store, &long, &content, PutOutcome::Stored, CLAUSE).await;
-    put(store, &empty, &Bytes::new(), PutOutcome::Stored, CLAUSE).await;
+    stores(store, &long, &content, CLAUSE).await;
+    stores(store, &empty, &Bytes::new(), CLAUSE).await;
     let end = content.len() as u64;
     let ranges = [
         (0, 0),
@@ -111,14 +111,7 @@ pub(super) async fn nothing_is_not_found(store: &impl Backend) {
         "a new store lists content".into()
     });
     is_not_found(store, &key("trunc/call_1"), CLAUSE).await;
-    put(
-        store,
-        &key("trunc/call_1"),
-        &"content".into(),
-        PutOutcome::Stored,
-        CLAUSE,
-    )
-    .await;
+    stores(store, &key("trunc/call_1"), &"content".into(), CLAUSE).await;
     for path in [
         "call_1",
         "trunc",
@@ -145,7 +138,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
     ];
     for (number, content) in contents.iter().enumerate() {
         let key = key(format!("trunc/call_{number}"));
-        put(store, &key, content, PutOutcome::Stored, CLAUSE).await;
+        stores(store, &key, content, CLAUSE).await;
         for other in &contents {
             let should = if other == content {
                 THERE
@@ -155,12 +148,7 @@ pub(super) async fn stored_content_never_changes(store: &impl Backend) {
             put(store, &key, other, should, CLAUSE).await;
             assert_holds(store, &key, content, CLAUSE).await;
             let mut writer = written(store, std::slice::from_ref(other), CLAUSE).await;
-            equal(
-                timeless(succeed(writer.finish(&key).await, CLAUSE, "a writer")),
-                should,
-                CLAUSE,
-                "a writer",
-            );
+            finish(&mut writer, &key, should, CLAUSE).await;
             assert_holds(store, &key, content, CLAUSE).await;
         }
     }
@@ -186,7 +174,7 @@ pub(super) async fn keys_that_differ_in_case_lose_nothing(store: &impl Backend) 
     ];
     for (lower, upper) in pairs.map(|(lower, upper)| (key(lower), key(upper))) {
         let (first, second) = (Bytes::from("first"), Bytes::from("second"));
-        put(store, &lower, &first, PutOutcome::Stored, CLAUSE).await;
+        stores(store, &lower, &first, CLAUSE).await;
         // In a store that does not tell them apart the name is taken.
         match succeed(store.put(&upper, second.clone()).await, CLAUSE, "a put") {
             PutOutcome::Stored => assert_holds(store, &upper, &second, CLAUSE).await,
@@ -204,7 +192,7 @@ pub(super) async fn keys_within_keys_lose_nothing(store: &impl Backend) {
     for (first, second) in
         [("x", "x/call_1"), ("y/z/call_1", "y/z")].map(|(first, second)| (key(first), key(second)))
     {
-        put(store, &first, &"first".into(), PutOutcome::Stored, CLAUSE).await;
+        stores(store, &first, &"first".into(), CLAUSE).await;
         // A store with directories can't have both. It may report that in any way, but must not
         // lose one.
         match store.put(&second, "second".into()).await {
@@ -230,7 +218,7 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
             _ => format!("top_{number}"),
         };
         let key = key(path);
-        put(store, &key, &noise(number, 23), PutOutcome::Stored, CLAUSE).await;
+        stores(store, &key, &noise(number, 23), CLAUSE).await;
         stored.insert(key, number as u64);
     }
     let writer = written(store, &[noise(100, 24)], CLAUSE).await;
@@ -257,7 +245,7 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
 pub(super) async fn the_time_of_storing_is_told(store: &impl Backend) {
     const CLAUSE: &str = "stored_at: the time of storing, by the store's clock";
     let key = key("trunc/call_1");
-    put(store, &key, &noise(5_000, 47), PutOutcome::Stored, CLAUSE).await;
+    stores(store, &key, &noise(5_000, 47), CLAUSE).await;
     let now = store.now();
     let page = succeed(store.read(&key, 0..0).await, CLAUSE, "reading nothing");
     let again = succeed(store.put(&key, noise(5_000, 47)).await, CLAUSE, "a put");

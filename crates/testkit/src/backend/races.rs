@@ -9,8 +9,8 @@ use tokio::sync::Barrier;
 use tokio::task::{JoinSet, yield_now};
 
 use super::check::{
-    ALL, THERE, abandon, assert_holds, check, equal, error_chain, fail_clause, key, listed, noise,
-    put, succeed, timeless, written,
+    ALL, THERE, abandon, assert_holds, check, equal, error_chain, fail_clause, joined, key, listed,
+    noise, put, succeed, timeless, written,
 };
 
 pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
@@ -107,18 +107,6 @@ pub(super) async fn one_of_many_puts_is_stored<B: Backend>(store: &Arc<B>) {
         }
         assert_holds(store, &key, &content(right[0]), CLAUSE).await;
     }
-}
-
-/// Collects the results of the tasks. A panic in one of them continues here.
-async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
-    let mut results = Vec::new();
-    while let Some(result) = tasks.join_next().await {
-        match result {
-            Ok(result) => results.push(result),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-    results
 }
 
 pub(super) async fn a_dropped_put_is_all_or_nothing(store: &impl Backend) {

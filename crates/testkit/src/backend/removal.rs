@@ -7,8 +7,8 @@ use offcut::backend::{Backend, ErrorKind, Key, PutOutcome};
 use tokio::task::JoinSet;
 
 use super::check::{
-    abandon, assert_holds, check, equal, error_chain, fail_clause, is_not_found, key, listed,
-    noise, put, succeed, written,
+    abandon, assert_holds, check, equal, error_chain, fail_clause, finish, is_not_found, joined,
+    key, listed, noise, stores, succeed, written,
 };
 
 /// A time before which everything was stored.
@@ -41,8 +41,8 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
     const CLAUSE: &str = "removed whole";
     let (gone, stays) = (key("s-1/trunc/call_1"), key("s-1/trunc/call_2"));
     let (content, other) = (noise(100_000, 41), noise(1_000, 42));
-    put(store, &gone, &content, PutOutcome::Stored, CLAUSE).await;
-    put(store, &stays, &content, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &gone, &content, CLAUSE).await;
+    stores(store, &stays, &content, CLAUSE).await;
     for _ in 0..2 {
         remove(store, &gone, CLAUSE).await;
         is_not_found(store, &gone, CLAUSE).await;
@@ -53,7 +53,7 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
         );
     }
     assert_holds(store, &stays, &content, CLAUSE).await;
-    put(store, &gone, &other, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &gone, &other, CLAUSE).await;
     assert_holds(store, &gone, &other, CLAUSE).await;
     // Removes the last key of a folder, then uses the folder again.
     for key in [&gone, &stays] {
@@ -65,15 +65,10 @@ pub(super) async fn what_is_removed_is_gone(store: &impl Backend) {
         CLAUSE,
         "listing after everything is removed",
     );
-    put(store, &stays, &content, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &stays, &content, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&other), CLAUSE).await;
     remove(store, &stays, CLAUSE).await;
-    equal(
-        succeed(writer.finish(&gone).await, CLAUSE, "a writer"),
-        PutOutcome::Stored,
-        CLAUSE,
-        "a writer",
-    );
+    finish(&mut writer, &gone, PutOutcome::Stored, CLAUSE).await;
     assert_holds(store, &gone, &other, CLAUSE).await;
 }
 
@@ -82,7 +77,7 @@ pub(super) async fn what_is_newer_stays(store: &impl Backend) {
     let key = key("s-1/trunc/call_1");
     let content = noise(5_000, 43);
     let before = store.now() - Duration::from_secs(60 * 60);
-    put(store, &key, &content, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &key, &content, CLAUSE).await;
     for time in [before, SystemTime::UNIX_EPOCH] {
         succeed(store.remove(&key, time).await, CLAUSE, "removing");
         assert_holds(store, &key, &content, CLAUSE).await;
@@ -93,15 +88,10 @@ pub(super) async fn tidying_keeps_what_is_stored(store: &impl Backend) {
     const CLAUSE: &str = "tidy: stored content stays";
     let (there, named) = (key("trunc/call_1"), key("trunc/call_2"));
     let content = noise(5_000, 48);
-    put(store, &there, &content, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &there, &content, CLAUSE).await;
     let mut writer = written(store, std::slice::from_ref(&content), CLAUSE).await;
     succeed(store.tidy(SystemTime::UNIX_EPOCH).await, CLAUSE, "tidying");
-    equal(
-        succeed(writer.finish(&named).await, CLAUSE, "a writer"),
-        PutOutcome::Stored,
-        CLAUSE,
-        "a writer",
-    );
+    finish(&mut writer, &named, PutOutcome::Stored, CLAUSE).await;
     succeed(
         store
             .tidy(SystemTime::now() + Duration::from_secs(3600))
@@ -122,7 +112,7 @@ pub(super) async fn a_dropped_removal_is_all_or_nothing(store: &impl Backend) {
             key(format!("trunc/call_{polls}_stays")),
         );
         for key in [&gone, &stays] {
-            put(store, key, &content, PutOutcome::Stored, CLAUSE).await;
+            stores(store, key, &content, CLAUSE).await;
         }
         abandon(store.remove(&gone, later(store)), polls).await;
         // A dropped call may still be running, so both outcomes are allowed.
@@ -144,25 +134,20 @@ pub(super) async fn storing_where_something_is_removed_is_safe<B: Backend>(store
             let content = noise(1_000, task);
             for round in 0..8 {
                 let key = key(format!("s-1/trunc/call_{task}_{round}"));
-                put(&*store, &key, &content, PutOutcome::Stored, CLAUSE).await;
+                stores(&*store, &key, &content, CLAUSE).await;
                 assert_holds(&*store, &key, &content, CLAUSE).await;
                 remove(&*store, &key, CLAUSE).await;
             }
-            put(
+            stores(
                 &*store,
                 &key(format!("s-1/trunc/call_{task}")),
                 &content,
-                PutOutcome::Stored,
                 CLAUSE,
             )
             .await;
         });
     }
-    while let Some(done) = tasks.join_next().await {
-        if let Err(error) = done {
-            std::panic::resume_unwind(error.into_panic());
-        }
-    }
+    joined(tasks).await;
     equal(
         listed(&**store, CLAUSE).await.len(),
         8,

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use offcut::backend::{Backend, PutOutcome, Writer};
 
 use super::check::{
-    THERE, abandon, assert_holds, check, equal, is_not_found, key, listed, noise, put, succeed,
-    timeless, written,
+    THERE, abandon, assert_holds, check, equal, finish, is_not_found, key, listed, noise, put,
+    stores, succeed, written,
 };
 
 pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
@@ -24,24 +24,14 @@ pub(super) async fn a_writer_stores_its_chunks(store: &impl Backend) {
         chunks.insert(chunks.len() / 2, Bytes::new());
         let key = key(format!("trunc/call_{number}"));
         let mut writer = written(store, &chunks, CLAUSE).await;
-        equal(
-            succeed(writer.finish(&key).await, CLAUSE, "finishing"),
-            PutOutcome::Stored,
-            CLAUSE,
-            "finishing",
-        );
+        finish(&mut writer, &key, PutOutcome::Stored, CLAUSE).await;
         assert_holds(store, &key, &content, CLAUSE).await;
         // A put finds the content that a writer stored.
         put(store, &key, &content, THERE, CLAUSE).await;
     }
     let mut writer = written(store, &[], CLAUSE).await;
     let empty = key("trunc/empty");
-    equal(
-        succeed(writer.finish(&empty).await, CLAUSE, "finishing"),
-        PutOutcome::Stored,
-        CLAUSE,
-        "finishing without a chunk",
-    );
+    finish(&mut writer, &empty, PutOutcome::Stored, CLAUSE).await;
     assert_holds(store, &empty, &Bytes::new(), CLAUSE).await;
 }
 
@@ -81,20 +71,10 @@ pub(super) async fn a_writer_reads_what_it_has(store: &impl Backend) {
         }
     }
     let (taken, free) = (key("trunc/call_1"), key("trunc/call_2"));
-    put(store, &taken, &"other".into(), PutOutcome::Stored, CLAUSE).await;
-    equal(
-        succeed(writer.finish(&taken).await, CLAUSE, "finishing"),
-        PutOutcome::Taken,
-        CLAUSE,
-        "finishing",
-    );
+    stores(store, &taken, &"other".into(), CLAUSE).await;
+    finish(&mut writer, &taken, PutOutcome::Taken, CLAUSE).await;
     read(&mut writer, 100..150_000, 200_000).await;
-    equal(
-        succeed(writer.finish(&free).await, CLAUSE, "finishing"),
-        PutOutcome::Stored,
-        CLAUSE,
-        "finishing",
-    );
+    finish(&mut writer, &free, PutOutcome::Stored, CLAUSE).await;
     assert_holds(store, &free, &content, CLAUSE).await;
 }
 
@@ -111,12 +91,7 @@ pub(super) async fn a_writer_is_unseen_until_it_finishes(store: &impl Backend) {
         });
         is_not_found(store, &key, CLAUSE).await;
     }
-    equal(
-        succeed(writer.finish(&key).await, CLAUSE, "finishing"),
-        PutOutcome::Stored,
-        CLAUSE,
-        "finishing",
-    );
+    finish(&mut writer, &key, PutOutcome::Stored, CLAUSE).await;
     assert_holds(store, &key, &chunks.concat().into(), CLAUSE).await;
     let listed = listed(store, CLAUSE).await;
     equal(
@@ -133,16 +108,9 @@ pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
     let keys: Vec<_> = (0..4)
         .map(|number| key(format!("trunc/call_{number}")))
         .collect();
-    put(store, &keys[0], &first, PutOutcome::Stored, CLAUSE).await;
-    put(
-        store,
-        &keys[1],
-        &first.slice(1..),
-        PutOutcome::Stored,
-        CLAUSE,
-    )
-    .await;
-    put(store, &keys[2], &second, PutOutcome::Stored, CLAUSE).await;
+    stores(store, &keys[0], &first, CLAUSE).await;
+    stores(store, &keys[1], &first.slice(1..), CLAUSE).await;
+    stores(store, &keys[2], &second, CLAUSE).await;
     let mut writer = written(
         store,
         &[second.slice(..70_000), second.slice(70_000..)],
@@ -155,12 +123,7 @@ pub(super) async fn a_writer_finds_a_second_name(store: &impl Backend) {
         THERE,
         PutOutcome::Stored,
     ]) {
-        equal(
-            timeless(succeed(writer.finish(key).await, CLAUSE, "finishing")),
-            should,
-            CLAUSE,
-            "finishing",
-        );
+        finish(&mut writer, key, should, CLAUSE).await;
     }
     drop(writer);
     assert_holds(store, &keys[0], &first, CLAUSE).await;
@@ -223,23 +186,12 @@ pub(super) async fn a_dropped_write_is_the_last(store: &impl Backend) {
 
 pub(super) async fn a_dropped_writer_leaves_nothing(store: &impl Backend) {
     const CLAUSE: &str = "writer: dropped before it is named, it leaves nothing";
-    put(
-        store,
-        &key("trunc/call_1"),
-        &"content".into(),
-        PutOutcome::Stored,
-        CLAUSE,
-    )
-    .await;
+    stores(store, &key("trunc/call_1"), &"content".into(), CLAUSE).await;
     drop(written(store, &[], CLAUSE).await);
     drop(written(store, &[noise(100_000, 16), noise(100_000, 17)], CLAUSE).await);
     let mut writer = written(store, &[noise(100_000, 18)], CLAUSE).await;
-    let taken = succeed(
-        writer.finish(&key("trunc/call_1")).await,
-        CLAUSE,
-        "finishing",
-    );
-    equal(taken, PutOutcome::Taken, CLAUSE, "finishing");
+    let taken = key("trunc/call_1");
+    finish(&mut writer, &taken, PutOutcome::Taken, CLAUSE).await;
     drop(writer);
     for polls in 0..4 {
         let mut writer = written(store, &[noise(100_000, 19)], CLAUSE).await;

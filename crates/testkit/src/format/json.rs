@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::clauses::{ClauseShape, HINT, all_clauses, check, fail_clause};
-use super::pairing::{Ids, no_ids_are_dropped};
 use super::seen::Seen;
 
 /// A field unknown to every format.
@@ -19,22 +18,6 @@ fn write<M: Serialize>(message: &M, at: usize) -> Value {
 
 fn read<M: DeserializeOwned>(json: Value) -> Option<M> {
     serde_json::from_value(json).ok()
-}
-
-/// Checks that ids which calls and results share in the messages' JSON are shown.
-pub(super) fn ids_are_shown<F>(format: &F, messages: &[F::Message])
-where
-    F: Format<Message: Serialize>,
-{
-    if Ids::of(format, messages).agree() {
-        return;
-    }
-    let written: Vec<_> = messages
-        .iter()
-        .enumerate()
-        .map(|(at, message)| (message, write(message, at)))
-        .collect();
-    no_ids_are_dropped(format, &written);
 }
 
 pub(super) fn round_trips<F>(format: &F, message: &F::Message, at: usize)

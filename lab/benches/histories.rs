@@ -10,7 +10,8 @@ use std::time::Duration;
 use offcut::backend::Memory;
 use offcut::format::{LoopFormat, Messages, OpenAiChat};
 use offcut::{Settings, ToolCall, ToolReduction};
-use offcut_lab::texts::{Numbers, code, json as json_text};
+use offcut_cli::trials::Random;
+use offcut_lab::texts::{code, json as json_text};
 use offcut_lab::{fastest, is_bench, time};
 use offcut_testkit::Faulty;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use tokio::runtime::Runtime;
 /// Number of rounds in a history of 1 MB, with results of 1 to 15 kB.
 const ROUNDS: usize = 130;
 
-fn round(id: usize, numbers: &mut Numbers) -> [Value; 2] {
+fn round(id: usize, random: &mut Random) -> [Value; 2] {
     let arguments = format!(r#"{{"pattern":"fn {id}","path":"src"}}"#);
     let call = ToolCall::new(format!("call_{id:016}"), "grep", arguments);
     let function = json!({"name": call.name, "arguments": call.arguments});
@@ -30,7 +31,7 @@ fn round(id: usize, numbers: &mut Numbers) -> [Value; 2] {
     } else {
         json_text
     };
-    let mut text = make(numbers, length);
+    let mut text = make(random, length);
     text.truncate(length);
     [
         json!({"role": "assistant", "content": null, "tool_calls": calls}),
@@ -59,13 +60,13 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let mut numbers = Numbers::new(1);
+    let mut random = Random::new(1);
     let mut messages = vec![json!({"role": "user", "content": "Go."})];
     let settings = Settings::recommended();
     let store = Faulty::new(Memory::new());
     let long_lived = process(&settings, &store);
     for id in 0..rounds {
-        messages.extend(round(id, &mut numbers));
+        messages.extend(round(id, &mut random));
         reduce(&runtime, &long_lived, &messages);
     }
     let bytes: usize = messages
@@ -74,7 +75,7 @@ fn main() {
         .sum();
     let (_, expected) = reduce(&runtime, &long_lived, &messages);
     let mut longer = messages.clone();
-    longer.extend(round(rounds, &mut numbers));
+    longer.extend(round(rounds, &mut random));
 
     let (mut counting, mut meeting, mut next) = (Vec::new(), Vec::new(), Vec::new());
     let (mut reads, mut new_reads) = (0, 0);

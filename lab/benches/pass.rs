@@ -15,7 +15,8 @@ use offcut::format::{Conversation, LoopFormat, Messages, OpenAiChat, PartRef, Pi
 use offcut::report::Outcome;
 use offcut::tokens::CountTokens;
 use offcut::{Report, Settings, TokenCounter, ToolCall, ToolPolicy, ToolReduction};
-use offcut_lab::texts::{Numbers, code, json as json_text};
+use offcut_cli::trials::Random;
+use offcut_lab::texts::{code, json as json_text};
 use offcut_lab::{fastest, is_bench, is_wanted, time};
 use serde_json::{Map, Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -47,14 +48,14 @@ fn round(id: usize, result: String) -> [Value; 2] {
 
 /// Makes a history of rounds with results of 4 kB, half of them source code and half JSON.
 fn history(rounds: usize) -> Vec<Value> {
-    let mut numbers = Numbers::new(rounds as u64);
+    let mut random = Random::new(rounds as u64);
     let mut messages = vec![
         json!({"role": "system", "content": "Be brief."}),
         json!({"role": "user", "content": "Go."}),
     ];
     for id in 0..rounds {
         let make = if id % 2 == 0 { code } else { json_text };
-        let mut text = make(&mut numbers, OLD);
+        let mut text = make(&mut random, OLD);
         text.truncate(OLD);
         messages.extend(round(id, text));
     }
@@ -158,11 +159,11 @@ fn measure(runtime: &Runtime, case: Case, rounds: usize) -> Cost {
     let tokens = all.iter().map(|text| counter.count(text)).sum();
 
     let reduction = case.reduction(tokens);
-    let mut numbers = Numbers::new(7);
+    let mut random = Random::new(7);
     clear(runtime, &reduction, &mut messages.clone());
     let (mut passes, mut news) = (Vec::new(), Vec::new());
     let mut new = |turn| {
-        let mut text = code(&mut numbers, NEW);
+        let mut text = code(&mut random, NEW);
         text.truncate(NEW);
         round(rounds + turn, text)
     };

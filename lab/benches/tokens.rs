@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::hint::black_box;
 
 use offcut::TokenCounter;
-use offcut_lab::texts::{Numbers, base64, chinese, code, json as json_text};
+use offcut_cli::trials::Random;
+use offcut_lab::texts::{base64, chinese, code, json as json_text};
 use offcut_lab::{fastest, is_bench, time};
 use serde_json::{Map, Value, json};
 
@@ -39,12 +40,12 @@ fn main() {
     } else {
         (1 << 14, 1)
     };
-    let numbers = &mut Numbers::new(3);
+    let random = &mut Random::new(3);
     let ordinary = [
-        ("source code", code(numbers, bytes)),
-        ("JSON", json_text(numbers, bytes)),
-        ("Chinese", chinese(numbers, bytes)),
-        ("base64", base64(numbers, bytes)),
+        ("source code", code(random, bytes)),
+        ("JSON", json_text(random, bytes)),
+        ("Chinese", chinese(random, bytes)),
+        ("base64", base64(random, bytes)),
     ];
     let odd = [
         ("one letter", "a".repeat(bytes)),
@@ -54,7 +55,7 @@ fn main() {
         ("equals signs", "=".repeat(bytes)),
         (
             "letters, no spaces",
-            base64(numbers, bytes).replace(|c: char| !c.is_ascii_lowercase(), ""),
+            base64(random, bytes).replace(|c: char| !c.is_ascii_lowercase(), ""),
         ),
         ("marks on a letter", "e\u{301}".repeat(bytes / 3)),
         ("emoji", "👩‍👩‍👧".repeat(bytes / 18)),

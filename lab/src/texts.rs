@@ -2,29 +2,7 @@
 
 use std::fmt::Write;
 
-/// Pseudorandom numbers that are the same in every run.
-#[derive(Debug)]
-pub struct Numbers(u64);
-
-impl Numbers {
-    /// Creates the sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    /// Returns the next number, below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap_or_default() % limit
-    }
-
-    /// Returns one of these texts.
-    pub fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
-        of[self.below(of.len())]
-    }
-}
+use offcut_cli::trials::Random;
 
 const NAMES: [&str; 24] = [
     "session",
@@ -82,13 +60,13 @@ const HAN: [&str; 16] = [
 ];
 
 /// Source code of about `bytes` bytes.
-pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn code(random: &mut Random, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
     while text.len() < bytes {
-        let [a, b, c] = [0; 3].map(|_| numbers.pick(&NAMES));
-        let [kind, other] = [0; 2].map(|_| numbers.pick(&TYPES));
-        let number = numbers.below(1000);
-        let _ = match numbers.below(5) {
+        let [a, b, c] = [0; 3].map(|_| NAMES[random.below(NAMES.len())]);
+        let [kind, other] = [0; 2].map(|_| TYPES[random.below(TYPES.len())]);
+        let number = random.below(1000);
+        let _ = match random.below(5) {
             0 => writeln!(text, "    pub fn {a}(&self, {b}: {kind}) -> {other} {{"),
             1 => writeln!(
                 text,
@@ -109,11 +87,11 @@ pub fn code(numbers: &mut Numbers, bytes: usize) -> String {
 }
 
 /// One JSON document of about `bytes` bytes.
-pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn json(random: &mut Random, bytes: usize) -> String {
     let mut text = String::from("[");
     while text.len() < bytes {
-        let [a, b] = [0; 2].map(|_| numbers.pick(&NAMES));
-        let (id, size) = (numbers.below(1_000_000), numbers.below(100_000));
+        let [a, b] = [0; 2].map(|_| NAMES[random.below(NAMES.len())]);
+        let (id, size) = (random.below(1_000_000), random.below(100_000));
         let _ = write!(
             text,
             r#"{{"id":{id},"name":"{a}_{b}","size":{size},"tags":["{b}","v{size}"],"ok":true}},"#
@@ -124,18 +102,18 @@ pub fn json(numbers: &mut Numbers, bytes: usize) -> String {
 }
 
 /// Chinese text of about `bytes` bytes.
-pub fn chinese(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn chinese(random: &mut Random, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
-        text.push_str(numbers.pick(&HAN));
+        text.push_str(HAN[random.below(HAN.len())]);
     }
     text
 }
 
 /// Base64 without line breaks.
-pub fn base64(numbers: &mut Numbers, bytes: usize) -> String {
+pub fn base64(random: &mut Random, bytes: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     (0..bytes)
-        .map(|_| char::from(DIGITS[numbers.below(64)]))
+        .map(|_| char::from(DIGITS[random.below(64)]))
         .collect()
 }

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use offcut::Settings;
+use offcut_cli::READY;
 use offcut_lab::scripted::{
-    CONTEXT, Outcome, Peer, Policy, READY, ScriptedServer, Size, Task, all, questions, run,
+    CONTEXT, Outcome, Peer, Policy, SIZES, ScriptedServer, Task, all, questions, run,
 };
 
 /// Tokens of the reader's definition.
@@ -35,16 +36,16 @@ fn recommended_solves_what_doing_nothing_solves_for_less() {
     let (mut none, mut recommended) = (Sum::default(), Sum::default());
     let mut dearer = Vec::new();
     for task in all() {
-        for size in task.sizes {
+        for (size_name, size) in SIZES.into_iter().zip(task.sizes) {
             let [nothing, ours, eino] = policies
                 .each_ref()
                 .map(|policy| run(&task, size, policy).unwrap());
-            let place = format!("{} {}", task.name, size.name);
+            let place = format!("{} {size_name}", task.name);
             assert!(ours.solved, "{place}: {:?}", ours.why);
             assert!(eino.solved, "{place} under eino: {:?}", eino.why);
             assert_eq!(
                 nothing.solved,
-                size.name != "beyond",
+                size_name != "beyond",
                 "{place}: {:?}",
                 nothing.why
             );
@@ -82,13 +83,14 @@ fn overflowing(settings: &Settings, sizes: usize) -> usize {
     let mut recovered = 0;
     for task in all() {
         let [.., large, beyond] = task.sizes;
-        let part = |name, quarters| Size {
-            name,
-            count: large.count * quarters / 4,
-        };
-        let all = [part("half", 2), part("most", 3), large, beyond];
-        for size in &all[..sizes] {
-            let place = format!("{} {}", task.name, size.name);
+        let all = [
+            ("half", large * 2 / 4),
+            ("most", large * 3 / 4),
+            ("large", large),
+            ("beyond", beyond),
+        ];
+        for (size_name, size) in &all[..sizes] {
+            let place = format!("{} {size_name}", task.name);
             let nothing = run(&task, *size, &Policy::Nothing).unwrap();
             let window = match nothing.solved {
                 true => nothing.bill.peak / 2,
@@ -136,9 +138,9 @@ fn every_ready_policy_solves_what_fits() {
         let settings = Settings::from_toml(toml).unwrap();
         let policy = Policy::Offcut(Box::new(settings));
         for task in all() {
-            for size in &task.sizes[..3] {
+            for (size_name, size) in SIZES.iter().zip(&task.sizes[..3]) {
                 let outcome = run(&task, *size, &policy).unwrap();
-                let place = format!("{} {} under {name}", task.name, size.name);
+                let place = format!("{} {size_name} under {name}", task.name);
                 assert!(outcome.solved, "{place}: {:?}", outcome.why);
             }
         }
@@ -215,8 +217,8 @@ fn questions_about_one_result_are_answered_for_less() {
     ];
     let (mut bills, mut calls) = ([0.0; 3], [0; 3]);
     for task in questions() {
-        for size in &task.sizes[..3] {
-            let place = format!("{} {}", task.name, size.name);
+        for (size_name, size) in SIZES.iter().zip(&task.sizes[..3]) {
+            let place = format!("{} {size_name}", task.name);
             let outcomes = policies
                 .each_ref()
                 .map(|policy| run(&task, *size, policy).unwrap());

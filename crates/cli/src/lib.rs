@@ -48,6 +48,8 @@ use args::{Args, Command};
 use clap::Parser;
 use commands::clear::Work;
 use failure::Failure;
+#[doc(hidden)]
+pub use settings::READY;
 
 /// Runs the program.
 pub fn main() -> ExitCode {

@@ -13,7 +13,7 @@ use crate::failure::{Failure, chain};
 use crate::{args, output, stores};
 
 /// The policies of this program, by name; the default is first.
-pub(crate) const READY: [(&str, &str); 6] = [
+pub const READY: [(&str, &str); 6] = [
     ("recommended", include_str!("../policies/recommended.toml")),
     ("eino", include_str!("../policies/eino.toml")),
     ("anthropic", include_str!("../policies/anthropic.toml")),

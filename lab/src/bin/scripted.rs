@@ -11,7 +11,8 @@ use std::process::Command;
 
 use offcut::Settings;
 use offcut::preview::Preview;
-use offcut_lab::scripted::{Outcome, Peer, Policy, READY, Task, all, questions, run};
+use offcut_cli::READY;
+use offcut_lab::scripted::{Outcome, Peer, Policy, SIZES, Task, all, questions, run};
 
 /// Sums over tasks and sizes.
 #[derive(Debug, Default)]
@@ -71,15 +72,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let only = std::env::var("OFFCUT_TASK").ok();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     for task in tasks.into_iter().filter(|task| is_wanted(task.name)) {
-        for size in task.sizes {
+        for (size_name, size) in SIZES.into_iter().zip(task.sizes) {
             for ((name, policy), sum) in policies.iter().zip(&mut sums) {
                 let outcome = run(&task, size, policy)?;
-                sum.add(size.name, &outcome);
+                sum.add(size_name, &outcome);
                 println!(
-                    "| {} | {} {} | {name} | {} | {} | {} | {} | {:.0} |",
+                    "| {} | {size_name} {size} | {name} | {} | {} | {} | {} | {:.0} |",
                     task.name,
-                    size.name,
-                    size.count,
                     outcome.why.as_deref().unwrap_or("yes"),
                     outcome.bill.calls,
                     outcome.reads,
@@ -94,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let none = sums[0].bill;
     for ((name, _), sum) in policies.iter().zip(&sums) {
-        let solved = ["small", "middling", "large", "beyond"].map(|size| {
+        let solved = SIZES.map(|size| {
             sum.solved
                 .get(size)
                 .copied()

@@ -9,7 +9,7 @@ use crate::scripted::bill::{Bill, BillMeter};
 use crate::scripted::peer::Peer;
 use crate::scripted::served::ScriptedServer;
 use crate::scripted::step::Step;
-use crate::scripted::task::{Size, Task};
+use crate::scripted::task::Task;
 use crate::scripted::tools;
 use crate::scripted::view::{READER, RequestView};
 
@@ -51,7 +51,7 @@ pub struct Outcome {
 /// The files, the store or the settings are not usable.
 pub fn run(
     task: &Task,
-    size: Size,
+    size: usize,
     policy: &Policy,
 ) -> Result<Outcome, Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;

@@ -4,28 +4,24 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::scripted::agent::Agent;
 use crate::scripted::step::Step;
 use crate::scripted::view::RequestView;
 
-/// A size of a task: how much of everything there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Its name.
-    pub name: &'static str,
-    /// The number of lines, records, pages or answers.
-    pub count: usize,
-}
+/// The sizes of a task, by name.
+pub const SIZES: [&str; 4] = ["small", "middling", "large", "beyond"];
 
 /// A task.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     /// Its name.
     pub name: &'static str,
-    /// Small, middling, large, and more than a context window holds.
-    pub sizes: [Size; 4],
+    /// The number of lines, records, pages or answers: small, middling, large, and more than a context window holds.
+    pub sizes: [usize; 4],
     pub(crate) work: Work,
 }
+
+/// An agent: a function of the messages that it is shown, as a model is.
+pub(crate) type Agent = fn(&RequestView) -> Step;
 
 /// A question, as a task.
 pub(crate) trait Asked: std::fmt::Debug + Sync {
@@ -57,34 +53,12 @@ pub(crate) struct Set {
     pub(crate) expected: Vec<(String, String)>,
 }
 
-pub(crate) const fn sizes(counts: [usize; 4]) -> [Size; 4] {
-    let [small, middling, large, beyond] = counts;
-    [
-        Size {
-            name: "small",
-            count: small,
-        },
-        Size {
-            name: "middling",
-            count: middling,
-        },
-        Size {
-            name: "large",
-            count: large,
-        },
-        Size {
-            name: "beyond",
-            count: beyond,
-        },
-    ]
-}
-
 impl Task {
     /// Writes the files of a size into `folder`.
-    pub(crate) fn lay_out(&self, folder: &Path, size: Size) -> io::Result<Set> {
+    pub(crate) fn lay_out(&self, folder: &Path, size: usize) -> io::Result<Set> {
         let set = match self.work {
-            Work::Own { set_up, .. } => set_up(size.count),
-            Work::Question(question) => question.set_up(size.count),
+            Work::Own { set_up, .. } => set_up(size),
+            Work::Question(question) => question.set_up(size),
         };
         for (path, text) in &set.files {
             let path = folder.join(path);

@@ -3,12 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler, sizes};
+use crate::scripted::task::{Set, Task, Work, filler};
 use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "ids",
-    sizes: sizes([2, 8, 24, 70]),
+    sizes: [2, 8, 24, 70],
     work: Work::Own { set_up, agent },
 };
 

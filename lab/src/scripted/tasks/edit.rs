@@ -3,12 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, edit, lost};
-use crate::scripted::task::{Set, Task, Work, sizes};
+use crate::scripted::task::{Set, Task, Work};
 use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "edit",
-    sizes: sizes([10, 200, 1_500, 3_000]),
+    sizes: [10, 200, 1_500, 3_000],
     work: Work::Own { set_up, agent },
 };
 

@@ -3,12 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler, sizes};
+use crate::scripted::task::{Set, Task, Work, filler};
 use crate::scripted::view::{RequestView, Search, numbers};
 
 pub(super) const TASK: Task = Task {
     name: "look-ups",
-    sizes: sizes([3, 15, 45, 160]),
+    sizes: [3, 15, 45, 160],
     work: Work::Own { set_up, agent },
 };
 

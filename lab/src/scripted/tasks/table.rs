@@ -3,12 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash};
-use crate::scripted::task::{Set, Task, Work, sizes};
+use crate::scripted::task::{Set, Task, Work};
 use crate::scripted::view::RequestView;
 
 pub(super) const TASK: Task = Task {
     name: "sums",
-    sizes: sizes([20, 300, 4_000, 16_000]),
+    sizes: [20, 300, 4_000, 16_000],
     work: Work::Own { set_up, agent },
 };
 

@@ -3,12 +3,12 @@
 use offcut_cli::trials::Random;
 
 use crate::scripted::step::{Step, answer, bash, lost};
-use crate::scripted::task::{Set, Task, Work, filler, sizes};
+use crate::scripted::task::{Set, Task, Work, filler};
 use crate::scripted::view::{RequestView, Search};
 
 pub(super) const TASK: Task = Task {
     name: "log triage",
-    sizes: sizes([30, 300, 3_000, 6_000]),
+    sizes: [30, 300, 3_000, 6_000],
     work: Work::Own { set_up, agent },
 };
 

@@ -2,20 +2,19 @@
 
 mod builtin;
 mod dialect;
-mod node;
 #[cfg(feature = "yaml")]
 mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::reducer::Reducer;
-use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField, check_default};
+use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
 use crate::schema_error::{Place, SchemaError};
 use builtin::{RequestedReducer, Takes};
-use node::{DeclaredNode, Shape, listed};
 
 pub use dialect::Dialect;
 
@@ -70,8 +69,7 @@ impl std::fmt::Debug for Reducers {
 }
 
 impl Schema {
-    /// Reads a declaration in YAML. JSON works too, since it is valid YAML, and its errors then
-    /// name lines.
+    /// Reads a declaration in YAML. JSON works too, since it is valid YAML.
     ///
     /// The declaration is a map with a [`dialect`](Dialect) and a list of `fields`. Each field has
     /// a `name` and may have a `type` ([`FieldType`]), a `default` and a `reducer`. A reducer is a
@@ -99,51 +97,83 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// The text is not valid YAML, or not a valid declaration. The error names the line and the
-    /// path.
+    /// The text is not valid YAML, and the error names the line; or it is not a valid declaration,
+    /// and the error names the path.
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
-        read(yaml::parse(text)?, reducers)
+        build(read(yaml::parse(text)?)?, reducers)
     }
 
     /// Reads a declaration in JSON: the same map as in YAML, without the feature `yaml`.
     ///
     /// # Errors
     ///
-    /// The text is not valid JSON, or not a valid declaration. The error names the path, or the
-    /// line of a JSON syntax error.
+    /// The text is not valid JSON, and the error names the line; or it is not a valid declaration,
+    /// and the error names the path.
     pub fn from_json(text: &str, reducers: &Reducers) -> Result<Self, SchemaError> {
-        let node = serde_json::from_str(text).map_err(|error| {
-            let place = Place::line(error.line());
-            SchemaError::declaration(place, "invalid JSON: correct the syntax").with_source(error)
-        })?;
-        read(node, reducers)
+        let mut from = serde_json::Deserializer::from_str(text);
+        let declaration = read(&mut from)?;
+        from.end().map_err(no_json)?;
+        build(declaration, reducers)
     }
 }
 
-fn read(node: DeclaredNode, reducers: &Reducers) -> Result<Schema, SchemaError> {
+/// A declaration as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map")]
+struct Declaration {
+    dialect: Dialect,
+    fields: Vec<DeclaredField>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map")]
+struct DeclaredField {
+    name: String,
+    #[serde(rename = "type")]
+    field_type: Option<String>,
+    #[serde(default)]
+    default: Value,
+    reducer: Option<Value>,
+}
+
+fn no_json(error: serde_json::Error) -> SchemaError {
+    let place = Place::line(error.line());
+    SchemaError::declaration(place, "invalid JSON: correct the syntax").with_source(error)
+}
+
+fn read<'de>(
+    from: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<Declaration, SchemaError> {
+    serde_path_to_error::deserialize(from).map_err(|error| {
+        let place = Place::default().inside(error.path());
+        match error.into_inner() {
+            error if error.is_data() => SchemaError::declaration(place, error.to_string()),
+            error => no_json(error),
+        }
+    })
+}
+
+fn build(declaration: Declaration, reducers: &Reducers) -> Result<Schema, SchemaError> {
     if let Some(name) = reducers.by_name.keys().find(|name| builtin::is_known(name)) {
         let message = format!(
             "the registered reducer `{name}` has the name of a built-in reducer: rename it"
         );
         return Err(SchemaError::configuration(Place::default(), message));
     }
-    let place = node.place.clone();
-    let [dialect, fields] = node.entries(["dialect", "fields"])?;
-    let Some(dialect) = dialect else {
-        let known = listed(Dialect::WORDS.map(|(word, _)| word));
-        let message = format!("`dialect` is missing: set it to one of {known}");
-        return Err(SchemaError::declaration(place, message));
-    };
-    let dialect = dialect.one_of(&Dialect::WORDS)?;
-    let Some(fields) = fields else {
-        let message = "`fields` is missing: list the fields of the state";
-        return Err(SchemaError::declaration(place, message));
-    };
     let mut warnings = Vec::new();
-    let fields = fields.items("list the fields of the state")?.into_iter();
+    let fields = declaration.fields.into_iter().enumerate();
     let fields = fields
-        .map(|node| field(node, dialect, reducers, &mut warnings))
+        .map(|(at, declared)| {
+            let place = Place::path(format!("fields[{at}]"));
+            field(
+                declared,
+                &place,
+                declaration.dialect,
+                reducers,
+                &mut warnings,
+            )
+        })
         .collect::<Result<Vec<_>, _>>()?;
     Schema::with_warnings(fields, warnings)
 }
@@ -151,59 +181,49 @@ fn read(node: DeclaredNode, reducers: &Reducers) -> Result<Schema, SchemaError> 
 /// The type that a word stands for. sherma reads an unknown type as `str`; in the other dialects it
 /// is an error.
 fn read_type(
-    word: DeclaredNode,
+    word: &str,
+    place: Place,
     dialect: Dialect,
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<FieldType, SchemaError> {
-    let unknown = match &word.shape {
-        Shape::Scalar(Value::String(word)) if dialect == Dialect::Sherma => {
-            (!FieldType::WORDS.iter().any(|(known, _)| known == word)).then_some(word)
-        }
-        _ => None,
-    };
-    let Some(unknown) = unknown else {
-        return word.one_of(&FieldType::WORDS);
-    };
-    let known = listed(FieldType::WORDS.map(|(known, _)| known));
+    if let Some((_, found)) = FieldType::WORDS.iter().find(|(known, _)| *known == word) {
+        return Ok(*found);
+    }
+    let known = FieldType::WORDS.map(|(known, _)| format!("`{known}`"));
+    let known = known.join(", ");
+    if dialect != Dialect::Sherma {
+        let message = format!("there is no type `{word}`: use one of {known}");
+        return Err(SchemaError::declaration(place, message));
+    }
     let message =
-        format!("sherma has no type `{unknown}`, so it is read as `str`; known types are {known}");
-    let place = word.place;
+        format!("sherma has no type `{word}`, so it is read as `str`; known types are {known}");
     warnings.push(SchemaWarning { place, message });
     Ok(FieldType::Str)
 }
 
 fn field(
-    node: DeclaredNode,
+    declared: DeclaredField,
+    place: &Place,
     dialect: Dialect,
     reducers: &Reducers,
     warnings: &mut Vec<SchemaWarning>,
 ) -> Result<StateField, SchemaError> {
-    let place = node.place.clone();
-    let [name, field_type, default, reducer] =
-        node.entries(["name", "type", "default", "reducer"])?;
-    let Some(name) = name else {
-        return Err(SchemaError::declaration(
-            place,
-            "the field has no `name`: give it one",
-        ));
+    let field_type = match &declared.field_type {
+        Some(word) => read_type(word, place.at("type"), dialect, warnings)?,
+        None => FieldType::Any,
     };
-    let name = name.string()?;
-    let field_type = field_type
-        .map(|node| read_type(node, dialect, warnings))
-        .transpose()?;
-    let reducer = reducer.filter(|node| !node.is_null());
-    let at = reducer.as_ref().map_or(&place, |node| &node.place).clone();
-    let requested = match reducer {
-        Some(node) => Some(builtin::read(node, dialect, &reducers.by_name)?),
+    let at = place.at("reducer");
+    let requested = match declared.reducer {
+        Some(written) => Some(builtin::read(written, &at, dialect, &reducers.by_name)?),
         None if dialect == Dialect::Sherma
-            && name == "messages"
-            && field_type == Some(FieldType::List) =>
+            && declared.name == "messages"
+            && field_type == FieldType::List =>
         {
             Some(RequestedReducer::langgraph_messages())
         }
         None => None,
     };
-    let mut field = StateField::new(name, field_type.unwrap_or_default());
+    let mut field = StateField::new(declared.name, field_type).default(declared.default);
     if let Some(RequestedReducer { reducer, takes }) = requested {
         let needs = match takes {
             Takes::Anything => field.field_type,
@@ -231,11 +251,5 @@ fn field(
             return Err(SchemaError::configuration(at, message));
         }
     }
-    if let Some(default) = default {
-        let at = default.place.clone();
-        field.default = default.into_value();
-        check_default(&field.name, field.field_type, &field.default, at)?;
-    }
-    field.place = Some(place);
     Ok(field)
 }

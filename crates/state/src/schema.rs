@@ -100,7 +100,6 @@ pub struct StateField {
     pub(crate) field_type: FieldType,
     pub(crate) default: Value,
     pub(crate) reducers: Vec<AnyReducer>,
-    pub(crate) place: Option<Place>,
 }
 
 impl StateField {
@@ -111,7 +110,6 @@ impl StateField {
             field_type,
             default: Value::Null,
             reducers: Vec::new(),
-            place: None,
         }
     }
 
@@ -195,10 +193,7 @@ impl Schema {
         let mut by_name = HashMap::new();
         let mut declared = Vec::new();
         for (at, field) in fields.into_iter().enumerate() {
-            let place = field
-                .place
-                .clone()
-                .unwrap_or_else(|| Place::path(format!("fields[{at}]")));
+            let place = Place::path(format!("fields[{at}]"));
             let field = check(field, &place)?;
             if let Some(first) = by_name.insert(field.name.clone(), at) {
                 let message = format!(
@@ -249,7 +244,6 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         field_type,
         default,
         mut reducers,
-        place: _,
     } = field;
     if name.is_empty() {
         let message = "the field has no name: give it one";
@@ -268,7 +262,14 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
             message,
         ));
     }
-    check_default(&name, field_type, &default, place.at("default"))?;
+    if !field_type.fits(&default) {
+        let message = format!(
+            "the default of `{name}` is {}, but its type is {}: change one",
+            kind(&default),
+            field_type.described()
+        );
+        return Err(SchemaError::declaration(place.at("default"), message));
+    }
     let initial = Arc::new(if default.is_null() {
         field_type.empty()
     } else {
@@ -280,23 +281,6 @@ fn check(field: StateField, place: &Place) -> Result<Declared, SchemaError> {
         initial,
         reducer,
     })
-}
-
-pub(crate) fn check_default(
-    name: &str,
-    field_type: FieldType,
-    default: &Value,
-    place: Place,
-) -> Result<(), SchemaError> {
-    if field_type.fits(default) {
-        return Ok(());
-    }
-    let message = format!(
-        "the default of `{name}` is {}, but its type is {}: change one",
-        kind(default),
-        field_type.described()
-    );
-    Err(SchemaError::declaration(place, message))
 }
 
 impl fmt::Debug for StateField {

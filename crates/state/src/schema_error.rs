@@ -9,7 +9,7 @@ use crate::reducer::BoxError;
 /// A place in a declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Line number, from 1, in a YAML declaration or at a JSON syntax error.
+    /// Line number, from 1, of text that is not valid YAML or JSON.
     pub line: Option<usize>,
     /// Path, such as `fields[2].reducer.bounded_append.max_len`. Empty for the whole declaration.
     pub path: String,
@@ -30,31 +30,17 @@ impl Place {
         }
     }
 
-    /// Returns the place `name` inside this one, on the same line.
+    /// Returns the place `name` inside this one.
     pub(crate) fn at(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        };
-        Self {
-            line: self.line,
-            path,
-        }
+        Self::path(format!("{}.{name}", self.path))
     }
 
-    /// Returns the place of the n-th item inside this one, from 0.
-    pub(crate) fn item(&self, at: usize) -> Self {
-        Self {
-            line: self.line,
-            path: format!("{}[{at}]", self.path),
-        }
-    }
-
-    pub(crate) fn on_line(self, line: Option<usize>) -> Self {
-        Self {
-            line: line.or(self.line),
-            ..self
+    /// Returns the place of `inner` inside this one.
+    pub(crate) fn inside(&self, inner: &serde_path_to_error::Path) -> Self {
+        match inner.iter().next() {
+            None => self.clone(),
+            Some(_) if self.path.is_empty() => Self::path(inner.to_string()),
+            Some(_) => self.at(&inner.to_string()),
         }
     }
 }
@@ -62,8 +48,7 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.path.as_str()) {
-            (Some(line), "") => write!(f, "line {line}"),
-            (Some(line), path) => write!(f, "line {line}, {path}"),
+            (Some(line), _) => write!(f, "line {line}"),
             (None, "") => f.write_str("the declaration"),
             (None, path) => f.write_str(path),
         }

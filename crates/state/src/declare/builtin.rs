@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use offcut::format::OpenAiChat;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::dialect::Dialect;
-use super::node::{DeclaredNode, Shape};
 use crate::key::{Field, Scalar};
 use crate::keyed::MissingKey;
 use crate::keyed_list::KeyedList;
@@ -103,31 +104,34 @@ fn dialect_has(dialect: Dialect, word: &str) -> bool {
     }
 }
 
-/// Reads the reducer that `node` requests: a word, a registered name, or a map from one word to its
-/// parameters.
+/// Reads the reducer that a field requests: a word, a registered name, or a map from one word to
+/// its parameters.
 pub(super) fn read(
-    node: DeclaredNode,
+    written: Value,
+    place: &Place,
     dialect: Dialect,
     registered: &BTreeMap<String, AnyReducer>,
 ) -> Result<RequestedReducer, SchemaError> {
-    let wrong = node.wrong("write a reducer's name, or a map from it to its parameters");
-    let DeclaredNode { place, shape } = node;
-    let (word, parameters) = match shape {
-        Shape::Scalar(Value::String(word)) => (word, None),
-        Shape::List(items) if items.len() > 1 => return Err(conflict(place, items.len())),
-        Shape::Map(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
-        Shape::Map(mut entries) => match entries.pop() {
-            Some((word, parameters)) => (word, Some(parameters)),
-            None => return Err(wrong),
-        },
-        Shape::Scalar(_) | Shape::List(_) => return Err(wrong),
+    let written = match written {
+        Value::String(word) => Some((word, None)),
+        Value::Array(items) if items.len() > 1 => return Err(conflict(place, items.len())),
+        Value::Object(entries) if entries.len() > 1 => return Err(conflict(place, entries.len())),
+        Value::Object(entries) => {
+            let entry = entries.into_iter().next();
+            entry.map(|(word, parameters)| (word, Some(parameters)))
+        }
+        _ => None,
+    };
+    let Some((word, parameters)) = written else {
+        let message = "write a reducer's name, or a map from it to its parameters";
+        return Err(SchemaError::declaration(place.clone(), message));
     };
     if let Some(reducer) = registered.get(&word) {
         if parameters.is_some() {
             let message = format!(
                 "`{word}` is a registered reducer and takes no parameters: write only its name"
             );
-            return Err(SchemaError::configuration(place, message));
+            return Err(SchemaError::configuration(place.clone(), message));
         }
         return Ok(RequestedReducer {
             reducer: reducer.clone(),
@@ -147,28 +151,53 @@ pub(super) fn read(
             known.join(", ")
         );
         let kind = SchemaErrorKind::UnknownReducer;
-        return Err(SchemaError::new(kind, place, message));
+        return Err(SchemaError::new(kind, place.clone(), message));
     }
     if parameters.is_some() && !takes_parameters {
         let message = format!("`{word}` takes no parameters: write only its name");
-        return Err(SchemaError::configuration(place, message));
+        return Err(SchemaError::configuration(place.clone(), message));
     }
-    let at = place.at(&word);
-    let parameters = match parameters {
-        Some(node) => node.at(at),
-        None => DeclaredNode::null(at),
-    };
-    build(&word, parameters, dialect)
+    build(&word, parameters.unwrap_or_default(), place, dialect)
 }
 
-fn conflict(place: Place, count: usize) -> SchemaError {
+fn conflict(place: &Place, count: usize) -> SchemaError {
     let message = format!("this field has {count} reducers: keep one");
-    SchemaError::new(SchemaErrorKind::ConflictingReducers, place, message)
+    SchemaError::new(SchemaErrorKind::ConflictingReducers, place.clone(), message)
+}
+
+/// The parameters of reducers that bound a list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map")]
+struct Bound {
+    max_len: NonZeroUsize,
+}
+
+/// The parameters of reducers that find items by a key.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map")]
+struct Keyed {
+    key: Option<String>,
+    no_key: Option<NoKey>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum NoKey {
+    Fail,
+    New,
+}
+
+/// The parameters of reducers of messages.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a map")]
+struct Id {
+    key: Option<String>,
 }
 
 fn build(
     word: &str,
-    parameters: DeclaredNode,
+    parameters: Value,
+    place: &Place,
     dialect: Dialect,
 ) -> Result<RequestedReducer, SchemaError> {
     Ok(match word {
@@ -178,38 +207,37 @@ fn build(
         "remove_tool_messages" => RequestedReducer::list(RemoveToolMessages::new(OpenAiChat)),
         "append" if dialect == Dialect::Sherma => RequestedReducer::langgraph_messages(),
         "append" => RequestedReducer::list(Append),
-        "bounded_append" => RequestedReducer::list(BoundedAppend::new(max_len(word, parameters)?)),
-        "bounded_messages" => {
-            RequestedReducer::list(BoundedMessages::new(OpenAiChat, max_len(word, parameters)?))
+        "bounded_append" => {
+            let Bound { max_len } = given(word, parameters, place)?;
+            RequestedReducer::list(BoundedAppend::new(max_len))
         }
-        "dedupe_append" => match key(parameters)? {
-            (Some(key), missing_key) => RequestedReducer::list(
-                KeyedList::dedupe_append(Field::new(key)).missing_key(missing_key),
-            ),
+        "bounded_messages" => {
+            let Bound { max_len } = given(word, parameters, place)?;
+            RequestedReducer::list(BoundedMessages::new(OpenAiChat, max_len))
+        }
+        "dedupe_append" => match key(word, parameters, place)? {
+            (Some(key), missing_key) => {
+                RequestedReducer::list(KeyedList::dedupe_append(key).missing_key(missing_key))
+            }
             (None, _) => RequestedReducer::list(KeyedList::dedupe_append(Scalar)),
         },
         // Agentflow: "avoiding duplicates by item.id".
         "append_items" => {
-            let (key, missing_key) = key(parameters)?;
-            RequestedReducer::list(
-                KeyedList::dedupe_append(Field::new(key.unwrap_or_else(|| "id".into())))
-                    .missing_key(missing_key),
-            )
+            let (key, missing_key) = key(word, parameters, place)?;
+            let key = key.unwrap_or_else(|| Field::new("id"));
+            RequestedReducer::list(KeyedList::dedupe_append(key).missing_key(missing_key))
         }
         "merge_by_key" => {
-            let place = parameters.place.clone();
-            let (Some(key), missing_key) = key(parameters)? else {
+            let (Some(key), missing_key) = key(word, parameters, place)? else {
                 let message = "`merge_by_key` needs a key: write `merge_by_key: {key: id}` with the field that \
                                identifies items";
-                return Err(SchemaError::configuration(place, message));
+                return Err(SchemaError::configuration(place.at(word), message));
             };
-            RequestedReducer::list(
-                KeyedList::merge_by_key(Field::new(key)).missing_key(missing_key),
-            )
+            RequestedReducer::list(KeyedList::merge_by_key(key).missing_key(missing_key))
         }
         "add_messages" => {
-            let [key] = given(parameters, ["key"])?;
-            let key = key.map(name).transpose()?;
+            let Id { key } = given(word, parameters, place)?;
+            check_key(key.as_deref(), word, place)?;
             RequestedReducer::list(match (dialect, key) {
                 (Dialect::Agentflow, Some(key)) => AddMessages::agentflow_json_by(&key),
                 (Dialect::Agentflow, None) => AddMessages::agentflow_json(),
@@ -224,66 +252,56 @@ fn build(
         _ => {
             let message = format!("`{word}` is not built in after all: report this as a bug");
             let kind = SchemaErrorKind::UnknownReducer;
-            return Err(SchemaError::new(kind, parameters.place, message));
+            return Err(SchemaError::new(kind, place.clone(), message));
         }
     })
 }
 
-/// Returns the given parameters: all, some, or none.
-fn given<const N: usize>(
-    parameters: DeclaredNode,
-    keys: [&str; N],
-) -> Result<[Option<DeclaredNode>; N], SchemaError> {
-    if parameters.is_null() {
-        Ok([const { None }; N])
-    } else {
-        parameters.entries(keys)
-    }
-}
-
-fn max_len(word: &str, parameters: DeclaredNode) -> Result<NonZeroUsize, SchemaError> {
-    let place = parameters.place.clone();
-    let [max] = given(parameters, ["max_len"])?;
-    let Some(max) = max else {
-        let message = format!("`{word}` needs a bound: write `{word}: {{max_len: 50}}`");
-        return Err(SchemaError::configuration(place, message));
+/// Reads the parameters of a reducer; null counts as none.
+fn given<P: DeserializeOwned>(
+    word: &str,
+    parameters: Value,
+    place: &Place,
+) -> Result<P, SchemaError> {
+    let parameters = match parameters {
+        Value::Null => Value::Object(Map::new()),
+        given => given,
     };
-    let (place, described, value) = (max.place.clone(), max.described(), max.into_value());
-    value
-        .as_u64()
-        .and_then(|max| usize::try_from(max).ok())
-        .and_then(NonZeroUsize::new)
-        .ok_or_else(|| {
-            let found = if value.is_i64() || value.is_u64() {
-                value.to_string()
-            } else {
-                described.to_owned()
-            };
-            let message = format!("`max_len` is {found}: write an integer of at least 1");
-            SchemaError::configuration(place, message)
-        })
+    serde_path_to_error::deserialize(parameters).map_err(|error| {
+        let place = place.at(word).inside(error.path());
+        let example = match word {
+            "bounded_append" | "bounded_messages" => "{max_len: 50}",
+            _ => "{key: id}",
+        };
+        let message = format!("{}: write `{word}: {example}`", error.inner());
+        SchemaError::configuration(place, message)
+    })
 }
 
-/// Reads the key field of items, and the rule for items without a key.
-fn key(parameters: DeclaredNode) -> Result<(Option<String>, MissingKey), SchemaError> {
-    let [key, missing_key] = given(parameters, ["key", "no_key"])?;
-    let key = key.filter(|key| !key.is_null()).map(name).transpose()?;
-    let missing_key = match missing_key {
-        Some(node) => node.one_of(&[("fail", MissingKey::Fail), ("new", MissingKey::New)])?,
-        None => MissingKey::Fail,
+/// Reads the key of items, and the rule for items without it.
+fn key(
+    word: &str,
+    parameters: Value,
+    place: &Place,
+) -> Result<(Option<Field>, MissingKey), SchemaError> {
+    let Keyed { key, no_key } = given(word, parameters, place)?;
+    check_key(key.as_deref(), word, place)?;
+    let missing_key = match no_key {
+        Some(NoKey::New) => MissingKey::New,
+        Some(NoKey::Fail) | None => MissingKey::Fail,
     };
-    Ok((key, missing_key))
+    Ok((key.map(Field::new), missing_key))
 }
 
-fn name(key: DeclaredNode) -> Result<String, SchemaError> {
-    let described = key.described();
-    match key.shape {
-        Shape::Scalar(Value::String(key)) if !key.is_empty() => Ok(key),
-        _ => {
-            let message = format!("the key is {described}: name the field that identifies items");
-            Err(SchemaError::configuration(key.place, message))
-        }
+fn check_key(key: Option<&str>, word: &str, place: &Place) -> Result<(), SchemaError> {
+    if key == Some("") {
+        let message = "the key is empty: name the field that identifies items";
+        return Err(SchemaError::configuration(
+            place.at(word).at("key"),
+            message,
+        ));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -292,10 +310,10 @@ mod tests {
 
     #[test]
     fn every_word_has_a_reducer() {
-        let place = || Place::path("field");
+        let place = Place::path("field");
         for word in WORDS {
             // Some words need parameters, and say so.
-            let built = build(word, DeclaredNode::null(place()), Dialect::Agentflow);
+            let built = build(word, Value::Null, &place, Dialect::Agentflow);
             let kind = built.err().map(|error| error.kind());
             assert_ne!(kind, Some(SchemaErrorKind::UnknownReducer), "{word}");
         }

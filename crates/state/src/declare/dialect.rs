@@ -1,5 +1,7 @@
 //! The systems whose words declarations use.
 
+use serde::Deserialize;
+
 /// The system whose words a declaration uses. Some words mean different things in different
 /// systems, so every declaration names one.
 ///
@@ -10,7 +12,8 @@
 /// | without a reducer | `last_write_wins` | a list named `messages`: `append`; else `replace` | `replace_value` |
 /// | a reducer on a field that is not a list | an error, if it needs one | ignored, with a warning | as OpenArmature |
 /// | an unknown type | an error | `str`, with a warning | an error |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Dialect {
     /// OpenArmature's canonical reducers, and those of the other systems whose names don't clash
@@ -21,12 +24,4 @@ pub enum Dialect {
     /// Agentflow's reducers, and those of the other systems whose names don't clash with them,
     /// except `append`.
     Agentflow,
-}
-
-impl Dialect {
-    pub(super) const WORDS: [(&'static str, Self); 3] = [
-        ("openarmature", Self::OpenArmature),
-        ("sherma", Self::Sherma),
-        ("agentflow", Self::Agentflow),
-    ];
 }

@@ -1,9 +1,8 @@
-//! Parses YAML into nodes with line numbers.
+//! Parses YAML into JSON.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
-use super::node::{DeclaredNode, Shape};
 use crate::schema_error::{Place, SchemaError};
 
 /// Maximum nesting depth of lists and maps.
@@ -11,14 +10,14 @@ const MAX_DEPTH: usize = 100;
 
 /// A list or map that is not closed yet.
 enum OpenNode {
-    List(Place, Vec<DeclaredNode>),
+    List(Vec<Value>),
     /// The last field holds the key whose value comes next.
-    Map(Place, Vec<(String, DeclaredNode)>, Option<String>),
+    Map(Map<String, Value>, Option<String>),
 }
 
 /// Parses one document. Rejects everything that could make a small file large or strange: aliases,
 /// anchors, tags, a second document.
-pub(super) fn parse(text: &str) -> Result<DeclaredNode, SchemaError> {
+pub(super) fn parse(text: &str) -> Result<Value, SchemaError> {
     let mut parser = Parser::new_from_str(text);
     let mut open: Vec<OpenNode> = Vec::new();
     let mut root = None;
@@ -29,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<DeclaredNode, SchemaError> {
         })?;
         let place = Place::line(span.start.line());
         let refuse = |what: &str| SchemaError::declaration(place.clone(), what);
-        let node = match event {
+        let value = match event {
             Event::Alias(_) => {
                 return Err(refuse("this is an alias: write out its value"));
             }
@@ -48,35 +47,31 @@ pub(super) fn parse(text: &str) -> Result<DeclaredNode, SchemaError> {
                 return Err(refuse("this has a tag: remove it"));
             }
             Event::Scalar(text, style, _, None) => {
-                if let Some(OpenNode::Map(_, _, key @ None)) = open.last_mut() {
+                if let Some(OpenNode::Map(entries, key @ None)) = open.last_mut() {
+                    if entries.contains_key(&*text) {
+                        return Err(refuse(&format!("duplicate key `{text}`: remove one")));
+                    }
                     *key = Some(text.into_owned());
                     continue;
                 }
-                let shape = Shape::Scalar(scalar(&text, style));
-                DeclaredNode { place, shape }
+                scalar(&text, style)
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
-                if matches!(open.last(), Some(OpenNode::Map(_, _, None))) {
+                if matches!(open.last(), Some(OpenNode::Map(_, None))) {
                     return Err(refuse("this key is a list or a map: use text"));
                 }
                 if open.len() == MAX_DEPTH {
                     return Err(refuse("this is nested too deeply: use at most 100 levels"));
                 }
                 open.push(match event {
-                    Event::SequenceStart(..) => OpenNode::List(place, Vec::new()),
-                    _ => OpenNode::Map(place, Vec::new(), None),
+                    Event::SequenceStart(..) => OpenNode::List(Vec::new()),
+                    _ => OpenNode::Map(Map::new(), None),
                 });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(OpenNode::List(place, items)) => {
-                    let shape = Shape::List(items);
-                    DeclaredNode { place, shape }
-                }
-                Some(OpenNode::Map(place, entries, _)) => {
-                    let shape = Shape::Map(entries);
-                    DeclaredNode { place, shape }
-                }
+                Some(OpenNode::List(items)) => Value::Array(items),
+                Some(OpenNode::Map(entries, _)) => Value::Object(entries),
                 None => return Err(refuse("this closes nothing: remove it")),
             },
             Event::DocumentStart(_) if root.is_some() => {
@@ -91,14 +86,14 @@ pub(super) fn parse(text: &str) -> Result<DeclaredNode, SchemaError> {
             }
         };
         match open.last_mut() {
-            Some(OpenNode::List(_, items)) => items.push(node),
-            Some(OpenNode::Map(_, entries, key)) => {
-                entries.extend(key.take().map(|key| (key, node)));
+            Some(OpenNode::List(items)) => items.push(value),
+            Some(OpenNode::Map(entries, key)) => {
+                entries.extend(key.take().map(|key| (key, value)));
             }
-            None => root = Some(node),
+            None => root = Some(value),
         }
     }
-    Ok(root.unwrap_or_else(|| DeclaredNode::null(Place::line(1))))
+    Ok(root.unwrap_or_default())
 }
 
 /// Parses a scalar by YAML 1.2's core schema.

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::objects::{Inner, Objects};
 use crate::open_error::OpenError;
-use crate::retry::{Defaults, Retry, check_times};
+use crate::retry::Retry;
 use crate::spool;
 use crate::upload::MAX_PARTS_IN_MEMORY;
 
@@ -45,9 +45,7 @@ pub struct Builder {
     pub(crate) shown: String,
     pub(crate) prefix: String,
     pub(crate) spool: Option<PathBuf>,
-    pub(crate) timeout: Duration,
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
+    pub(crate) retry: Retry,
     /// Distinguishes the store from others with the same `shown`, in every process. `None` for a
     /// store that exists only in this process.
     pub(crate) origin: Option<String>,
@@ -66,19 +64,15 @@ impl Objects {
 
 impl Builder {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, shown: String) -> Self {
-        let Defaults {
-            timeout,
-            retries,
-            backoff,
-        } = Defaults::default();
         Self {
             store,
             shown,
             prefix: String::new(),
             spool: None,
-            timeout,
-            retries: retries.min(2),
-            backoff,
+            retry: Retry {
+                retries: 2,
+                ..Retry::default()
+            },
             origin: None,
         }
     }
@@ -106,7 +100,7 @@ impl Builder {
     /// seconds. In that time, an upload of four parallel parts of 5 MiB needs a connection of 6
     /// Mbit/s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.retry.timeout = timeout;
         self
     }
 
@@ -114,14 +108,14 @@ impl Builder {
     /// is unknown; at most 20. The stores of `object_store` retry most requests themselves first,
     /// which does not count here.
     pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
+        self.retry.retries = retries;
         self
     }
 
     /// Sets the pause before the first retry, more than zero. It doubles with each retry, up to 15
     /// seconds.
     pub fn backoff(mut self, pause: Duration) -> Self {
-        self.backoff = pause;
+        self.retry.backoff = pause;
         self
     }
 
@@ -137,12 +131,10 @@ impl Builder {
             shown,
             prefix,
             spool,
-            timeout,
-            retries,
-            backoff,
+            retry,
             origin,
         } = self;
-        check_times(timeout, retries, backoff)?;
+        retry.check()?;
         let root = shown.strip_suffix('/').unwrap_or(&shown);
         if root.is_empty()
             || root.contains(|c: char| {
@@ -176,11 +168,6 @@ impl Builder {
                 source: Some(source),
             })?
             .durable(true);
-        let retry = Retry {
-            timeout,
-            retries,
-            backoff,
-        };
         let (parts, proven) = (
             Arc::new(Semaphore::new(MAX_PARTS_IN_MEMORY)),
             OnceCell::new(),
@@ -214,18 +201,14 @@ impl fmt::Debug for Builder {
             shown,
             prefix,
             spool,
-            timeout,
-            retries,
-            backoff,
+            retry,
             origin: _,
         } = self;
         f.debug_struct("Builder")
             .field("shown", &StoreUrl::from(shown.as_str()))
             .field("prefix", prefix)
             .field("spool", spool)
-            .field("timeout", timeout)
-            .field("retries", retries)
-            .field("backoff", backoff)
+            .field("retry", retry)
             .finish_non_exhaustive()
     }
 }
@@ -290,14 +273,12 @@ mod tests {
             shown: _,
             prefix,
             spool,
-            timeout,
-            retries,
-            backoff,
+            retry,
             origin: _,
         } = Objects::builder(Arc::new(InMemory::new()), "memory://mine");
         assert_eq!((prefix.as_str(), spool), ("", None));
         assert_eq!(
-            (timeout, retries, backoff),
+            (retry.timeout, retry.retries, retry.backoff),
             (Duration::from_secs(120), 2, Duration::from_millis(100))
         );
     }

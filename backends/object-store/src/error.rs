@@ -61,73 +61,48 @@ impl Kind {
         )
     }
 
-    fn advice(self) -> (ErrorKind, &'static str) {
+    fn told(self) -> ErrorKind {
         match self {
-            Self::NotFound => (ErrorKind::NotFound, "nothing is stored there"),
-            Self::Exists => (
-                ErrorKind::Unavailable,
-                "another call is storing there right now; try again",
-            ),
-            Self::NoBucket => (
-                ErrorKind::Other,
-                "there is no such bucket; create it, or correct its name",
-            ),
-            Self::NoCredentials => (
-                ErrorKind::Denied,
-                "there are no credentials; set those of the store in the environment, or give the machine a role",
-            ),
-            Self::BadCredentials => (
-                ErrorKind::Denied,
-                "the credentials are wrong or have expired; check the key and its secret",
-            ),
-            Self::Denied => (
-                ErrorKind::Denied,
-                "access denied; grant these credentials get, put and list on the bucket",
-            ),
-            Self::WrongRegion => (
-                ErrorKind::Other,
-                "the bucket is in another region; set `region` to the bucket's own",
-            ),
-            Self::Overwrites => (
-                ErrorKind::Other,
-                "the store does not support create-only puts (`If-None-Match: *`); update it, or use another one",
-            ),
-            Self::Full => (
-                ErrorKind::Full,
-                "the store is full; free some space, or raise the quota",
-            ),
-            Self::TooSlow => (
-                ErrorKind::Unavailable,
-                "there was no answer in time; try again, or raise the store's `timeout`",
-            ),
-            Self::Unreachable => (
-                ErrorKind::Unavailable,
-                "the store can't be reached; check the endpoint and the network",
-            ),
-            Self::Failing => (
-                ErrorKind::Unavailable,
-                "the store is overloaded or failing; try again later",
-            ),
-            Self::Broken => (
-                ErrorKind::Unavailable,
-                "the answer was cut short or malformed; try again",
-            ),
-            Self::Spool => (
-                ErrorKind::Other,
-                "the spooled bytes can't be read back; check the spool's disk",
-            ),
-            Self::TooLong => (
-                ErrorKind::Full,
-                "the content is too long to upload; store at most 48 GiB",
-            ),
-            Self::NoRuntime => (
-                ErrorKind::Other,
-                "an object store needs a tokio runtime; call it inside one",
-            ),
-            Self::Range | Self::Other => (
-                ErrorKind::Other,
-                "the store rejected the request; check its settings",
-            ),
+            Self::NotFound => ErrorKind::NotFound,
+            Self::NoCredentials | Self::BadCredentials | Self::Denied => ErrorKind::Denied,
+            Self::Full | Self::TooLong => ErrorKind::Full,
+            Self::Exists => ErrorKind::Unavailable,
+            kind if kind.is_passing() => ErrorKind::Unavailable,
+            _ => ErrorKind::Other,
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::NotFound => "nothing is stored there",
+            Self::Exists => "another call is storing there right now; try again",
+            Self::NoBucket => "there is no such bucket; create it, or correct its name",
+            Self::NoCredentials => {
+                "there are no credentials; set those of the store in the environment, or give the machine a role"
+            }
+            Self::BadCredentials => {
+                "the credentials are wrong or have expired; check the key and its secret"
+            }
+            Self::Denied => {
+                "access denied; grant these credentials get, put and list on the bucket"
+            }
+            Self::WrongRegion => {
+                "the bucket is in another region; set `region` to the bucket's own"
+            }
+            Self::Overwrites => {
+                "the store does not support create-only puts (`If-None-Match: *`); update it, or use another one"
+            }
+            Self::Full => "the store is full; free some space, or raise the quota",
+            Self::TooSlow => {
+                "there was no answer in time; try again, or raise the store's `timeout`"
+            }
+            Self::Unreachable => "the store can't be reached; check the endpoint and the network",
+            Self::Failing => "the store is overloaded or failing; try again later",
+            Self::Broken => "the answer was cut short or malformed; try again",
+            Self::Spool => "the spooled bytes can't be read back; check the spool's disk",
+            Self::TooLong => "the content is too long to upload; store at most 48 GiB",
+            Self::NoRuntime => "an object store needs a tokio runtime; call it inside one",
+            Self::Range | Self::Other => "the store rejected the request; check its settings",
         }
     }
 }
@@ -143,7 +118,7 @@ impl Trouble {
         Self::new(Kind::Spool, error.to_string())
     }
 
-    #[cfg(any(feature = "http", feature = "local"))]
+    #[cfg(feature = "http")]
     pub(crate) fn into_cause(self) -> AnswerCause {
         self.cause
     }
@@ -155,7 +130,8 @@ impl Trouble {
     /// Creates the caller's error. `doing` names the action and the object: `storing
     /// s3://bucket/trunc/call_1`.
     pub(crate) fn while_doing(self, doing: impl fmt::Display) -> BackendError {
-        let (kind, advice) = self.kind.advice();
+        let advice = self.kind.advice();
+        let kind = self.kind.told();
         BackendError::new(kind, format!("{doing} failed: {advice}")).with_source(self.cause)
     }
 }

@@ -5,6 +5,7 @@
 mod azure;
 #[cfg(feature = "http")]
 mod client;
+#[cfg(feature = "http")]
 mod common;
 #[cfg(feature = "gcs")]
 mod gcs;
@@ -20,12 +21,11 @@ use object_store::memory::InMemory;
 use offcut::backend::StoreUrl;
 use url::Url;
 
-use self::common::Common;
 use self::options::{Env, Options};
 use crate::builder::Builder;
 use crate::objects::Objects;
 use crate::open_error::OpenError;
-use crate::retry::{Defaults, check_times};
+use crate::retry::Retry;
 
 impl Objects {
     /// Opens the store at `url`: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or
@@ -56,84 +56,79 @@ impl Objects {
 }
 
 fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
+    let refuse = |must| Err(OpenError::Url { must });
     // Checked before the URL is parsed, since the parser turns `/../x` into `/x`.
     if !StoreUrl::from(url).has_plain_path() {
-        return Err(OpenError::Url {
-            must: "spell its prefix plainly, without `.`, `..`, `\\` or empty segments, even percent-encoded, and have no control \
-                   characters and no white space around it",
-        });
+        return refuse(
+            "spell its prefix plainly, without `.`, `..`, `\\` or empty segments, even percent-encoded, and have no control \
+             characters and no white space around it",
+        );
     }
     let is_relative = url
         .get(..5)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
         && !url[5..].starts_with("///");
-    let url = Url::parse(url).map_err(|_| OpenError::Url {
-        must: "be a URL: `s3://bucket/prefix`",
-    })?;
+    let Ok(url) = Url::parse(url) else {
+        return refuse("be a URL: `s3://bucket/prefix`");
+    };
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(OpenError::Url {
-            must: "have no user or password: put credentials in the environment",
-        });
+        return refuse("have no user or password: put credentials in the environment");
     }
     if url.port().is_some() || url.fragment().is_some() {
-        return Err(OpenError::Url {
-            must: "have no port or fragment; an `endpoint` may have a port",
-        });
+        return refuse("have no port or fragment; an `endpoint` may have a port");
     }
     if is_relative {
-        return Err(OpenError::Url {
-            must: "name a directory by its absolute path: `file:///var/lib/agent`",
-        });
+        return refuse("name a directory by its absolute path: `file:///var/lib/agent`");
     }
     let mut options = Options::of(&url, env)?;
-    let defaults = Defaults::default();
-    // AWS tools count attempts, and the first attempt is not a retry.
-    let attempts = || {
-        (url.scheme() == "s3")
-            .then(|| options.env("AWS_MAX_ATTEMPTS"))
-            .flatten()
+    let defaults = Retry::default();
+    let retries = match options.number("retries")? {
+        None if url.scheme() == "s3" => retries_of_aws(&options)?,
+        given => given,
     };
-    let attempts = attempts().map(|text| match text.parse::<u32>() {
-        Ok(attempts @ 1..) => Ok(attempts - 1),
-        _ => Err(OpenError::Value {
-            name: "AWS_MAX_ATTEMPTS",
-            must: "be a number, at least 1",
-        }),
-    });
-    let retries = match (options.number("retries")?, attempts) {
-        (Some(retries), _) => retries,
-        (None, attempts) => attempts.transpose()?.unwrap_or(defaults.retries),
+    let retry = Retry {
+        timeout: options.duration("timeout")?.unwrap_or(defaults.timeout),
+        retries: retries.unwrap_or(defaults.retries),
+        backoff: options.duration("backoff")?.unwrap_or(defaults.backoff),
     };
-    let timeout = options.duration("timeout")?.unwrap_or(defaults.timeout);
-    let backoff = options.duration("backoff")?.unwrap_or(defaults.backoff);
-    check_times(timeout, retries, backoff)?;
+    retry.check()?;
     let spool = options.take("spool");
-    let common = Common {
-        timeout,
-        retries,
-        backoff,
-    };
 
-    let mut builder = open_scheme(&url, &mut options, &common)?;
+    let mut builder = open_scheme(&url, &mut options, &retry)?;
     options.reject_unknown()?;
     builder.spool = spool.map(Into::into);
     // `object_store` does most of the retrying. If it must not retry, this crate does not either.
-    builder
-        .timeout(timeout)
-        .retries(retries.min(2))
-        .backoff(backoff)
-        .build()
+    builder.retry = Retry {
+        retries: retry.retries.min(2),
+        ..retry
+    };
+    builder.build()
 }
+
+/// Reads AWS's number of attempts, of which the first is not a retry.
+fn retries_of_aws(options: &Options<'_>) -> Result<Option<u32>, OpenError> {
+    let name = "AWS_MAX_ATTEMPTS";
+    let must = "be a number, at least 1";
+    let retries = |text: String| match text.parse::<u32>() {
+        Ok(attempts @ 1..) => Ok(attempts - 1),
+        _ => Err(OpenError::Value { name, must }),
+    };
+    options.env(name).map(retries).transpose()
+}
+
+/// The features that URLs of a scheme need.
+const FEATURES: [(&str, &str); 4] = [
+    ("s3", "s3"),
+    ("gs", "gcs"),
+    ("az", "azure"),
+    ("file", "local"),
+];
 
 #[cfg_attr(
     not(feature = "http"),
     expect(unused_variables, reason = "only stores behind a network have options")
 )]
-fn open_scheme(
-    url: &Url,
-    options: &mut Options<'_>,
-    common: &Common,
-) -> Result<Builder, OpenError> {
+fn open_scheme(url: &Url, options: &mut Options<'_>, retry: &Retry) -> Result<Builder, OpenError> {
     match url.scheme() {
         "memory" => {
             let place = Objects::builder(Arc::new(InMemory::new()), "memory:");
@@ -145,36 +140,21 @@ fn open_scheme(
             }
         }
         #[cfg(feature = "s3")]
-        "s3" => s3::open(url, options, common),
+        "s3" => s3::open(url, options, retry),
         #[cfg(feature = "gcs")]
-        "gs" => gcs::open(url, options, common),
+        "gs" => gcs::open(url, options, retry),
         #[cfg(feature = "azure")]
-        "az" => azure::open(url, options, common),
+        "az" => azure::open(url, options, retry),
         #[cfg(feature = "local")]
         "file" => local::open(url),
-        #[cfg(not(feature = "s3"))]
-        "s3" => Err(OpenError::Feature {
-            scheme: "s3",
-            feature: "s3",
-        }),
-        #[cfg(not(feature = "gcs"))]
-        "gs" => Err(OpenError::Feature {
-            scheme: "gs",
-            feature: "gcs",
-        }),
-        #[cfg(not(feature = "azure"))]
-        "az" => Err(OpenError::Feature {
-            scheme: "az",
-            feature: "azure",
-        }),
-        #[cfg(not(feature = "local"))]
-        "file" => Err(OpenError::Feature {
-            scheme: "file",
-            feature: "local",
-        }),
-        other => Err(OpenError::Scheme {
-            scheme: other.to_owned(),
-        }),
+        other => Err(
+            match FEATURES.into_iter().find(|(scheme, _)| *scheme == other) {
+                Some((scheme, feature)) => OpenError::Feature { scheme, feature },
+                None => OpenError::Scheme {
+                    scheme: other.to_owned(),
+                },
+            },
+        ),
     }
 }
 

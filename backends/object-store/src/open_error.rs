@@ -5,7 +5,7 @@ use std::fmt;
 use offcut::ErrorChain;
 use offcut::backend::BackendError;
 
-#[cfg(any(feature = "http", feature = "local"))]
+#[cfg(feature = "http")]
 use crate::error::Trouble;
 
 /// An error from opening a store. It never contains a value, since any value may be secret.
@@ -94,7 +94,7 @@ impl fmt::Debug for OpenError {
 }
 
 impl OpenError {
-    #[cfg(any(feature = "http", feature = "local"))]
+    #[cfg(feature = "http")]
     pub(crate) fn refused(error: object_store::Error) -> Self {
         Self::Refused {
             source: Box::new(Trouble::from(error).into_cause()),

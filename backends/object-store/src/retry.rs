@@ -22,7 +22,31 @@ pub(crate) struct Retry {
 /// Maximum pause between two attempts.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(120),
+            retries: 5,
+            backoff: Duration::from_millis(100),
+        }
+    }
+}
+
 impl Retry {
+    /// Rejects values on which `object_store` would panic.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let (name, must) = if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
+            ("timeout", "be more than 0 and at most an hour: `120s`")
+        } else if self.retries > MAX_RETRIES {
+            ("retries", "be at most 20")
+        } else if self.backoff.is_zero() || self.backoff > LONGEST_PAUSE {
+            ("backoff", "be more than 0 and at most 15 seconds: `100ms`")
+        } else {
+            return Ok(());
+        };
+        Err(OpenError::Value { name, must })
+    }
+
     /// Time limit for one attempt.
     pub(crate) fn attempt(&self) -> Duration {
         self.timeout / 4
@@ -54,49 +78,4 @@ impl Pauses {
         self.next = self.next.saturating_mul(2).min(LONGEST_PAUSE);
         true
     }
-}
-
-/// Default settings.
-pub(crate) struct Defaults {
-    pub(crate) timeout: Duration,
-    /// Number of retries by `object_store`.
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
-}
-
-impl Default for Defaults {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(120),
-            retries: 5,
-            backoff: Duration::from_millis(100),
-        }
-    }
-}
-
-/// Rejects values on which `object_store` would panic.
-pub(crate) fn check_times(
-    timeout: Duration,
-    retries: u32,
-    backoff: Duration,
-) -> Result<(), OpenError> {
-    if timeout.is_zero() || timeout > MAX_TIMEOUT {
-        return Err(OpenError::Value {
-            name: "timeout",
-            must: "be more than 0 and at most an hour: `120s`",
-        });
-    }
-    if retries > MAX_RETRIES {
-        return Err(OpenError::Value {
-            name: "retries",
-            must: "be at most 20",
-        });
-    }
-    if backoff.is_zero() || backoff > LONGEST_PAUSE {
-        return Err(OpenError::Value {
-            name: "backoff",
-            must: "be more than 0 and at most 15 seconds: `100ms`",
-        });
-    }
-    Ok(())
 }

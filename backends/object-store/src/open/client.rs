@@ -5,7 +5,6 @@ use std::time::Duration;
 use object_store::client::{ClientConfigKey, HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, Error, Result, RetryConfig};
 
-use super::common::Common;
 use crate::retry::{LONGEST_PAUSE, Retry};
 
 /// Time limit for connecting. Shorter than for a request, to tell an address that does not answer
@@ -20,19 +19,9 @@ pub(super) struct ClientConnector {
 }
 
 impl ClientConnector {
-    pub(super) fn new(common: &Common) -> Self {
-        let Common {
-            timeout,
-            retries,
-            backoff,
-        } = *common;
+    pub(super) fn new(retry: &Retry) -> Self {
         Self {
-            timeout: Retry {
-                timeout,
-                retries,
-                backoff,
-            }
-            .attempt(),
+            timeout: retry.attempt(),
         }
     }
 }
@@ -74,16 +63,16 @@ fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     }
 }
 
-/// `common` must be checked: with a zero, `object_store` would panic on the first failure.
-pub(super) fn retries(common: &Common) -> RetryConfig {
+/// `retry` must be checked: with a zero, `object_store` would panic on the first failure.
+pub(super) fn retries(retry: &Retry) -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
-            init_backoff: common.backoff,
+            init_backoff: retry.backoff,
             max_backoff: LONGEST_PAUSE,
             base: 2.0,
         },
-        max_retries: common.retries as usize,
-        retry_timeout: common.timeout,
+        max_retries: retry.retries as usize,
+        retry_timeout: retry.timeout,
     }
 }
 

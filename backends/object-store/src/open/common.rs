@@ -1,27 +1,15 @@
-//! Settings and checks shared by all kinds of stores.
+//! Buckets of all stores that are reached over a network.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-#[cfg(feature = "http")]
+use object_store::ObjectStore;
 use url::Url;
 
-#[cfg(feature = "http")]
+use crate::builder::Builder;
+use crate::objects::Objects;
 use crate::open_error::OpenError;
 
-/// Settings of every kind of store.
-#[cfg_attr(
-    not(feature = "http"),
-    expect(dead_code, reason = "only stores behind a network take some of it")
-)]
-pub(crate) struct Common {
-    pub(crate) timeout: Duration,
-    /// Number of retries by `object_store`, below this crate's own retries.
-    pub(crate) retries: u32,
-    pub(crate) backoff: Duration,
-}
-
 /// The name of a bucket, or its equivalent in other stores.
-#[cfg(feature = "http")]
 pub(super) fn bucket(url: &Url) -> Result<&str, OpenError> {
     let bucket = url.host_str().unwrap_or_default();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -32,4 +20,18 @@ pub(super) fn bucket(url: &Url) -> Result<&str, OpenError> {
     } else {
         Err(OpenError::Bucket)
     }
+}
+
+/// Begins to build over a bucket's store. `server` tells it from buckets of the same name elsewhere.
+pub(super) fn in_bucket(
+    url: &Url,
+    server: &str,
+    store: impl ObjectStore,
+) -> Result<Builder, OpenError> {
+    let (scheme, bucket, path) = (url.scheme(), bucket(url)?, url.path());
+    let mut builder =
+        Objects::builder(Arc::new(store), format!("{scheme}://{bucket}")).prefix(path);
+    let path = path.trim_end_matches('/');
+    builder.origin = Some(format!("{scheme} {server} {bucket}{path}"));
+    Ok(builder)
 }

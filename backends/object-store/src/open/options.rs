@@ -26,30 +26,25 @@ pub(crate) struct Options<'e> {
 #[cfg(feature = "http")]
 pub(crate) struct Known {
     /// Name in the URL.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Environment variables to use if the URL lacks the option; the first one that is set wins.
-    env: &'static [&'static str],
-    form: Form,
-    /// Name in `object_store`.
-    key: &'static str,
+    pub(crate) env: &'static [&'static str],
+    pub(crate) form: Form,
 }
 
+/// Writes a list of [`Known`], an option a line.
 #[cfg(feature = "http")]
-impl Known {
-    pub(crate) const fn new(
-        name: &'static str,
-        env: &'static [&'static str],
-        form: Form,
-        key: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            env,
-            form,
-            key,
-        }
-    }
+macro_rules! known {
+    ($($form:ident $name:literal from $($env:literal)+;)*) => {
+        &[$($crate::open::options::Known {
+            name: $name,
+            env: &[$($env),+],
+            form: $crate::open::options::Form::$form,
+        }),*]
+    };
 }
+#[cfg(feature = "http")]
+pub(crate) use known;
 
 /// The checked settings, by option.
 #[cfg(feature = "http")]
@@ -75,16 +70,24 @@ impl Settings {
             .trim_end_matches('/')
     }
 
-    /// Passes each setting to `set`, under its name in `object_store`.
+    /// Passes each setting to `set`, and whether requests may be sent without TLS. `object_store`
+    /// knows an option by the same name, or by that of its variable.
     pub(crate) fn apply<K: FromStr<Err = object_store::Error>, B>(
         &self,
         builder: B,
-        set: impl Fn(B, K, &str) -> B,
+        set: impl Fn(B, K, String) -> B,
     ) -> Result<B, OpenError> {
-        self.0.iter().try_fold(builder, |builder, (known, value)| {
-            let key = known.key.parse().map_err(OpenError::refused)?;
-            Ok(set(builder, key, value))
-        })
+        let builder = self.0.iter().try_fold(builder, |builder, (known, value)| {
+            let by_variable = |_| known.env[0].to_ascii_lowercase().parse();
+            let key = known.name.parse().or_else(by_variable);
+            Ok(set(
+                builder,
+                key.map_err(OpenError::refused)?,
+                value.clone(),
+            ))
+        })?;
+        let key = "allow_http".parse().map_err(OpenError::refused)?;
+        Ok(set(builder, key, may_be_plain(self)?.to_string()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apply_error::{ApplyError, ApplyErrorKind};
+use crate::apply_error::ApplyError;
 use crate::current::State;
 use crate::reducer::{Cause, Change, Side};
 use crate::schema::{Declared, Schema};
@@ -48,7 +48,7 @@ impl State {
         for (at, mut found) in state.by_field([values])? {
             if let Some(value) = found.pop() {
                 let field = &schema.fields()[at];
-                check_type(field, &value).map_err(|cause| state.failed(field, cause))?;
+                check_type(field, &value).map_err(|cause| rejected(field, cause))?;
                 planned.push((at, Change::replace(value)));
             }
         }
@@ -77,25 +77,24 @@ impl State {
             Ok(change)
         };
         if updates.len() > 1 && !field.reducer.folds() {
-            let kind = ApplyErrorKind::Parallel {
+            return Err(ApplyError::Parallel {
                 field: field.name.clone(),
                 reducer: field.reducer.name().to_owned(),
                 updates: updates.len(),
-            };
-            return Err(ApplyError::new(kind, self));
+            });
         }
         let Some(last) = updates.pop() else {
             return Ok(Change::keep());
         };
         if updates.is_empty() {
-            return plan(self.value(at), last).map_err(|cause| self.failed(field, cause));
+            return plan(self.value(at), last).map_err(|cause| rejected(field, cause));
         }
         // Each update is planned on the outcome of the previous one. This is a copy, because the last
         // one can still fail.
         let mut folded = self.value(at).clone();
         for update in updates.into_iter().chain([last]) {
             plan(&folded, update)
-                .map_err(|cause| self.failed(field, cause))?
+                .map_err(|cause| rejected(field, cause))?
                 .apply(&mut folded);
         }
         Ok(Change::replace(folded))
@@ -111,7 +110,7 @@ impl State {
         for update in updates {
             let Value::Object(fields) = update else {
                 let found = kind(&update);
-                return Err(ApplyError::new(ApplyErrorKind::NotAMap { found }, self));
+                return Err(ApplyError::NotAMap { found });
             };
             for (name, part) in fields {
                 match self.schema().find(&name) {
@@ -124,10 +123,7 @@ impl State {
             }
         }
         match undeclared {
-            Some(field) => Err(ApplyError::new(
-                ApplyErrorKind::UndeclaredField { field },
-                self,
-            )),
+            Some(field) => Err(ApplyError::UndeclaredField { field }),
             None => Ok(parts
                 .into_iter()
                 .enumerate()
@@ -135,14 +131,13 @@ impl State {
                 .collect()),
         }
     }
+}
 
-    fn failed(&self, field: &Declared, cause: Cause) -> ApplyError {
-        let kind = ApplyErrorKind::Reducer {
-            field: field.name.clone(),
-            reducer: field.reducer.name().to_owned(),
-            cause,
-        };
-        ApplyError::new(kind, self)
+fn rejected(field: &Declared, cause: Cause) -> ApplyError {
+    ApplyError::Reducer {
+        field: field.name.clone(),
+        reducer: field.reducer.name().to_owned(),
+        cause,
     }
 }
 

@@ -10,8 +10,8 @@ use crate::value::kind;
 
 /// Finds the key of an item.
 ///
-/// [`by`], [`try_by`] and [`ByValue`] serve typed lists, [`Field`] and [`Scalar`] serve JSON.
-/// Implement this trait if the key should be borrowed from the item.
+/// [`by`] serves typed lists, [`Field`] and [`Scalar`] serve JSON. Implement this trait if the key
+/// should be borrowed from the item, may be missing, or can't always be found.
 pub trait KeyOf<T>: Send + Sync {
     /// The key to compare. It may borrow from the item.
     type Key<'a>: Hash + Eq
@@ -120,28 +120,11 @@ impl From<u64> for ItemKey<'_> {
     }
 }
 
-/// Uses the item itself as its key. For JSON lists use [`Scalar`], which rejects values that can't
-/// be keys.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ByValue;
-
-impl<T: Hash + Eq> KeyOf<T> for ByValue {
-    type Key<'a>
-        = &'a T
-    where
-        T: 'a;
-
-    fn key_of<'a>(&'a self, item: &'a T) -> Result<Option<&'a T>, KeyFailure> {
-        Ok(Some(item))
-    }
-}
-
 /// A key from a closure: see [`by`].
 #[derive(Clone, Copy, Debug)]
 pub struct By<F>(F);
 
-/// Uses the result of `key`, such as an id or a tuple of fields. If the closure can fail, use
-/// [`try_by`].
+/// Uses the result of `key`, such as an id or a tuple of fields.
 ///
 /// ```
 /// use offcut_state::{KeyedList, Reducer, by};
@@ -170,38 +153,6 @@ where
 
     fn key_of<'a>(&'a self, item: &'a T) -> Result<Option<K>, KeyFailure> {
         Ok(Some((self.0)(item)))
-    }
-}
-
-/// A key from a closure that can fail: see [`try_by`].
-#[derive(Clone, Copy, Debug)]
-pub struct TryBy<F>(F);
-
-/// Uses the result of `key`. `Ok(None)` means that the item has none. An error becomes the
-/// reducer's error.
-pub fn try_by<T, K, E, F>(key: F) -> TryBy<F>
-where
-    F: Fn(&T) -> Result<Option<K>, E> + Send + Sync,
-    K: Hash + Eq,
-    E: Into<BoxError>,
-{
-    TryBy(key)
-}
-
-impl<T, K, E, F> KeyOf<T> for TryBy<F>
-where
-    F: Fn(&T) -> Result<Option<K>, E> + Send + Sync,
-    K: Hash + Eq,
-    E: Into<BoxError>,
-{
-    type Key<'a>
-        = K
-    where
-        Self: 'a,
-        T: 'a;
-
-    fn key_of<'a>(&'a self, item: &'a T) -> Result<Option<K>, KeyFailure> {
-        (self.0)(item).map_err(|error| KeyFailure::Failed(error.into()))
     }
 }
 

@@ -7,25 +7,14 @@ use std::hash::Hash;
 use crate::list::ListEdit;
 use crate::reducer::Cause;
 
-/// Rule for an item of the update whose key is in the list.
+/// Rule for an item of the update whose key is in the list, or earlier in the update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnMatch {
-    /// The item is skipped: the list's own stays.
+    /// The item is skipped: the one that is there stays.
     Keep,
-    /// The item replaces the list's own, the last one if several have the key.
+    /// The item replaces the one that is there, the last one if several have the key.
     Replace,
-}
-
-/// Rule for items of one update that share a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DuplicatesInUpdate {
-    /// They become one, in the place of the first. [`OnMatch`] says which one stays: `Keep` the
-    /// first, `Replace` the last.
-    Collapse,
-    /// All of them are added, unless the list has the key.
-    AddAll,
 }
 
 /// Rule for an item without a key.
@@ -51,7 +40,6 @@ pub enum UnknownRemoval {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) on_match: OnMatch,
-    pub(crate) duplicates_in_update: DuplicatesInUpdate,
     pub(crate) unknown: UnknownRemoval,
 }
 
@@ -220,21 +208,21 @@ pub(crate) fn decide<K: Hash + Eq>(
 
 fn put(slot: &mut Slot, index: usize, at: usize, entries: &mut Vec<Entry>, rules: Rules) {
     let replaces = rules.on_match == OnMatch::Replace;
-    match (slot.place, rules.duplicates_in_update) {
-        (Place::Existing(_), _) => {
+    match slot.place {
+        Place::Existing(_) => {
             // An item that was removed and is put again takes its old place, as in LangGraph.
             if replaces || slot.is_removed {
                 slot.winner = Some(at);
             }
             slot.is_removed = false;
         }
-        (Place::Entry(rank), DuplicatesInUpdate::Collapse) => {
+        Place::Entry(rank) => {
             if replaces || slot.dead_before > rank {
                 entries[rank].winner = at;
             }
             slot.dead_before = 0;
         }
-        (Place::Nowhere, _) | (Place::Entry(_), DuplicatesInUpdate::AddAll) => {
+        Place::Nowhere => {
             slot.place = Place::Entry(entries.len());
             entries.push(Entry {
                 slot: Some(index),

@@ -3,9 +3,7 @@
 use serde_json::Value;
 
 use crate::key::KeyOf;
-use crate::keyed::{
-    DuplicatesInUpdate, KeyedDecision, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide,
-};
+use crate::keyed::{KeyedDecision, MissingKey, OnMatch, Op, Rules, UnknownRemoval, decide};
 use crate::list::{ListEdit, on_json};
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -14,7 +12,6 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 /// | | [`dedupe_append`](Self::dedupe_append) | [`merge_by_key`](Self::merge_by_key) |
 /// |---|---|---|
 /// | [`on_match`](Self::on_match) | [`OnMatch::Keep`] | [`OnMatch::Replace`] |
-/// | [`duplicates_in_update`](Self::duplicates_in_update) | [`DuplicatesInUpdate::Collapse`] | [`DuplicatesInUpdate::Collapse`] |
 /// | [`missing_key`](Self::missing_key) | [`MissingKey::Fail`] | [`MissingKey::Fail`] |
 ///
 /// # Guarantees
@@ -22,8 +19,7 @@ use crate::reducer::{Cause, Change, Reducer, Side};
 /// - The list keeps its order and its own duplicates. The last duplicate is the one that is
 ///   replaced. New items are appended in order.
 /// - An empty update changes nothing, and no key is computed.
-/// - One update or several with the same items in the same order give the same list, except with
-///   [`DuplicatesInUpdate::AddAll`].
+/// - One update or several with the same items in the same order give the same list.
 /// - If the key of any item, in the update or in the list, can't be computed, the update fails and
 ///   the list is unchanged.
 /// - Time is linear in the list and the update, memory in the update.
@@ -40,9 +36,9 @@ impl<K> KeyedList<K> {
     /// items whose key is neither in the list nor earlier in the update. The first wins.
     ///
     /// ```
-    /// use offcut_state::{ByValue, KeyedList, Reducer};
-    /// let unique = KeyedList::dedupe_append(ByValue);
-    /// assert_eq!(unique.reduce(vec!["a", "a"], vec!["b", "a", "b"])?, ["a", "a", "b"]);
+    /// use offcut_state::{KeyedList, Reducer, by};
+    /// let unique = KeyedList::dedupe_append(by(u8::clone));
+    /// assert_eq!(unique.reduce(vec![1, 1], vec![2, 1, 2])?, [1, 1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dedupe_append(key: K) -> Self {
@@ -68,7 +64,6 @@ impl<K> KeyedList<K> {
     fn new(name: &'static str, key: K, on_match: OnMatch) -> Self {
         let rules = Rules {
             on_match,
-            duplicates_in_update: DuplicatesInUpdate::Collapse,
             unknown: UnknownRemoval::Fail,
         };
         Self {
@@ -83,13 +78,6 @@ impl<K> KeyedList<K> {
     #[must_use]
     pub fn on_match(mut self, on_match: OnMatch) -> Self {
         self.rules.on_match = on_match;
-        self
-    }
-
-    /// Sets the rule for items of one update that share a key.
-    #[must_use]
-    pub fn duplicates_in_update(mut self, duplicates: DuplicatesInUpdate) -> Self {
-        self.rules.duplicates_in_update = duplicates;
         self
     }
 

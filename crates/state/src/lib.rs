@@ -72,11 +72,11 @@ mod tool_messages;
 mod value;
 mod whole;
 
-pub use apply_error::{ApplyError, ApplyErrorKind};
+pub use apply_error::ApplyError;
 pub use current::State;
 pub use declare::{Dialect, Reducers};
-pub use key::{By, ByValue, Field, ItemKey, KeyFailure, KeyOf, Scalar, TryBy, by, try_by};
-pub use keyed::{DuplicatesInUpdate, MissingKey, OnMatch, UnknownRemoval};
+pub use key::{By, Field, ItemKey, KeyFailure, KeyOf, Scalar, by};
+pub use keyed::{MissingKey, OnMatch, UnknownRemoval};
 pub use keyed_list::KeyedList;
 pub use list::{Append, BoundedAppend, ConcatFlatten};
 pub use messages::{AddMessages, MessageUpdate, REMOVE_ALL};

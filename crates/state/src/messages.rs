@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::key::{ItemKey, KeyFailure};
-use crate::keyed::{DuplicatesInUpdate, KeyedDecision, OnMatch, Op, Rules, UnknownRemoval, decide};
+use crate::keyed::{KeyedDecision, OnMatch, Op, Rules, UnknownRemoval, decide};
 use crate::list::ListEdit;
 use crate::reducer::{Cause, Change, Reducer, Side};
 
@@ -188,7 +188,6 @@ impl<M> AddMessages<M> {
             .map(|(index, message)| self.id_of(message, Side::Existing, index));
         let rules = Rules {
             on_match: self.on_match,
-            duplicates_in_update: DuplicatesInUpdate::Collapse,
             unknown: self.removals.unwrap_or(UnknownRemoval::Fail),
         };
         decide(ops, ids, rules).map_err(|cause| match cause {

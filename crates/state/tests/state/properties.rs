@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 
 use offcut::format::OpenAiChat;
 use offcut_state::{
-    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, DuplicatesInUpdate, Field,
+    AddMessages, Append, BoundedAppend, BoundedMessages, ConcatFlatten, Field, KeyFailure, KeyOf,
     KeyedList, Merge, MergeAll, MessageUpdate, OnMatch, Reducer, RemoveToolMessages,
-    UnknownRemoval, remove_tool_messages, try_by,
+    UnknownRemoval, remove_tool_messages,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -30,23 +30,10 @@ fn records(items: &[Item]) -> Value {
 }
 
 /// The rules, applied item by item with a search of the whole list for each.
-fn naive_keyed(
-    list: &[Item],
-    update: &[Item],
-    on_match: OnMatch,
-    duplicates: DuplicatesInUpdate,
-) -> Vec<Item> {
+fn naive_keyed(list: &[Item], update: &[Item], on_match: OnMatch) -> Vec<Item> {
     let mut out = list.to_vec();
     for item in update {
-        let among = if duplicates == DuplicatesInUpdate::Collapse {
-            out.len()
-        } else {
-            list.len()
-        };
-        match (
-            out[..among].iter().rposition(|(key, _)| *key == item.0),
-            on_match,
-        ) {
+        match (out.iter().rposition(|(key, _)| *key == item.0), on_match) {
             (None, _) => out.push(*item),
             (Some(at), OnMatch::Replace) => out[at] = *item,
             (Some(_), _) => {}
@@ -237,18 +224,34 @@ fn naive_finished(shapes: &[Shape]) -> Vec<usize> {
         .collect()
 }
 
+/// The key of one item can't be found.
+struct Fussy {
+    poison: Option<u16>,
+}
+
+impl KeyOf<Item> for Fussy {
+    type Key<'a> = u8;
+
+    fn key_of<'a>(&'a self, (id, n): &'a Item) -> Result<Option<u8>, KeyFailure> {
+        if Some(*n) == self.poison {
+            Err(KeyFailure::Failed("poison".into()))
+        } else {
+            Ok(Some(*id))
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 512, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn typed_and_dynamic_keyed_lists_agree(list in items(12), update in items(12), knobs in any::<[bool; 2]>()) {
-        let on_match = if knobs[0] { OnMatch::Keep } else { OnMatch::Replace };
-        let duplicates = if knobs[1] { DuplicatesInUpdate::Collapse } else { DuplicatesInUpdate::AddAll };
-        let expected = naive_keyed(&list, &update, on_match, duplicates);
+    fn typed_and_dynamic_keyed_lists_agree(list in items(12), update in items(12), keeps in any::<bool>()) {
+        let on_match = if keeps { OnMatch::Keep } else { OnMatch::Replace };
+        let expected = naive_keyed(&list, &update, on_match);
         let by_closure = offcut_state::by(|(id, _): &Item| *id);
-        let typed = KeyedList::merge_by_key(by_closure).on_match(on_match).duplicates_in_update(duplicates);
+        let typed = KeyedList::merge_by_key(by_closure).on_match(on_match);
         prop_assert_eq!(&typed.reduce(list.clone(), update.clone()).unwrap(), &expected);
-        let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match).duplicates_in_update(duplicates);
+        let dynamic = KeyedList::merge_by_key(Field::new("id")).on_match(on_match);
         prop_assert_eq!(dynamic.reduce(records(&list), records(&update)).unwrap(), records(&expected));
     }
 
@@ -307,7 +310,7 @@ proptest! {
     fn agentflow_add_equals_dedupe_append(list in items(10), update in items(10)) {
         let add = AddMessages::agentflow(|(id, _): &Item| IDS.get(usize::from(*id)).copied());
         let puts = update.iter().copied().map(MessageUpdate::Put).collect();
-        let expected = naive_keyed(&list, &update, OnMatch::Keep, DuplicatesInUpdate::Collapse);
+        let expected = naive_keyed(&list, &update, OnMatch::Keep);
         prop_assert_eq!(add.reduce(list, puts).unwrap(), expected);
     }
 
@@ -376,9 +379,7 @@ proptest! {
         // The key of one item can't be computed.
         let all: Vec<_> = list.iter().chain(&update).map(|(_, n)| *n).collect();
         let poison = all.get(bad).copied();
-        let fussy = KeyedList::merge_by_key(try_by(move |(id, n): &Item| {
-            if Some(*n) == poison { Err("poison") } else { Ok(Some(*id)) }
-        }));
+        let fussy = KeyedList::merge_by_key(Fussy { poison });
         match fussy.reduce(list.clone(), update.clone()) {
             Ok(_) => prop_assert!(poison.is_none() || update.is_empty()),
             Err(error) => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
 
 use offcut_state::{
-    Append, BoundedAppend, ByValue, ConcatFlatten, Field, KeyedList, LastWriteWins, Merge,
-    MergeAll, Reducer, Scalar, by, custom,
+    Append, BoundedAppend, ConcatFlatten, Field, KeyedList, LastWriteWins, Merge, MergeAll,
+    Reducer, Scalar, by, custom,
 };
 use serde_json::{Value, json};
 
@@ -191,7 +191,7 @@ fn bounded_append_takes_lists() {
 /// OpenArmature's fixture 025: strings with duplicates within the update, in order.
 #[test]
 fn dedupe_append_without_a_key() {
-    let unique = KeyedList::dedupe_append(ByValue);
+    let unique = KeyedList::dedupe_append(by(|item: &&'static str| *item));
     assert_eq!(
         unique
             .reduce(vec!["a", "b"], vec!["c", "a", "d", "c"])

@@ -12,6 +12,7 @@ mod server;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use offcut::Settings;
 use offcut_mcp::McpGateway;

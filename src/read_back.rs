@@ -12,14 +12,13 @@ mod words;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::hint::{Draft, Prose};
 use crate::preview::holds_only;
 use crate::preview::text::lines::{count_lines, last_line};
 use crate::preview::text::utf8::{is_utf16, text_of};
 
 use crate::backend::content::Stored;
 use crate::backend::{Backend, BackendError, Location, Memory};
-use crate::hint::{Flags, Hint, Kind, Position};
+use crate::hint::{Draft, Flags, Hint, Kind, Position, Prose};
 use crate::session::Session;
 
 pub(crate) use other_reader::{named_in, names_a_store, page_of_other};

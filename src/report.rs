@@ -45,7 +45,7 @@ pub struct TokenCount {
     pub counted: u64,
     /// The precision of `counted`.
     pub count_kind: CountKind,
-    /// The threshold, `max_tokens_for_clear`. The pass acts above it.
+    /// The threshold: `max_tokens_for_clear`, or half of it if the provider's cache holds nothing.
     pub threshold: u64,
     /// The provider's count of the last request, if the loop passed it on and a message of the
     /// assistant follows that request. `counted` is then this number plus what was added since,
@@ -318,8 +318,10 @@ impl Decision {
     }
 
     /// Records a failure, unless there already is one.
-    pub(crate) fn fail_first(&mut self, failure: DecisionFailure) {
-        if self.error.is_none() {
+    pub(crate) fn fail_first(&mut self, failure: impl Into<Option<DecisionFailure>>) {
+        if self.error.is_none()
+            && let Some(failure) = failure.into()
+        {
             self.fail(failure);
         }
     }

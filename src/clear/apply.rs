@@ -15,7 +15,7 @@ impl Committed {
     /// Changes the messages, which must be as they were planned, and remembers the replacements.
     /// `repeated` are the decisions of earlier passes, and `puts` their replacements. The report is
     /// not passed to observers yet.
-    pub(super) fn put(
+    pub(super) fn apply(
         self,
         repeated: Repeated,
         puts: Puts,
@@ -23,7 +23,7 @@ impl Committed {
     ) -> Report {
         let memory = self.0.pass.memory.clone();
         puts.apply(conversation);
-        let (mut report, new) = self.put_new(conversation);
+        let (mut report, new) = self.apply_new(conversation);
         let replaced = prints_at(conversation, new.iter().map(|(place, _)| *place));
         let new = new.into_iter();
         let new = new.filter_map(|(place, decided)| Some((decided, *replaced.get(&place)?)));
@@ -35,7 +35,7 @@ impl Committed {
     }
 
     /// Makes the edits. Returns the report about them, and what was decided about which places.
-    pub(crate) fn put_new(
+    pub(crate) fn apply_new(
         self,
         conversation: &mut dyn Conversation,
     ) -> (Report, Vec<(Place, Decided)>) {

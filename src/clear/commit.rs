@@ -108,13 +108,14 @@ async fn store_lines(
                 let hint = pass.session.hint(*draft, location.clone());
                 (hint, location.into_iter().collect())
             }
+            // `shorten` has replaced these.
             Line::Shorten(..) => return Err(NotDone::Kept(Reason::Unverified)),
         };
         let text = text.into();
         texts.push(LineText { text, is_kept });
         edit.decision.locations.extend(locations);
     }
-    let put = edit.put(texts);
+    let put = edit.substitute(texts);
     // The store has chosen the name, or has failed.
     if !edit.try_resize(&pass.session.meter, &put) {
         return Err(NotDone::Kept(Reason::NoGain));

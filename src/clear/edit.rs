@@ -1,4 +1,4 @@
-//! A result, or a call's arguments, on its way through a pass.
+//! A result, a call's arguments or a user's text on its way through a pass.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::report::{Change, Decision, Outcome, Reason};
 use crate::slots::{Grounds, Item, Place, bytes_of, tokens_of};
 use crate::tokens::Meter;
 
-/// A result, or a call's arguments, that a pass has examined: the decision about it, and its
+/// A result, a call's arguments or a user's text that a pass has examined: the decision about it, and its
 /// replacement.
 #[derive(Debug)]
 pub(super) struct SlotEdit {
@@ -117,7 +117,10 @@ impl SlotEdit {
     }
 
     /// Converts lines to the slot's new content: cleared arguments must be JSON.
-    pub(super) fn put<'l>(&self, lines: impl IntoIterator<Item = LineText<'l>>) -> Substitute {
+    pub(super) fn substitute<'l>(
+        &self,
+        lines: impl IntoIterator<Item = LineText<'l>>,
+    ) -> Substitute {
         let lines: Vec<LineText<'_>> = lines.into_iter().collect();
         let texts = || lines.iter().map(|line| &*line.text);
         match (self.place, &self.frame) {

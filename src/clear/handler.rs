@@ -66,9 +66,7 @@ pub(super) fn decide_given(
     let given = Box::new(Given { replacement, store });
     let mut edit = SlotEdit::new(item, outcome, Content::Given(given));
     edit.resize(&session.meter, &Substitute::Parts(shown));
-    if let Some(failure) = failure {
-        edit.decision.fail_first(failure);
-    }
+    edit.decision.fail_first(failure);
     if let Some(mut arguments) = arguments {
         arguments.decision.outcome = outcome;
         planner.taken.insert(arguments.place);

@@ -70,7 +70,7 @@ pub(crate) async fn clear(
     };
     let taken = std::mem::take(&mut repeated.passed);
     let committed = commit_over(session, memory, &over, taken).await?;
-    Ok(committed.put(repeated, overlay.into_puts(), turn.conversation))
+    Ok(committed.apply(repeated, overlay.puts, turn.conversation))
 }
 
 /// Plans and commits a pass over what is shown now, in which places that are `taken` have been decided about.

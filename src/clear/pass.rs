@@ -13,12 +13,11 @@ use crate::report::{Decision, ErrorSource, Outcome, Reason};
 use crate::session::Session;
 use crate::slots::{Item, Memory};
 
-/// One pass. Clones share their state.
-#[derive(Clone)]
+/// One pass.
 pub(super) struct Pass {
     pub(super) session: Session,
     pub(super) memory: Arc<Memory>,
-    pub(super) outages: Arc<Outages>,
+    pub(super) outages: Outages,
     /// True if all that is old must go, since the provider has refused the conversation as too long.
     is_emergency: bool,
     /// True if the provider's cache holds nothing of the conversation.
@@ -38,7 +37,7 @@ impl Pass {
         Self {
             session: session.clone(),
             memory: Arc::clone(memory),
-            outages: Arc::default(),
+            outages: Outages::default(),
             is_emergency: turn.is_too_long,
             is_cold: turn.is_cold,
         }

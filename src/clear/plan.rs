@@ -23,7 +23,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Plans a pass over a conversation, in which places that are `taken` have been decided about. Its `scan` has
-    /// been counted; `None` means that nothing is ever cleared.
+    /// been counted; `None` means that nothing is to be cleared.
     pub(super) fn new(
         pass: Pass,
         conversation: &dyn Conversation,

@@ -68,13 +68,11 @@ impl<'a> Planner<'a> {
 
     /// Proposes to replace an item by lines, if that is expected to be a gain.
     pub(super) fn propose(&mut self, mut edit: SlotEdit, failure: Option<DecisionFailure>) {
-        if let Some(failure) = failure {
-            edit.decision.fail_first(failure);
-        }
+        edit.decision.fail_first(failure);
         let Content::Lines(lines) = &edit.content else {
             return;
         };
-        let expected = edit.put(Line::expected(lines));
+        let expected = edit.substitute(Line::expected(lines));
         let is_gain = edit.try_resize(&self.pass.session.meter, &expected);
         // Only the store can tell whether it really is a hint of ours.
         if !is_gain && !edit.has_to_be_compared() {

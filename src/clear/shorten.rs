@@ -42,7 +42,7 @@ async fn compare_lines(pass: &Pass, edit: &mut SlotEdit, lines: Vec<Line>) -> Re
             line => line,
         });
     }
-    let expected = edit.put(Line::expected(&compared));
+    let expected = edit.substitute(Line::expected(&compared));
     if edit.try_resize(&pass.session.meter, &expected) {
         edit.content = Content::Lines(compared);
         Ok(())
@@ -133,9 +133,7 @@ pub(super) async fn preview_of_content(
         hint.preview.clone()
     } else {
         let (preview, problem) = previewer.show(&String::from_utf8_lossy(text), *budget);
-        if let Some(problem) = problem {
-            decision.fail_first(ErrorSource::Callback.said(&problem));
-        }
+        decision.fail_first(problem.map(|problem| ErrorSource::Callback.said(&problem)));
         preview
     };
     Ok(Some((preview, parts)))

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::backend::key::digest;
 use crate::backend::layout::Phase;
-use crate::hint::Draft;
 use crate::preview::text::lines::{count_lines, opening};
 use bytes::Bytes;
 
@@ -18,7 +17,7 @@ use crate::config::{Policy, PreviewLength};
 use crate::content::Part;
 use crate::format::PartRef;
 use crate::format::owned::{decode, raw};
-use crate::hint::Kind;
+use crate::hint::{Draft, Kind};
 use crate::ours::{ApparentHint, MAX_LINK, SEVERAL};
 use crate::preview::Previewer;
 use crate::report::{DecisionFailure, ErrorSource, Subject};
@@ -165,8 +164,7 @@ impl<'a> Stubs<'a> {
             Some(mime) => name.with_ending(mime),
             None => name,
         };
-        let mut draft = draft(of.tool, mime, &content, preview);
-        draft.subject = of.subject;
+        let draft = draft(of, mime, &content, preview);
         let line = self.store(of, &name, draft, content);
         match (part, &line) {
             (PartRef::Text(text), Line::Ready(hint, _) | Line::Store { expected: hint, .. })
@@ -196,7 +194,7 @@ impl<'a> Stubs<'a> {
         let preview = opening(&content, most).to_owned();
         let content = Bytes::from(content);
         let name = of.id.name_of(&content).arguments().part(number);
-        let mut draft = draft(of.tool, None, &content, preview);
+        let mut draft = draft(of, None, &content, preview);
         draft.subject = Subject::Arguments;
         self.store(of, &name, draft, content)
     }
@@ -229,7 +227,7 @@ impl<'a> Stubs<'a> {
         let shown = own.into_iter().map(|own| self.shown(of, own)).collect();
         let content = Bytes::copy_from_slice(text.as_bytes());
         let name = of.id.name_of(&content).part(number);
-        let draft = draft(of.tool, None, &content, of.preview(text));
+        let draft = draft(of, None, &content, of.preview(text));
         let otherwise = self.store(of, &name, draft, content);
         Some(Line::Shorten(shown, Box::new(otherwise)))
     }
@@ -292,6 +290,7 @@ impl<'a> Stubs<'a> {
         // preview is used instead, because it gives a preview of the same length.
         let preview = of.previewer.show(&hint.preview, budget).0;
         let mut draft = Draft::new(Kind::Cleared, hint.bytes, of.tool, preview);
+        draft.subject = of.subject;
         draft.hint.lines = hint.lines;
         draft.hint.flags = hint.flags;
         // A cleared hint keeps its sentence, which may say something that is said nowhere else.
@@ -312,8 +311,9 @@ impl<'a> Stubs<'a> {
 }
 
 /// A draft of a cleared hint for `content` of the media type `mime`; `None` is text.
-fn draft(tool: &str, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
-    let mut draft = Draft::new(Kind::Cleared, content.len() as u64, tool, preview);
+fn draft(of: &Source<'_>, mime: Option<&str>, content: &[u8], preview: String) -> Draft {
+    let mut draft = Draft::new(Kind::Cleared, content.len() as u64, of.tool, preview);
+    draft.subject = of.subject;
     let mime = mime.filter(|mime| *mime != "application/json");
     draft.hint.lines = mime.is_none().then(|| count_lines(content));
     draft.mime = mime.map(str::to_owned);

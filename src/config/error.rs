@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::backend::{ErrorChain, debug_as_chain};
 use crate::hint::WrongTemplate;
 
-use crate::backend::{KeyError, StoreUrl};
+use crate::backend::{ErrorChain, KeyError, StoreUrl, debug_as_chain};
 
 /// A configuration that does not build.
 #[derive(Clone, thiserror::Error)]

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::backend::debug_as_chain;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -12,7 +11,7 @@ use super::advice::advise;
 #[cfg(feature = "toml")]
 use super::advice::name_the_table;
 use super::preset::PresentOptions;
-use crate::backend::StoreUrl;
+use crate::backend::{StoreUrl, debug_as_chain};
 
 /// Settings can't be read. The error names the file, the line and the field. For an unknown name it
 /// suggests the nearest known one.

@@ -1,4 +1,4 @@
-//! Decisions about the results and calls of a conversation, and what takes their place.
+//! Decisions about the results, calls and users' texts of a conversation, and what takes their place.
 
 use std::collections::{HashMap, HashSet};
 

@@ -100,10 +100,10 @@ impl History<'_> {
             Err(error) => {
                 // Nothing new is done without knowing what others have decided.
                 report.records_error = Some(self.failed(&slots, error)?);
-                return Ok(Some((overlay.into_puts(), report)));
+                return Ok(Some((overlay.puts, report)));
             }
         }
-        let before = overlay.puts().clone();
+        let before = overlay.puts.clone();
         let passed = repeated.passed;
         let decided = self.decide(turn, &slots, passed, &mut overlay, &mut report);
         let decided = decided.await?;
@@ -127,7 +127,7 @@ impl History<'_> {
             }
         };
         let puts = match problem {
-            None => overlay.into_puts(),
+            None => overlay.puts,
             Some(problem) => {
                 leave_new(&mut report, &problem);
                 report.records_error = Some(problem);
@@ -164,7 +164,7 @@ impl History<'_> {
             ..*turn
         };
         let committed = commit_over(self.session, self.memory, &over, taken).await?;
-        let (mut cleared, new) = committed.put_new(overlay);
+        let (mut cleared, new) = committed.apply_new(overlay);
         let items: HashMap<Place, &Item<'_>> =
             slots.items().map(|item| (item.place, item)).collect();
         for (place, new) in new {

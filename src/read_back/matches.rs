@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use crate::hint::Prose;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Position};
+use crate::hint::{Hint, Kind, Position, Prose};
 
 /// Longer lines are searched in windows of this many bytes, so that memory stays bounded.
 const MAX_LINE: usize = 64 << 10;

@@ -1,11 +1,10 @@
 //! Pages: stretches of content that end with a line, or inside a line that is too long for a page.
 
-use crate::hint::Prose;
 use crate::preview::text::lines::first_line;
 use crate::preview::text::utf8::char_end;
 
 use crate::backend::Location;
-use crate::hint::{Hint, Kind, Position};
+use crate::hint::{Hint, Kind, Position, Prose};
 use crate::session::Session;
 
 /// The longest page, in bytes, including its hint. The truncation limit also bounds it.

@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
-use crate::hint::Prose;
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
@@ -17,7 +16,7 @@ use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
-use crate::hint::{Language, Sentence};
+use crate::hint::{Language, Prose, Sentence};
 use crate::preview::{CustomPreview, PreviewOf};
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use crate::backend::layout::{is_reserved, longest_session};
-use crate::hint::{Draft, MAX_NAME, Prose};
 
 use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
 use crate::config::{BuildError, Hooks, Policy, Settings};
-use crate::hint::{Flags, Kind};
+use crate::hint::{Draft, Flags, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 
 /// Bounds of `root_dir`, which a session, a phase and a name follow.

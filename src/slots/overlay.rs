@@ -1,4 +1,4 @@
-//! A conversation with some results and arguments replaced, while its messages stay as they are.
+//! A conversation with some results, arguments and users' texts replaced, while its messages stay as they are.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::rounds::UserTexts;
 /// Dropping it leaves the messages unchanged.
 pub(crate) struct Overlay<'c> {
     under: &'c dyn Conversation,
-    puts: Puts,
+    pub(crate) puts: Puts,
 }
 
 /// Replacements, by message.
@@ -71,14 +71,6 @@ impl<'c> Overlay<'c> {
     pub(crate) fn is_put(&self, place: Place) -> bool {
         let puts = self.puts.0.get(&place.message());
         puts.is_some_and(|puts| puts.contains_key(&place))
-    }
-
-    pub(crate) fn puts(&self) -> &Puts {
-        &self.puts
-    }
-
-    pub(crate) fn into_puts(self) -> Puts {
-        self.puts
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::debug_as_chain;
-use crate::backend::{BackendError, Location};
+use crate::backend::{BackendError, Location, debug_as_chain};
 use serde::Serialize;
 
 /// Everything that a sweep did, or in a dry run would do. What is stored afterwards is the sum of

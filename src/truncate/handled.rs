@@ -95,9 +95,7 @@ async fn save(
         None => session.id_of(Phase::Truncate, &call.id, || call.clone()),
         Some(id) => session.given_id(id, &call.id, ErrorSource::Handler),
     };
-    if let Some(failure) = failure {
-        decision.fail_first(failure);
-    }
+    decision.fail_first(failure);
     let name = id.name_of(&content);
     let target = Target::new(&session.roots, Phase::Truncate, &name, &content);
     target.save(&*job.backend, content).await

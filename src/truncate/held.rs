@@ -332,7 +332,7 @@ impl Held {
     }
 
     /// Returns the parts to show.
-    pub(super) fn show(self) -> Vec<Part> {
+    pub(super) fn into_parts(self) -> Vec<Part> {
         let shown = |slot| match slot {
             Slot::Text(text) => Some(text.into_part()),
             Slot::Part(part) => Some(part),

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use crate::backend::layout::Phase;
-use crate::hint::Draft;
 
 use super::file_read::reads_a_file;
 use super::held::Held;
@@ -14,7 +13,7 @@ use super::job::Job;
 use super::text::ArrivingText;
 use crate::backend::Location;
 use crate::backend::content::{DIGEST_EXAMPLE, Id, MAX_WHOLE, Name, Target};
-use crate::hint::Kind;
+use crate::hint::{Draft, Kind};
 use crate::report::Change;
 
 /// More texts than this are stored as one: their hints would fill the context themselves.
@@ -239,7 +238,7 @@ impl<'a> ResultPlanner<'a> {
     }
 
     fn cut_as(&self, text: &ArrivingText, preview: String) -> Cut {
-        self.draft(&[text], None, text.bytes, text.sketch.lines(), preview)
+        self.new_cut(&[text], None, text.bytes, text.sketch.lines(), preview)
     }
 
     /// Joins all texts into one object.
@@ -253,12 +252,12 @@ impl<'a> ResultPlanner<'a> {
         }
         let bytes = manifest.len() as u64 + lengths.iter().map(|length| length + 1).sum::<u64>();
         let (lines, preview) = (sketch.lines() + 1, sketch.show(share));
-        let cut = self.draft(texts, Some(manifest), bytes, lines, preview);
+        let cut = self.new_cut(texts, Some(manifest), bytes, lines, preview);
         (cut.draft.hint.flags.not_utf8 || self.is_gain(&cut, texts)).then_some(cut)
     }
 
     /// Cuts `texts` to `preview`; `bytes` and `lines` are those of the stored content.
-    fn draft(
+    fn new_cut(
         &self,
         texts: &[&ArrivingText],
         manifest: Option<String>,

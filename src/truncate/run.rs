@@ -55,7 +55,7 @@ pub(super) async fn truncate_by_limit(
     })
 }
 
-/// The part of one call's result that has arrived so far.
+/// The truncation of one result.
 pub(super) struct Run {
     job: Arc<Job>,
     id: Id,
@@ -79,9 +79,7 @@ impl Run {
             .session
             .id_of(Phase::Truncate, &call.id, || call.clone());
         let mut decision = job.decision(Outcome::Kept(Reason::WithinLimit));
-        if let Some(failure) = failure {
-            decision.fail_first(failure);
-        }
+        decision.fail_first(failure);
         Self {
             held: Held::new(job.clone(), is_stream.then_some(spill_above)),
             spill: Spill::new(job.clone(), id.clone()),
@@ -160,7 +158,7 @@ impl Run {
                 self.store(cut).await?;
             }
         }
-        let parts = self.held.show();
+        let parts = self.held.into_parts();
         let after = parts.iter().map(text_bytes).sum();
         self.decision.bytes = Change { before, after };
         Ok((parts, report(Some(self.decision))))
@@ -197,10 +195,8 @@ impl Run {
 
     /// Stores a cut, and puts its hint in place.
     async fn store(&mut self, cut: Cut) -> Result<(), OffloadError> {
-        if let Some(problem) = &cut.problem {
-            self.decision
-                .fail_first(ErrorSource::Callback.said(problem));
-        }
+        let problem = cut.problem.as_ref();
+        (self.decision).fail_first(problem.map(|problem| ErrorSource::Callback.said(problem)));
         let sources = self.held.sources(&cut.slots, cut.manifest.as_deref());
         let stored = match sources {
             // A text lost earlier has been reported with its error.

@@ -1,6 +1,6 @@
 //! Long texts of users (C15).
 
-use crate::common::{builder, clear, lines, memory, outcomes, round, stored, text};
+use crate::common::{builder, call, clear, lines, memory, outcomes, round, stored, text};
 use offcut::backend::Memory;
 use offcut::format::{Format, JsonText, Message, Messages, Plain, Spelled, WireFormat};
 use offcut::hint::Hint;
@@ -53,6 +53,29 @@ async fn c15_a_long_text_that_was_answered_is_stored_and_previewed() {
         )]
     );
     assert_eq!(messages[1..], pasted()[1..]);
+}
+
+/// A user pastes what was shown of a result.
+#[tokio::test]
+async fn c15_a_pasted_hint_is_still_a_users_text() {
+    let store = memory();
+    let reduction = pasting(&store)
+        .max_length_for_trunc(4_000)
+        .preview_length(3_000);
+    let reduction = reduction.build().unwrap();
+    let shown = reduction.truncate(&call("a", "grep"), lines(900)).await;
+    let mut messages = pasted();
+    messages[0] = Message::user(shown.unwrap().text());
+    let report = clear(&reduction, &mut messages).await;
+    let [outcome] = texts(&report)[..] else {
+        panic!("{report:?}");
+    };
+    assert!(outcome.is_change(), "{report:?}");
+    let Message::User { content } = &messages[0] else {
+        panic!("{:?}", messages[0]);
+    };
+    let words = Hint::parse(text(content)).unwrap().prose;
+    assert_eq!(words, "Old text of the user. Read it with read_file.");
 }
 
 #[tokio::test]

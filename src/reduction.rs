@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::backend::{Backend, BackendError, Location};
 use crate::clear;
-use crate::config::Settings;
+use crate::config::{BuildError, Settings};
 use crate::content::{ToolCall, ToolError, ToolOutput};
 use crate::error::OffloadError;
 use crate::format::{Conversation, Format, Messages};
@@ -22,10 +22,11 @@ use crate::guard::guard_future;
 use crate::middleware::{Middleware, Next, Turn};
 use crate::read_back::{ReadFileTool, names_a_store};
 use crate::report::Report;
-use crate::session::Session;
+use crate::session::{Session, Shared};
 use crate::slots::Memory;
 use crate::tool::Tool;
 use crate::truncate::{Truncated, truncate};
+use checks::policies;
 
 pub use builder::Builder;
 
@@ -94,12 +95,21 @@ impl ToolReduction {
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
     /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
-    /// assert_eq!(reduction.with_reader(Some("Read")).read_file_tool().name(), "Read");
+    /// assert_eq!(reduction.with_reader(Some("Read"))?.read_file_tool().name(), "Read");
     /// # Ok::<(), offcut::BuildError>(())
     /// ```
-    #[must_use]
-    pub fn with_reader(&self, name: Option<&str>) -> Self {
-        Self::over(self.session.with_reader(name))
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or too long for the limits.
+    pub fn with_reader(&self, name: Option<&str>) -> Result<Self, BuildError> {
+        let mut shared = Shared::clone(&self.session);
+        shared.settings.read_file_tool_name = name.map(str::to_owned);
+        let (settings, hooks) = (&shared.settings, shared.default.hooks.clone());
+        let has_given_ids = shared.gen_ids.iter().any(Option::is_some);
+        (shared.default, shared.policies) =
+            policies(settings, &hooks, &shared.prose, has_given_ids)?;
+        Ok(Self::over(self.session.with(shared)))
     }
 
     /// Truncates `output` for the model. A result over the limit, or with a text over

@@ -82,10 +82,8 @@ impl Session {
         }
     }
 
-    /// The same session with hints that name another reader, or none.
-    pub(crate) fn with_reader(&self, name: Option<&str>) -> Self {
-        let mut shared = Shared::clone(&self.shared);
-        shared.settings.read_file_tool_name = name.map(str::to_owned);
+    /// The same session with another configuration.
+    pub(crate) fn with(&self, shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
             ..self.clone()

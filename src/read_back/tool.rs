@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::matches::Wanted;
 #[cfg(feature = "query")]
-use super::page::{PageCutter, room};
+use super::page::PageCutter;
+use super::page::room;
 #[cfg(feature = "query")]
 use super::query;
 use super::words::{Description, Refusal};

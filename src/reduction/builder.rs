@@ -2,7 +2,7 @@
 
 mod setters;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::backend::layout::Phase;
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
-use super::checks::{Checks, check_clear, check_locations, check_names, check_opened, roots};
+use super::checks::{check_clear, check_locations, check_names, check_opened, policies, roots};
 use crate::backend::{Backend, StoreUrl, open};
 use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
@@ -346,9 +346,6 @@ impl Builder {
         let roots = roots(&settings)?;
         check_names(&settings)?;
         check_opened(&settings)?;
-        if settings.read_file_tool_name.as_deref() == Some("") {
-            return Err(BuildError::NamelessReader);
-        }
         let mut prose = Prose::of(settings.language);
         for (language, templates) in &settings.templates {
             let own = Prose::with(*language, templates)?;
@@ -356,24 +353,8 @@ impl Builder {
                 prose = own;
             }
         }
-        let checks = Checks {
-            settings: &settings,
-            hooks: &hooks,
-            prose: &prose,
-            roots: &roots,
-            has_given_ids: gen_ids.iter().any(Option::is_some),
-        };
-        let default = checks.policy(None)?;
-        let listed = settings
-            .trunc_exclude_tools
-            .iter()
-            .chain(&settings.clear_exclude_tools);
-        let policies = settings
-            .tool_config
-            .keys()
-            .chain(listed)
-            .map(|name| Ok((name.clone(), checks.policy(Some(name))?)))
-            .collect::<Result<BTreeMap<_, _>, BuildError>>()?;
+        let has_given_ids = gen_ids.iter().any(Option::is_some);
+        let (default, policies) = policies(&settings, &hooks, &prose, has_given_ids)?;
         let all = || std::iter::once(&default).chain(policies.values());
         check_locations(all(), &roots)?;
         if all().any(Policy::clears) {

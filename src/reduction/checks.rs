@@ -1,6 +1,6 @@
 //! Checks that a configuration must pass to become a reduction (O2, L11).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::backend::layout::{is_reserved, longest_session};
 
@@ -94,18 +94,48 @@ pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// The policy for all tools, and those of the tools that the settings name.
+pub(super) fn policies(
+    settings: &Settings,
+    hooks: &Hooks,
+    prose: &Prose,
+    has_given_ids: bool,
+) -> Result<(Policy, BTreeMap<String, Policy>), BuildError> {
+    if settings.read_file_tool_name.as_deref() == Some("") {
+        return Err(BuildError::NamelessReader);
+    }
+    let checks = Checks {
+        settings,
+        hooks,
+        prose,
+        roots: &roots(settings)?,
+        has_given_ids,
+    };
+    let excluded = [&settings.trunc_exclude_tools, &settings.clear_exclude_tools];
+    let names = settings
+        .tool_config
+        .keys()
+        .chain(excluded.into_iter().flatten());
+    let default = checks.policy(None)?;
+    let mut policies = BTreeMap::new();
+    for name in names {
+        policies.insert(name.clone(), checks.policy(Some(name))?);
+    }
+    Ok((default, policies))
+}
+
 /// Everything that policies are made from and checked against.
-pub(super) struct Checks<'c> {
-    pub(super) settings: &'c Settings,
-    pub(super) hooks: &'c Hooks,
-    pub(super) prose: &'c Prose,
-    pub(super) roots: &'c Roots,
-    pub(super) has_given_ids: bool,
+struct Checks<'c> {
+    settings: &'c Settings,
+    hooks: &'c Hooks,
+    prose: &'c Prose,
+    roots: &'c Roots,
+    has_given_ids: bool,
 }
 
 impl Checks<'_> {
     /// The policy for the tool `name`, or for all other tools.
-    pub(super) fn policy(&self, name: Option<&str>) -> Result<Policy, BuildError> {
+    fn policy(&self, name: Option<&str>) -> Result<Policy, BuildError> {
         let mut policy = Policy::resolve(self.settings, self.hooks, name);
         let tool = name.map(str::to_owned);
         let lengths = [

@@ -189,7 +189,7 @@ impl<'a> ResultPlanner<'a> {
         let documents = json.iter().map(|text| self.cut(text, share));
         let joined = match plain.as_slice() {
             // A single text is stored as it is.
-            [only] => self.cut(*only, share),
+            [only] => self.cut(only, share),
             _ => self.join(&plain, share),
         };
         let apart: Option<Vec<Cut>> = documents.chain([joined]).collect();

@@ -1,34 +1,47 @@
 //! Reads JSON only if nothing gets lost: no duplicate keys, and no numbers with more digits than
 //! are kept.
 
+use std::collections::HashSet;
+
 use offcut::json::{JsonText, Kind, Node, View};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads `text`, or describes what can't be read or would be lost.
+/// Reads `text`, or describes what can't be read or would be lost, with its place.
 pub(crate) fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    let value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let read = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let text = JsonText::parse(String::from_utf8_lossy(text)).map_err(|error| error.to_string())?;
-    if !text.is_plain() {
-        return Err("an object has a key twice".to_owned());
+    match lost(&text, Node::root(&text)) {
+        None => Ok(read),
+        Some((problem, at)) => {
+            let before = &text.as_str()[..at];
+            let line = before.matches('\n').count() + 1;
+            let column = at - before.rfind('\n').map_or(0, |feed| feed + 1) + 1;
+            Err(format!("{problem} at line {line} column {column}"))
+        }
     }
-    if !is_exact(&text, Node::root(&text)) {
-        return Err("a number has more digits than can be kept".to_owned());
-    }
-    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Returns true if no number in `node` changes when it is read.
-fn is_exact(text: &JsonText, node: Node<'_>) -> bool {
+/// The first thing in `node` that reading it loses, and where it begins.
+fn lost(text: &JsonText, node: Node<'_>) -> Option<(String, usize)> {
+    let at = node.range().start;
     match node.kind() {
         Kind::Number => {
             let number = &text.as_str()[node.range()];
-            serde_json::from_str::<Value>(number)
-                .is_ok_and(|read| decimal(&read.to_string()) == decimal(number))
+            let read: Value = serde_json::from_str(number).unwrap_or_default();
+            let is_kept = decimal(&read.to_string()) == decimal(number);
+            (!is_kept).then(|| ("a number has more digits than can be kept".to_owned(), at))
         }
-        Kind::Array => node.items().all(|item| is_exact(text, item)),
-        Kind::Object => node.fields().all(|(_, value)| is_exact(text, value)),
-        Kind::Null | Kind::Bool | Kind::String => true,
+        Kind::Array => node.items().find_map(|item| lost(text, item)),
+        Kind::Object => {
+            let mut names = HashSet::new();
+            node.fields().find_map(|(name, value)| {
+                let twice = || (format!("the key `{name}` is there twice"), at);
+                let is_new = names.insert(name);
+                (!is_new).then(twice).or_else(|| lost(text, value))
+            })
+        }
+        Kind::Null | Kind::Bool | Kind::String => None,
     }
 }
 
@@ -63,12 +76,15 @@ mod tests {
         for (text, problem) in [
             (
                 "[1,\n 123456789012345678901]",
-                "a number has more digits than can be kept",
+                "a number has more digits than can be kept at line 2 column 2",
             ),
             ("[0.10000000000000000555]", "a number has more digits"),
             ("[1e-400]", "a number has more digits"),
             ("[1e400]", "number out of range"),
-            (r#"[{"a": 1, "\u0061": 2}]"#, "an object has a key twice"),
+            (
+                r#"[{"a": 1, "\u0061": 2}]"#,
+                "the key `a` is there twice at line 1 column 2",
+            ),
             ("[1", "EOF"),
         ] {
             let error = from_slice::<Value>(text.as_bytes()).unwrap_err();

@@ -408,10 +408,15 @@ async fn a_message_over_the_maximum_is_refused_with_an_error_that_names_it() {
         let error = ends.answered_here(&long).await;
         refused(&serde_json::from_str(&error).unwrap(), &json!("a"));
     }
+    // The server waits too: for the answer to a request of its own.
+    ends.send(&answer(&json!(9), &text)).await;
+    refused(&ends.seen().await, &json!(9));
+    ends.say(&json!({"jsonrpc": "2.0", "id": 4, "method": "x", "params": {"a": text}}))
+        .await;
+    refused(&ends.seen().await, &json!(4));
     // Nobody waits for an answer to these, and what comes after them passes.
     ends.send(&json!({"jsonrpc": "2.0", "method": "x", "params": {"a": text}}))
         .await;
-    ends.send(&answer(&json!(9), &text)).await;
     ends.ask(&call(&json!(3), "log")).await;
     ends.say(&json!({"jsonrpc": "2.0", "method": "x", "params": {"a": text}}))
         .await;
@@ -423,12 +428,12 @@ async fn a_message_over_the_maximum_is_refused_with_an_error_that_names_it() {
     let from = |from: &str| lines.iter().filter(|line| line.contains(from)).count();
     assert_eq!(
         (from("of the client is"), from("of the server is")),
-        (4, 4),
+        (4, 5),
         "{lines:?}"
     );
     assert_eq!(
         (from("what is not a message: xxx"), lines.len()),
-        (1, 9),
+        (1, 10),
         "{lines:?}"
     );
 }
@@ -645,14 +650,17 @@ proptest! {
             let lines = all.split_inclusive(|byte| *byte == b'\n');
             lines.filter(|line| line.len() <= max).collect::<Vec<_>>().concat()
         };
-        let is_refusal = |line: &&[u8]| String::from_utf8_lossy(line).contains("--max-message");
+        let without_refusals = |all: Vec<u8>| {
+            let lines = all.split_inclusive(|byte| *byte == b'\n');
+            let others = lines.filter(|line| !String::from_utf8_lossy(line).contains("--max-message"));
+            others.collect::<Vec<_>>().concat()
+        };
         let (up, down) = (joined(up), joined(down));
         // A request of the noise is never answered.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let gateway = offcut_mcp::McpGateway::new(reduction()).max_message(max);
         let (seen, received) = runtime.block_on(common::exchange(gateway.into(), &up, &down));
-        prop_assert_eq!(seen, short(&up));
-        let received: Vec<&[u8]> = received.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_refusal(line)).collect();
-        prop_assert_eq!(received.concat(), short(&down));
+        prop_assert_eq!(without_refusals(seen), short(&up));
+        prop_assert_eq!(without_refusals(received), short(&down));
     }
 }

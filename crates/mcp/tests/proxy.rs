@@ -489,6 +489,11 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_message
                 let text = json!({"id": 6, "result": {"content": [{"type": "text", "text": "x".repeat(100_000)}]}});
                 return events(&format!("data: {{\"method\":\"a\"}}\n\ndata: {text}\n\ndata: {{\"method\":\"b\"}}\n\n"), false);
             }
+            Some(7) => {
+                let long = json!({"method": "x", "params": "x".repeat(100_000)});
+                let short = json!({"id": 7, "result": {"tools": []}});
+                return events(&format!("data: {long}\n\ndata: {short}\n\ndata: {long}\n\n"), false);
+            }
             _ => return status(202),
         }
         .unwrap()
@@ -526,8 +531,12 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_message
     refused(answer.message().await, 4);
     let mut answer = client.post(&listed(6)).await;
     assert_eq!(answer.message().await.unwrap()["method"], "a");
-    refused(answer.message().await, 6);
     assert_eq!(answer.message().await.unwrap()["method"], "b");
+    refused(answer.message().await, 6);
+    // What was too long was not the answer.
+    let mut answer = client.post(&listed(7)).await;
+    assert!(answer.message().await.unwrap()["result"].is_object());
+    assert_eq!(answer.message().await, None);
     let before = server.seen().len();
     let long = json!({"id": 5, "method": "x", "params": "y".repeat(100_000)});
     let answer = client.post(&long).await;

@@ -603,6 +603,11 @@ async fn without_sessions_headers_repeat_the_message_and_a_cancelled_request_end
 async fn messages_over_the_maximum_are_refused_in_both_directions() {
     let server = Server::start(|seen| match seen.name().as_str() {
         "a/json" => json_answer(&result(seen, &text(&"j".repeat(300_000)))),
+        "a/other" => {
+            let other = json!({"method": "x", "params": "o".repeat(300_000)});
+            let short = result(seen, &text("short"));
+            events(&format!("data: {other}\n\ndata: {short}\n\n"), false)
+        }
         _ => events(
             &format!(
                 "data: {}\r\n\r\n",
@@ -630,9 +635,15 @@ async fn messages_over_the_maximum_are_refused_in_both_directions() {
         let problem = answer["error"]["message"].as_str().unwrap();
         assert!(problem.contains("--max-message"), "{problem}");
     }
+    // What was too long was not the answer.
+    let answer = client.ask(&json!(9), "a/other", json!({})).await;
+    assert_eq!(
+        (&answer["id"], answer["result"].is_object()),
+        (&json!(9), true)
+    );
     let lines = client.leave().await;
-    assert_eq!(lines.len(), 3, "{lines:?}");
-    assert_eq!(server.names(), ["a/json", "a/events"]);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(server.names(), ["a/json", "a/events", "a/other"]);
 }
 
 #[tokio::test]

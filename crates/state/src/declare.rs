@@ -2,6 +2,7 @@
 
 mod builtin;
 mod dialect;
+mod distinct;
 #[cfg(feature = "yaml")]
 mod yaml;
 
@@ -15,6 +16,7 @@ use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
 use crate::schema_error::{Place, SchemaError};
 use builtin::{RequestedReducer, Takes};
+use distinct::Distinct;
 
 pub use dialect::Dialect;
 
@@ -145,6 +147,27 @@ fn no_json(error: serde_json::Error) -> SchemaError {
 fn read<'de>(
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Declaration, SchemaError> {
+    let Distinct(written) = located(from)?;
+    // serde would take a list as the fields of a struct, in order.
+    let fields = written["fields"].as_array().into_iter().flatten();
+    let fields = fields
+        .enumerate()
+        .map(|(at, field)| (format!("fields[{at}]"), field));
+    for (path, part) in [(String::new(), &written)].into_iter().chain(fields) {
+        if part.is_array() {
+            let place = Place::path(path);
+            return Err(SchemaError::declaration(
+                place,
+                "this is a list: write a map",
+            ));
+        }
+    }
+    located(written)
+}
+
+fn located<'de, T: Deserialize<'de>>(
+    from: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, SchemaError> {
     serde_path_to_error::deserialize(from).map_err(|error| {
         let place = Place::default().inside(error.path());
         match error.into_inner() {

@@ -50,6 +50,10 @@ pub async fn answer(
         reduction,
         surroundings,
     };
+    let is_of_ours = matches!(agent, Agent::OpenCode | Agent::Pi);
+    if !is_of_ours && event.hook_event_name.is_empty() {
+        return Err(HookError::new("the event lacks its `hook_event_name`"));
+    }
     match agent {
         Agent::ClaudeCode => claude_code::answer(event, hook).await,
         Agent::Codex => codex::answer(event, hook).await,

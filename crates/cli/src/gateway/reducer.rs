@@ -131,7 +131,7 @@ impl ConversationReducer {
         let mut variants = vec![own.clone()];
         for name in [None].into_iter().chain(reader::openers().map(Some)) {
             if name != reader_of(&own) {
-                variants.push(own.with_reader(name));
+                variants.push(own.with_reader(name).map_err(GatewayError::Reduction)?);
             }
         }
         // A store that can't be opened has failed the reductions too.

@@ -150,7 +150,7 @@ fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
             Line::Plan(written) if at == 0 => {
                 if let Some(what) = plan.differs(&written) {
                     return Err(Failure::usage(
-                        format!("the results are of another trial: the {what} differ"),
+                        format!("the results are of another trial: `{what}` differs in its plan"),
                         "a trial goes on as it was planned: give the same tasks, arms and options, or name another file of results",
                     ));
                 }

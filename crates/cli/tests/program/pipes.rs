@@ -56,7 +56,7 @@ fn l1_parts_that_would_lose_something_pass_unchanged() {
         ),
         (
             format!(r#"{{"type":"opaque","value":{{"a":1,"a":"{long}"}}}}"#),
-            "has a key twice",
+            "is there twice",
         ),
         (
             format!(r#"{{"type":"text","value":"{long}","name":"x"}}"#),

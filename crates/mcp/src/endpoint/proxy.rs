@@ -158,11 +158,12 @@ impl Proxy {
             }
             Kind::Events => {
                 let max = self.gateway.max_message;
-                let refused = self.too_long(meaning);
+                let missed = self.missed(&conversation, meaning);
+                let gateway = self.gateway.clone();
                 let room = self.room.begin();
                 answered(response, |body| {
                     let events = Events::new(BodyReader::new(body), max).within(room);
-                    rewritten(events, conversation, refused, see)
+                    rewritten(events, conversation, (gateway, missed), see)
                 })
             }
             Kind::Json => self.whole(response, current, meaning, see).await,
@@ -312,16 +313,21 @@ impl Proxy {
         Some(answer)
     }
 
-    /// Makes the event that answers the request that `meaning` is of, in place of one over the maximum. Nothing
-    /// comes in place of a message that answers no request.
-    fn too_long(&self, meaning: &Meaning) -> impl Fn() -> Vec<u8> + Send + Sync + 'static {
-        let gateway = self.gateway.clone();
+    /// Makes the last event of a stream with messages over the maximum: an error, if the request that `meaning` is of
+    /// still has no answer.
+    fn missed(
+        &self,
+        conversation: &Arc<Conversation>,
+        meaning: &Meaning,
+    ) -> impl FnOnce() -> Vec<u8> + Send + Sync + use<> {
         let server = address::shown(self.connection.url());
-        let error = RequestFailure::TooLong(gateway.too_long()).answer(meaning, &server);
-        let event = error.map_or_else(Vec::new, |error| format!("data: {error}\n\n").into());
+        let error = RequestFailure::TooLong(self.gateway.too_long()).answer(meaning, &server);
+        let key = meaning.request_key().map(str::to_owned);
+        let conversation = Arc::clone(conversation);
         move || {
-            gateway.note_long("the server");
-            event.clone()
+            let waits = key.is_some_and(|key| conversation.forget(&key));
+            let error = error.filter(|_| waits);
+            error.map_or_else(Vec::new, |error| format!("data: {error}\n\n").into())
         }
     }
 
@@ -418,30 +424,41 @@ fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -
     answer
 }
 
-/// A stream of events in which long results are replaced. `refused` is the event in place of one over the maximum.
+/// A stream of events in which long results are replaced. After messages over the maximum, which are left out, its last
+/// event is what `missed` gives.
 fn rewritten(
     events: Events<BodyReader>,
     conversation: Arc<Conversation>,
-    refused: impl Fn() -> Vec<u8> + Send + Sync + 'static,
+    (gateway, missed): (
+        Arc<McpGateway>,
+        impl FnOnce() -> Vec<u8> + Send + Sync + 'static,
+    ),
     see: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> Body {
-    let state = Some((events, conversation, refused, see));
-    let frames = stream::unfold(state, |state| async {
-        let (mut events, conversation, refused, see) = state?;
-        let bytes = match events.next().await {
-            Ok(Some(StreamChunk::Event(event))) => {
-                if let Some(message) = message(&event) {
-                    see(&message);
+    let state = Some((events, see, None, Some(missed)));
+    let frames = stream::unfold(state, move |state| {
+        let (gateway, conversation) = (gateway.clone(), conversation.clone());
+        async move {
+            let (mut events, see, mut last, mut missed) = state?;
+            let bytes = match events.next().await {
+                Ok(Some(StreamChunk::Event(event))) => {
+                    if let Some(message) = message(&event) {
+                        see(&message);
+                    }
+                    replaced(event, &conversation).await
                 }
-                replaced(event, &conversation).await
-            }
-            Ok(Some(StreamChunk::Rest(bytes))) => bytes,
-            Ok(Some(StreamChunk::TooLong)) => refused(),
-            Ok(None) => return None,
-            Err(error) => return Some((Err(BoxError::from(error)), None)),
-        };
-        let frame = Frame::data(Bytes::from(bytes));
-        Some((Ok(frame), Some((events, conversation, refused, see))))
+                Ok(Some(StreamChunk::Rest(bytes))) => bytes,
+                Ok(Some(StreamChunk::TooLong)) => {
+                    gateway.note_long("the server");
+                    last = last.or(missed.take());
+                    Vec::new()
+                }
+                Ok(None) => last.take()?(),
+                Err(error) => return Some((Err(BoxError::from(error)), None)),
+            };
+            let frame = Frame::data(Bytes::from(bytes));
+            Some((Ok(frame), Some((events, see, last, missed))))
+        }
     });
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }

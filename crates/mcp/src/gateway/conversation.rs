@@ -34,6 +34,14 @@ pub struct Conversation {
     random_name: Option<fn() -> Option<String>>,
 }
 
+/// The error in place of a message over the maximum: for the sender of a request, or for the one whose request it
+/// answers.
+#[derive(Debug)]
+pub(super) enum Refused {
+    ForClient(String),
+    ForServer(String),
+}
+
 /// The destination of a client's message.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -285,25 +293,28 @@ impl Conversation {
         }
     }
 
-    /// Expects no answer to the request with this key any more.
+    /// Expects no answer to the request with this key any more. Returns true if one was expected.
     #[cfg(feature = "http")]
-    pub(crate) fn forget(&self, key: &str) {
-        locked(&self.requests).cancelled(key);
+    pub(crate) fn forget(&self, key: &str) -> bool {
+        locked(&self.requests).cancelled(key).is_some()
     }
 
-    /// Gives up a message of the client that is over the maximum. Returns the answer, if it is a request
-    /// that names its id at one of its ends.
-    pub(super) fn refuse(&self, message: &[u8]) -> Option<String> {
+    /// Gives up a message of the client that is over the maximum. Returns an error for who waits, if it names
+    /// its id at one of its ends.
+    pub(super) fn refuse(&self, message: &[u8]) -> Option<Refused> {
         self.gateway.note_long("the client");
         let json = outline(message)?;
         let [id, method] = Node::root(&json).pick(["id", "method"]);
-        method?;
-        Some(self.too_long(id?))
+        let error = self.too_long(id?);
+        Some(match method {
+            Some(_) => Refused::ForClient(error),
+            None => Refused::ForServer(error),
+        })
     }
 
-    /// Gives up a message of the server that is over the maximum. Returns an error in its place, if it
-    /// answers a request of the client and names its id at one of its ends.
-    pub(super) fn give_up(&self, message: &[u8]) -> Option<String> {
+    /// Gives up a message of the server that is over the maximum. Returns an error for who waits, if it names
+    /// its id at one of its ends.
+    pub(super) fn give_up(&self, message: &[u8]) -> Option<Refused> {
         let beginning = message.trim_ascii_start();
         if !beginning.starts_with(b"{") && !beginning.starts_with(b"[{") {
             self.gateway.note_other(message);
@@ -312,10 +323,13 @@ impl Conversation {
         self.gateway.note_long("the server");
         let json = outline(message)?;
         let [id, method] = Node::root(&json).pick(["id", "method"]);
-        let id = id.filter(|_| method.is_none())?;
+        let id = id?;
+        if method.is_some() {
+            return Some(Refused::ForServer(self.too_long(id)));
+        }
         match locked(&self.requests).answered(&key(id))? {
             Waiting::OwnList(_) => None,
-            _ => Some(self.too_long(id)),
+            _ => Some(Refused::ForClient(self.too_long(id))),
         }
     }
 

@@ -104,7 +104,8 @@ impl KnownServer {
         });
         let free = names.into_iter().find(|name| !self.tools.has(name));
         let reduction = self.reduction.as_ref().zip(free);
-        self.reduction = reduction.map(|(reduction, name)| reduction.with_reader(Some(&name)));
+        self.reduction =
+            reduction.and_then(|(reduction, name)| reduction.with_reader(Some(&name)).ok());
         (gateway.log)(&match self.reduction.as_ref().and_then(reader) {
             Some(name) => {
                 format!("the server has a tool {taken:?}, so the reader is called {name:?}")

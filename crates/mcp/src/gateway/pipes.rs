@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use super::asked::ReaderCall;
-use super::conversation::{Conversation, FromClient, FromServer};
+use super::conversation::{Conversation, FromClient, FromServer, Refused};
 use super::lines::{Line, Lines};
 
 /// Time for the answers that a client may still want after its last message.
@@ -147,11 +147,11 @@ async fn pass_up(
                 FromClient::Answer(asked) => _ = to_answer.send(ToAnswer::Asked(asked)),
                 FromClient::Drop => {}
             },
-            Line::TooLong(line) => {
-                if let Some(error) = conversation.refuse(line) {
-                    _ = to_answer.send(ToAnswer::Refused(error));
-                }
-            }
+            Line::TooLong(line) => match conversation.refuse(line) {
+                Some(Refused::ForClient(error)) => _ = to_answer.send(ToAnswer::Refused(error)),
+                Some(Refused::ForServer(error)) => write_line(&mut server, &error).await?,
+                None => {}
+            },
         }
         if !lines.has_next() {
             server.flush().await?;
@@ -225,10 +225,14 @@ async fn pass_down(
                     }
                 }
             }
-            Line::TooLong(line) => {
-                let error = conversation.give_up(line);
-                Cow::Owned(error.map_or_else(Vec::new, |error| (error + "\n").into_bytes()))
-            }
+            Line::TooLong(line) => match conversation.give_up(line) {
+                Some(Refused::ForClient(error)) => Cow::Owned((error + "\n").into_bytes()),
+                Some(Refused::ForServer(error)) => {
+                    _ = own.send(error);
+                    Cow::default()
+                }
+                None => Cow::default(),
+            },
         };
         let mut client = to_client.lock().await;
         client.write_all(&shown).await?;

@@ -38,6 +38,8 @@ pub(super) async fn follow(
 ) -> Result<(), RequestFailure> {
     let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
+    // The answer may be among the messages over the maximum, or after them.
+    let mut misses_some = false;
     let mut body = response.into_body();
     loop {
         let mut events = events(link, body);
@@ -51,13 +53,21 @@ pub(super) async fn follow(
             };
             // A stream that breaks has ended.
             let Ok(Some(chunk)) = read else { break };
-            if pass(link, &mut place, chunk, meaning).await? {
+            if !is_answered && matches!(chunk, StreamChunk::TooLong) {
+                misses_some = true;
+            } else if pass(link, &mut place, chunk, meaning).await {
                 is_answered = true;
                 *done = None;
             }
         }
         if is_answered || cancel.is_over.load(Ordering::Relaxed) {
+            if misses_some {
+                link.note(&link.too_long().to_string());
+            }
             return Ok(());
+        }
+        if misses_some {
+            return Err(link.too_long());
         }
         let again = async {
             let id = place.last_id.clone().ok_or(RequestFailure::BrokeOff)?;
@@ -88,7 +98,7 @@ pub(super) async fn listen(link: &Link) {
             Ok(body) => {
                 let mut events = events(link, body);
                 while let Ok(Some(chunk)) = events.next().await {
-                    pass_stray(link, &mut place, chunk).await;
+                    pass(link, &mut place, chunk, &Meaning::default()).await;
                 }
                 pause = place.retry;
             }
@@ -105,31 +115,21 @@ fn events(link: &Link, body: Incoming) -> Events<BodyReader> {
 }
 
 /// Passes a piece of a stream. Returns true if it ends the answer to the request that `meaning` is of.
-async fn pass(
-    link: &Link,
-    place: &mut Place,
-    chunk: StreamChunk,
-    meaning: &Meaning,
-) -> Result<bool, RequestFailure> {
+async fn pass(link: &Link, place: &mut Place, chunk: StreamChunk, meaning: &Meaning) -> bool {
     let event = match chunk {
         StreamChunk::Event(event) => event,
-        StreamChunk::Rest(_) => return Ok(false),
-        StreamChunk::TooLong => return Err(link.too_long()),
+        StreamChunk::Rest(_) => return false,
+        StreamChunk::TooLong => {
+            link.note(&link.too_long().to_string());
+            return false;
+        }
     };
     place.follow(&event);
     let message = message(&event);
     drop(event);
-    Ok(match message {
+    match message {
         Some(message) => link.deliver(message, meaning).await,
         None => false,
-    })
-}
-
-/// Passes a piece of a stream that belongs to no request.
-async fn pass_stray(link: &Link, place: &mut Place, chunk: StreamChunk) {
-    let meaning = Meaning::default();
-    if let Err(failure) = pass(link, place, chunk, &meaning).await {
-        link.failed(&failure, &meaning).await;
     }
 }
 
@@ -215,7 +215,7 @@ pub(super) async fn is_welcome(
                         Relation::Other | Relation::Stray => {}
                     }
                 }
-                pass_stray(link, &mut place, chunk).await;
+                pass(link, &mut place, chunk, &Meaning::default()).await;
             }
             false
         }

@@ -1,6 +1,7 @@
 //! The built-in reducers, by the names that a declaration gives them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -263,19 +264,20 @@ fn given<P: DeserializeOwned>(
     parameters: Value,
     place: &Place,
 ) -> Result<P, SchemaError> {
+    let example = match word {
+        "bounded_append" | "bounded_messages" => "{max_len: 50}",
+        _ => "{key: id}",
+    };
+    let wrong = |place, problem: &dyn fmt::Display| {
+        SchemaError::configuration(place, format!("{problem}: write `{word}: {example}`"))
+    };
     let parameters = match parameters {
         Value::Null => Value::Object(Map::new()),
+        Value::Array(_) => return Err(wrong(place.at(word), &"this is a list")),
         given => given,
     };
-    serde_path_to_error::deserialize(parameters).map_err(|error| {
-        let place = place.at(word).inside(error.path());
-        let example = match word {
-            "bounded_append" | "bounded_messages" => "{max_len: 50}",
-            _ => "{key: id}",
-        };
-        let message = format!("{}: write `{word}: {example}`", error.inner());
-        SchemaError::configuration(place, message)
-    })
+    serde_path_to_error::deserialize(parameters)
+        .map_err(|error| wrong(place.at(word).inside(error.path()), error.inner()))
 }
 
 /// Reads the key of items, and the rule for items without it.

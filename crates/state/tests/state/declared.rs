@@ -452,8 +452,38 @@ fn s5_errors_say_where() {
     );
     assert_eq!(
         in_json(r#"{"dialect": "sherma", "dialect": "sherma"}"#),
-        "the declaration: duplicate field `dialect` at line 1 column 31"
+        "the declaration: duplicate key `dialect`: remove one of the two at line 1 column 31"
     );
+    let field = |reducer: &str| {
+        let field = format!(r#"{{"name": "x", "type": "list", "reducer": {reducer}}}"#);
+        in_json(&format!(
+            r#"{{"dialect": "openarmature", "fields": [{field}]}}"#
+        ))
+    };
+    for (reducer, problem) in [
+        (
+            r#"{"bounded_append": {"max_len": 5, "max_len": 500}}"#,
+            "duplicate key `max_len`",
+        ),
+        (
+            r#"{"merge_by_key": {"key": "a"}, "merge_by_key": {"key": "b"}}"#,
+            "duplicate key `merge_by_key`",
+        ),
+        (
+            r#"{"bounded_append": [50]}"#,
+            "this is a list: write `bounded_append: {max_len: 50}`",
+        ),
+    ] {
+        let error = field(reducer);
+        assert!(error.contains(problem), "{error}");
+    }
+    for list in [
+        r#"["openarmature", []]"#,
+        r#"{"dialect": "sherma", "fields": [["x", "list", null, "append"]]}"#,
+    ] {
+        let error = in_json(list);
+        assert!(error.contains("this is a list: write a map"), "{error}");
+    }
     assert_eq!(
         in_json("{\n  \"dialect\": \n}"),
         "line 3: invalid JSON: correct the syntax"

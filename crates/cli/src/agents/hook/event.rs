@@ -39,18 +39,14 @@ impl Event {
     /// Parses an event. Half a surrogate pair, which agents leave where they cut a text, is read as a
     /// replacement character.
     pub(super) fn parse(event: &[u8]) -> Result<Self, HookError> {
-        let parsed: Self = serde_json::from_slice(event).or_else(|error| {
+        serde_json::from_slice(event).or_else(|error| {
             let mended = str::from_utf8(event).ok().and_then(mend_surrogates);
             mended
                 .and_then(|mended| serde_json::from_str(&mended).ok())
                 .ok_or_else(|| {
                     HookError::because("the event is not the JSON that was expected", error)
                 })
-        })?;
-        if parsed.hook_event_name.is_empty() && parsed.tool_name.is_empty() {
-            return Err(HookError::new("the event names neither itself nor a tool"));
-        }
-        Ok(parsed)
+        })
     }
 }
 

@@ -533,7 +533,7 @@ async fn refusals_and_what_can_not_be_read_pass_as_they_are_but_for_long_message
     assert_eq!(answer.message().await.unwrap()["method"], "a");
     assert_eq!(answer.message().await.unwrap()["method"], "b");
     refused(answer.message().await, 6);
-    // What was too long was not the answer.
+    // The long message was not the answer.
     let mut answer = client.post(&listed(7)).await;
     assert!(answer.message().await.unwrap()["result"].is_object());
     assert_eq!(answer.message().await, None);

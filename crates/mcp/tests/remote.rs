@@ -635,7 +635,7 @@ async fn messages_over_the_maximum_are_refused_in_both_directions() {
         let problem = answer["error"]["message"].as_str().unwrap();
         assert!(problem.contains("--max-message"), "{problem}");
     }
-    // What was too long was not the answer.
+    // The long message was not the answer.
     let answer = client.ask(&json!(9), "a/other", json!({})).await;
     assert_eq!(
         (&answer["id"], answer["result"].is_object()),

@@ -2,7 +2,7 @@
 
 mod builtin;
 mod dialect;
-mod distinct;
+mod undoubled;
 #[cfg(feature = "yaml")]
 mod yaml;
 
@@ -16,7 +16,7 @@ use crate::reducer::Reducer;
 use crate::schema::{AnyReducer, FieldType, Schema, SchemaWarning, StateField};
 use crate::schema_error::{Place, SchemaError};
 use builtin::{RequestedReducer, Takes};
-use distinct::Distinct;
+use undoubled::Undoubled;
 
 pub use dialect::Dialect;
 
@@ -147,7 +147,7 @@ fn no_json(error: serde_json::Error) -> SchemaError {
 fn read<'de>(
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Declaration, SchemaError> {
-    let Distinct(written) = located(from)?;
+    let Undoubled(written) = located(from)?;
     // serde would take a list as the fields of a struct, in order.
     let fields = written["fields"].as_array().into_iter().flatten();
     let fields = fields

@@ -37,7 +37,7 @@ pub struct Conversation {
 /// The error in place of a message over the maximum: for the sender of a request, or for the one whose request it
 /// answers.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum Undelivered {
     ForClient(String),
     ForServer(String),
 }
@@ -301,20 +301,20 @@ impl Conversation {
 
     /// Gives up a message of the client that is over the maximum. Returns an error for who waits, if it names
     /// its id at one of its ends.
-    pub(super) fn refuse(&self, message: &[u8]) -> Option<Refused> {
+    pub(super) fn refuse(&self, message: &[u8]) -> Option<Undelivered> {
         self.gateway.note_long("the client");
         let json = outline(message)?;
         let [id, method] = Node::root(&json).pick(["id", "method"]);
         let error = self.too_long(id?);
         Some(match method {
-            Some(_) => Refused::ForClient(error),
-            None => Refused::ForServer(error),
+            Some(_) => Undelivered::ForClient(error),
+            None => Undelivered::ForServer(error),
         })
     }
 
     /// Gives up a message of the server that is over the maximum. Returns an error for who waits, if it names
     /// its id at one of its ends.
-    pub(super) fn give_up(&self, message: &[u8]) -> Option<Refused> {
+    pub(super) fn give_up(&self, message: &[u8]) -> Option<Undelivered> {
         let beginning = message.trim_ascii_start();
         if !beginning.starts_with(b"{") && !beginning.starts_with(b"[{") {
             self.gateway.note_other(message);
@@ -325,11 +325,11 @@ impl Conversation {
         let [id, method] = Node::root(&json).pick(["id", "method"]);
         let id = id?;
         if method.is_some() {
-            return Some(Refused::ForServer(self.too_long(id)));
+            return Some(Undelivered::ForServer(self.too_long(id)));
         }
         match locked(&self.requests).answered(&key(id))? {
             Waiting::OwnList(_) => None,
-            _ => Some(Refused::ForClient(self.too_long(id))),
+            _ => Some(Undelivered::ForClient(self.too_long(id))),
         }
     }
 

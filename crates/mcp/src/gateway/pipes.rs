@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use super::asked::ReaderCall;
-use super::conversation::{Conversation, FromClient, FromServer, Refused};
+use super::conversation::{Conversation, FromClient, FromServer, Undelivered};
 use super::lines::{Line, Lines};
 
 /// Time for the answers that a client may still want after its last message.
@@ -148,8 +148,8 @@ async fn pass_up(
                 FromClient::Drop => {}
             },
             Line::TooLong(line) => match conversation.refuse(line) {
-                Some(Refused::ForClient(error)) => _ = to_answer.send(ToAnswer::Refused(error)),
-                Some(Refused::ForServer(error)) => write_line(&mut server, &error).await?,
+                Some(Undelivered::ForClient(error)) => _ = to_answer.send(ToAnswer::Refused(error)),
+                Some(Undelivered::ForServer(error)) => write_line(&mut server, &error).await?,
                 None => {}
             },
         }
@@ -226,8 +226,8 @@ async fn pass_down(
                 }
             }
             Line::TooLong(line) => match conversation.give_up(line) {
-                Some(Refused::ForClient(error)) => Cow::Owned((error + "\n").into_bytes()),
-                Some(Refused::ForServer(error)) => {
+                Some(Undelivered::ForClient(error)) => Cow::Owned((error + "\n").into_bytes()),
+                Some(Undelivered::ForServer(error)) => {
                     _ = own.send(error);
                     Cow::default()
                 }

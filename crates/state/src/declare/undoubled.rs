@@ -6,17 +6,17 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A value without doubled keys.
-pub(super) struct Distinct(pub(super) Value);
+pub(super) struct Undoubled(pub(super) Value);
 
-impl<'de> Deserialize<'de> for Distinct {
+impl<'de> Deserialize<'de> for Undoubled {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(AnyValue).map(Self)
+        from.deserialize_any(UndoubledVisitor).map(Self)
     }
 }
 
-struct AnyValue;
+struct UndoubledVisitor;
 
-impl<'de> Visitor<'de> for AnyValue {
+impl<'de> Visitor<'de> for UndoubledVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut all = Vec::new();
-        while let Some(Distinct(item)) = items.next_element()? {
+        while let Some(Undoubled(item)) = items.next_element()? {
             all.push(item);
         }
         Ok(all.into())
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
-        while let Some((name, Distinct(value))) = fields.next_entry::<String, _>()? {
+        while let Some((name, Undoubled(value))) = fields.next_entry::<String, _>()? {
             if all.contains_key(&name) {
                 let message = format!("duplicate key `{name}`: remove one of the two");
                 return Err(A::Error::custom(message));

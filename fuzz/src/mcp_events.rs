@@ -39,7 +39,7 @@ async fn read(data: &[u8]) {
         let is_event = matches!(chunk, StreamChunk::Event(_));
         let bytes = match chunk {
             StreamChunk::Event(bytes) | StreamChunk::Rest(bytes) => bytes,
-            StreamChunk::TooLong => unreachable!("nothing is over this maximum"),
+            StreamChunk::TooLong { .. } => unreachable!("nothing is over this maximum"),
         };
         passed.extend_from_slice(&bytes);
         let Some(said) = message(&bytes).filter(|_| is_event) else {

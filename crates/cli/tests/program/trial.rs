@@ -212,7 +212,7 @@ fn a_trial_of_another_plan_is_refused() {
     let before = fs::read(folder.path().join("results.jsonl")).unwrap();
     let other = trial(folder.path(), GUESSES, "true", &results);
     assert!(
-        other.code == 2 && other.err.contains("the arms differ"),
+        other.code == 2 && other.err.contains("`arms` differs"),
         "{other:?}"
     );
     let other = trial(
@@ -222,7 +222,7 @@ fn a_trial_of_another_plan_is_refused() {
         &["--repetitions", "2", "--results", "results.jsonl"],
     );
     assert!(
-        other.code == 2 && other.err.contains("repetitions differ"),
+        other.code == 2 && other.err.contains("`repetitions` differs"),
         "{other:?}"
     );
     program(
@@ -231,7 +231,7 @@ fn a_trial_of_another_plan_is_refused() {
     );
     let other = trial(folder.path(), GUESSES, ADDS, &results);
     assert!(
-        other.code == 2 && other.err.contains("the tasks differ"),
+        other.code == 2 && other.err.contains("`tasks` differs"),
         "{other:?}"
     );
     assert_eq!(

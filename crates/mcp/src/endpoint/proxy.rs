@@ -313,8 +313,8 @@ impl Proxy {
         Some(answer)
     }
 
-    /// Makes the last event of a stream with messages over the maximum: an error, if the request that `meaning` is of
-    /// still has no answer.
+    /// Makes an event in place of messages over the maximum: an error, if the request that `meaning` is of still has no
+    /// answer.
     fn missed(
         &self,
         conversation: &Arc<Conversation>,
@@ -424,8 +424,8 @@ fn answered(response: Response<Incoming>, body: impl FnOnce(Incoming) -> Body) -
     answer
 }
 
-/// A stream of events in which long results are replaced. After messages over the maximum, which are left out, its last
-/// event is what `missed` gives.
+/// A stream of events in which long results are replaced. What `missed` gives comes in place of the first message over the
+/// maximum that may be the answer, or else after the last of them at the end.
 fn rewritten(
     events: Events<BodyReader>,
     conversation: Arc<Conversation>,
@@ -435,11 +435,11 @@ fn rewritten(
     ),
     see: impl Fn(&[u8]) + Send + Sync + 'static,
 ) -> Body {
-    let state = Some((events, see, None, Some(missed)));
+    let state = Some((events, see, false, Some(missed)));
     let frames = stream::unfold(state, move |state| {
         let (gateway, conversation) = (gateway.clone(), conversation.clone());
         async move {
-            let (mut events, see, mut last, mut missed) = state?;
+            let (mut events, see, mut misses_some, mut missed) = state?;
             let bytes = match events.next().await {
                 Ok(Some(StreamChunk::Event(event))) => {
                     if let Some(message) = message(&event) {
@@ -448,16 +448,17 @@ fn rewritten(
                     replaced(event, &conversation).await
                 }
                 Ok(Some(StreamChunk::Rest(bytes))) => bytes,
-                Ok(Some(StreamChunk::TooLong)) => {
+                Ok(Some(StreamChunk::TooLong { may_answer })) => {
                     gateway.note_long("the server");
-                    last = last.or(missed.take());
-                    Vec::new()
+                    misses_some = true;
+                    let missed = missed.take_if(|_| may_answer);
+                    missed.map_or_else(Vec::new, |missed| missed())
                 }
-                Ok(None) => last.take()?(),
+                Ok(None) => missed.take_if(|_| misses_some)?(),
                 Err(error) => return Some((Err(BoxError::from(error)), None)),
             };
             let frame = Frame::data(Bytes::from(bytes));
-            Some((Ok(frame), Some((events, see, last, missed))))
+            Some((Ok(frame), Some((events, see, misses_some, missed))))
         }
     });
     BodyExt::boxed_unsync(StreamBody::new(frames))

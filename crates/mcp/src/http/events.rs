@@ -39,7 +39,28 @@ pub enum StreamChunk {
     /// whole without it.
     Rest(Vec<u8>),
     /// An event that is over the maximum, or for which there is no room.
-    TooLong,
+    TooLong {
+        /// False if it begins like a request or a notification.
+        may_answer: bool,
+    },
+}
+
+/// Number of bytes of a long event that are looked at.
+const BEGINNING: usize = 512;
+
+fn may_answer(event: &[u8]) -> bool {
+    let beginning = &event[..event.len().min(BEGINNING)];
+    let names: [(&str, bool); 4] = [
+        ("\"method\"", false),
+        ("\"params\"", false),
+        ("\"result\"", true),
+        ("\"error\"", true),
+    ];
+    let found = names.into_iter().filter_map(|(name, may_answer)| {
+        let at = memchr::memmem::find(beginning, name.as_bytes())?;
+        Some((at, may_answer))
+    });
+    found.min().is_none_or(|(_, may_answer)| may_answer)
 }
 
 impl<R: AsyncRead + Unpin> Events<R> {
@@ -97,9 +118,9 @@ impl<R: AsyncRead + Unpin> Events<R> {
             let length = self.event.len();
             let has_room = |room: &mut TakenRoom| room.grow(length);
             if length > self.max || !self.room.as_mut().is_none_or(has_room) {
-                self.event = Vec::new();
+                let may_answer = may_answer(&std::mem::take(&mut self.event));
                 self.is_long = !is_end;
-                return Ok(Some(StreamChunk::TooLong));
+                return Ok(Some(StreamChunk::TooLong { may_answer }));
             }
             if is_end {
                 return Ok(Some(StreamChunk::Event(std::mem::take(&mut self.event))));
@@ -289,8 +310,18 @@ mod tests {
         let long = "x".repeat(300_000);
         let stream = format!("data: a\n\ndata: {long}\ndata: {long}\n\ndata: b\n\n");
         let event = |text: &str| StreamChunk::Event(format!("data: {text}\n\n").into());
-        let expected = [event("a"), StreamChunk::TooLong, event("b")];
+        let too_long = |may_answer| StreamChunk::TooLong { may_answer };
+        let expected = [event("a"), too_long(true), event("b")];
         assert_eq!(chunks(stream.as_bytes(), 1000), expected);
+        for (begin, is_answer) in [
+            (r#"{"id":1,"result":{"method":"#, true),
+            (r#"{"error":"#, true),
+            (r#"{"id":1,"method":"x","params":{"result":"#, false),
+            (r#"{"params":{"result":"#, false),
+        ] {
+            let stream = format!("data: {begin}{long}\n\n");
+            assert_eq!(chunks(stream.as_bytes(), 1000), [too_long(is_answer)]);
+        }
     }
 
     proptest! {

@@ -38,7 +38,7 @@ pub(super) async fn follow(
 ) -> Result<(), RequestFailure> {
     let mut place = Place::START;
     let mut is_answered = meaning.request_id().is_none();
-    // The answer may be among the messages over the maximum, or after them.
+    // The answer may be among the messages over the maximum that do not begin like one, or after them.
     let mut misses_some = false;
     let mut body = response.into_body();
     loop {
@@ -53,7 +53,12 @@ pub(super) async fn follow(
             };
             // A stream that breaks has ended.
             let Ok(Some(chunk)) = read else { break };
-            if !is_answered && matches!(chunk, StreamChunk::TooLong) {
+            if let StreamChunk::TooLong { may_answer } = chunk
+                && !is_answered
+            {
+                if may_answer {
+                    return Err(link.too_long());
+                }
                 misses_some = true;
             } else if pass(link, &mut place, chunk, meaning).await {
                 is_answered = true;
@@ -119,7 +124,7 @@ async fn pass(link: &Link, place: &mut Place, chunk: StreamChunk, meaning: &Mean
     let event = match chunk {
         StreamChunk::Event(event) => event,
         StreamChunk::Rest(_) => return false,
-        StreamChunk::TooLong => {
+        StreamChunk::TooLong { .. } => {
             link.note(&link.too_long().to_string());
             return false;
         }

@@ -15,10 +15,6 @@ use super::surroundings::Surroundings;
 use crate::agents::Agent;
 
 pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, HookError> {
-    if event.session_id.is_empty() || event.tool_use_id.is_empty() {
-        let problem = "the event lacks its `session_id` or its `tool_use_id`";
-        return Err(HookError::new(problem));
-    }
     let Value::String(text) = &event.tool_response else {
         return Err(HookError::new("the event's `tool_response` must be a text"));
     };

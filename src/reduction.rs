@@ -94,8 +94,8 @@ impl ToolReduction {
     ///
     /// ```
     /// # use offcut::{backend::Memory, ToolReduction};
-    /// let reduction = ToolReduction::recommended(Memory::new()).build()?;
-    /// assert_eq!(reduction.with_reader(Some("Read"))?.read_file_tool().name(), "Read");
+    /// let reduction = ToolReduction::recommended(Memory::new()).build()?.with_reader(Some("Read"))?;
+    /// assert_eq!(reduction.settings().read_file_tool_name.as_deref(), Some("Read"));
     /// # Ok::<(), offcut::BuildError>(())
     /// ```
     ///

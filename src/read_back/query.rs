@@ -27,14 +27,12 @@ use self::records::Records;
 use self::value::Value;
 use super::page::{Page, PageCutter};
 use crate::backend::BackendError;
-use crate::backend::content::Stored;
+use crate::backend::content::{BLOCK, Stored};
 
 /// The longest query, in bytes. Parsing recurses.
 const MAX_QUERY: usize = 4 << 10;
 /// A longer text is not held as a whole.
 const MAX_HELD: u64 = 32 << 20;
-/// Bytes read from the store at once.
-const BLOCK: u64 = 1 << 20;
 /// Longer arrays, in bytes, are shown with an element on each line.
 const MAX_ARRAY_LINE: usize = 120;
 /// The most bytes of an error's values that are shown.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 use crate::trials::error::file;
+use crate::units;
 
 /// A task: a folder with `prompt.md`, an executable `check`, and, if it needs them, `files/` and an executable
 /// `setup`.
@@ -121,12 +122,7 @@ fn digest(folder: &Path) -> Result<String, Failure> {
             digest.update(part);
         }
     }
-    Ok(digest
-        .finalize()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(units::hex(&digest.finalize()[..16]))
 }
 
 /// Copies everything below `from` into `to`, which exists.

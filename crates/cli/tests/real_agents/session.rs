@@ -61,6 +61,7 @@ pub fn write(path: &Path, settings: &Value) {
 
 /// A session that is over.
 pub struct Session {
+    pub offcut: Offcut,
     pub code: Option<i32>,
     pub files: Vec<(PathBuf, Vec<u8>)>,
     pub requests: Vec<usize>,
@@ -179,11 +180,12 @@ impl Place {
     }
 
     /// The session that is over.
-    fn end(self, code: Option<i32>) -> Session {
+    fn end(self, offcut: Offcut, code: Option<i32>) -> Session {
         let log = std::mem::take(&mut *self.model.log.lock().unwrap());
         assert_eq!(log.refused, Vec::<String>::new());
         drop(self.runtime);
         Session {
+            offcut,
             code,
             files: files(&self.home.path().join("project")),
             requests: log.requests,
@@ -215,7 +217,7 @@ pub fn run<C: Client>(client: &C, offcut: Offcut, script: impl FnOnce(&Path) -> 
         assert!(text.is_err(), "the hook's log: {text:?}");
         place.program(&["uninstall", C::NAME]);
     }
-    place.end(code)
+    place.end(offcut, code)
 }
 
 /// Runs a session of two prompts, each with a process of its own. `between` is called when the first is over.
@@ -229,7 +231,7 @@ pub fn run_resumed<C: Resumes>(
     assert_eq!(place.prompt(client, offcut, C::start), Some(0));
     between();
     let code = place.prompt(client, offcut, C::resume);
-    place.end(code)
+    place.end(offcut, code)
 }
 
 /// Runs a session in which the model says after `round` rounds that its window is full.
@@ -242,7 +244,7 @@ pub fn run_compacted<C: Client>(
     let place = Place::new(client, script);
     place.model.log.lock().unwrap().full_after = Some(round);
     let code = place.prompt(client, offcut, C::start);
-    place.end(code)
+    place.end(offcut, code)
 }
 
 /// An environment in which nothing but the home directory of the session is known.

@@ -253,12 +253,13 @@ impl Why {
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the
 /// conversation.
 fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Option<PromptMiss> {
-    sent.head.as_ref()?;
-    before[1].head.as_ref()?;
+    if !sent.is_read() || !before[1].is_read() {
+        return None;
+    }
     let is_expired = before[1].has_expired(seconds);
     let (part, _) = sent.differs_from(before[1]);
     let (came, _) = would.differs_from(before[0]);
-    let unmarked = sent.unmarked.filter(|unmarked| *unmarked < part);
+    let unmarked = sent.unmarked().filter(|unmarked| *unmarked < part);
     let (why, part) = if let Some(part) = unmarked {
         (Why::Unmarked, part)
     } else if is_expired {
@@ -284,26 +285,13 @@ fn miss([would, sent]: [&Prompt; 2], before: [&Prompt; 2], seconds: u64) -> Opti
 
 /// The reason for a difference in a part; `None` if one prompt only goes on where the other ends.
 fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
-    let (own, other) = (now.head.as_ref()?, before.head.as_ref()?);
+    let (now, before) = (now.from(part), before.from(part));
     Some(match part {
         PromptPart::Request | PromptPart::Model => Why::Model,
-        PromptPart::Tool(_) => {
-            let sorted = |tools: &[PartHash]| {
-                let mut hashes: Vec<u64> = tools.iter().map(|tool| tool.hash).collect();
-                hashes.sort_unstable();
-                hashes
-            };
-            if sorted(&own.tools) == sorted(&other.tools) {
-                Why::ToolOrder
-            } else {
-                Why::Tools
-            }
-        }
-        PromptPart::Instructions if own.instructions.gist == other.instructions.gist => Why::Dated,
-        PromptPart::Instructions => Why::Instructions,
+        PromptPart::Tool(_) if tools(now) == tools(before) => Why::ToolOrder,
+        PromptPart::Tool(_) => Why::Tools,
         PromptPart::Options => Why::Options,
-        PromptPart::Message(at) => {
-            let (now, before) = (&now.messages[at..], &before.messages[at..]);
+        PromptPart::Instructions | PromptPart::Message(_) => {
             let (own, other) = (now.first()?, before.first()?);
             let is_near = now.iter().take(NEAR).any(|one| one.hash == other.hash);
             match (own.kind, other.kind) {
@@ -321,6 +309,16 @@ fn why(now: &Prompt, before: &Prompt, part: PromptPart) -> Option<Why> {
             }
         }
     })
+}
+
+/// The hashes of the tools in some parts, in an order of their own.
+fn tools(parts: &[PartHash]) -> Vec<u64> {
+    let tools = parts
+        .iter()
+        .take_while(|part| matches!(part.at, PromptPart::Tool(_)));
+    let mut hashes: Vec<u64> = tools.map(|tool| tool.hash).collect();
+    hashes.sort_unstable();
+    hashes
 }
 
 /// The numbers of messages now and before until both go on with the same one.
@@ -608,9 +606,9 @@ mod tests {
             (found.why, found.part),
             (Why::Unmarked, PromptPart::Message(3))
         );
-        let from = |end: usize| -> u64 {
-            let messages = sent.messages[3..end].iter();
-            messages.map(|message| message.bytes).sum()
+        let from = |end: u32| {
+            let [from, end] = [3, end].map(|at| sent.bytes_from(PromptPart::Message(at)));
+            from - end
         };
         assert_eq!(found.bytes, from(11));
         assert!(

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use memchr::memmem;
 use offcut::format::{JsonText, RequestBody, WireFormat};
+use offcut::json::{Kind, Node, View};
 use regex::Regex;
 use rustc_hash::FxHasher;
 use serde_json::Value;
 
 use crate::gateway::record::Size;
 
-const MARK: &str = "\"cache_control\"";
+const MARK: &str = "cache_control";
 /// Fields with the model's instructions.
 const INSTRUCTIONS: [&str; 4] = [
     "system",
@@ -21,27 +21,18 @@ const INSTRUCTIONS: [&str; 4] = [
     "systemInstruction",
     "system_instruction",
 ];
+/// Fields of a message with the model's thinking.
+const THINKING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
+/// Number of lists and objects around a value from which on it counts as it is spelled.
+const DEEP: usize = 64;
 
 /// A request's body, as far as it can be compared with the one before it: lengths and hashes of its
 /// parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prompt {
-    /// `None` if the body was not read.
-    pub(super) head: Option<Arc<Head>>,
-    pub(super) messages: Arc<[PartHash]>,
+    /// In the order in which a provider reads them; empty if the body was not read.
+    parts: Arc<[PartHash]>,
     bytes: u64,
-    /// The first part after the last mark, from which on nothing is cached; `None` if no mark is needed there.
-    pub(super) unmarked: Option<PromptPart>,
-}
-
-/// All of a body but its messages.
-#[derive(Debug, Default)]
-pub(super) struct Head {
-    model: u64,
-    pub(super) tools: Vec<PartHash>,
-    pub(super) instructions: PartHash,
-    /// Options that a cache depends on.
-    options: Vec<(&'static str, u64)>,
     /// True if only what stands before a mark is cached.
     goes_by_marks: bool,
     /// True if the end of the request counts as marked.
@@ -53,26 +44,31 @@ pub(super) struct Head {
 /// A part of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartHash {
+    pub(super) at: PromptPart,
     pub(super) hash: u64,
     /// A hash without what often changes alone: dates in instructions, and the model's thinking.
     pub(super) gist: u64,
     pub(super) bytes: u64,
     pub(super) kind: PartKind,
     is_marked: bool,
+    /// True if a mark asks for an hour instead of five minutes.
+    lasts_an_hour: bool,
 }
 
 /// A part of a prompt, in the order in which a provider reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PromptPart {
+    #[default]
     Request,
     Model,
-    Tool(usize),
+    Tool(u32),
     Instructions,
+    /// Options that a cache depends on. All bytes of a body that are in no other part count here.
     Options,
-    Message(usize),
+    Message(u32),
 }
 
-/// The kind of a message, as far as a cache is concerned.
+/// The kind of a part, as far as a cache is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PartKind {
     Instructions,
@@ -82,167 +78,64 @@ pub(super) enum PartKind {
     Other,
 }
 
-impl Head {
-    /// Reads the fields of a body, which may leave the `model` to its path.
-    fn of(body: &RequestBody, model: &str) -> Self {
-        let mut head = Self {
-            model: hash(model),
-            ..Self::default()
-        };
+impl Prompt {
+    /// A body of `bytes` as it came, for the `model` that its path names, if that does.
+    pub(crate) fn of(body: &RequestBody, bytes: u64, model: &str) -> Self {
         let is_anthropic = body.format() == Some(WireFormat::Anthropic);
-        let options: &[&str] = match body.format() {
+        let known: &[&str] = match body.format() {
             Some(WireFormat::Anthropic) => &["tool_choice", "thinking"],
             Some(WireFormat::Responses) => &["text"],
             _ => &["response_format"],
         };
-        head.goes_by_marks = is_anthropic;
-        head.lifetime = is_anthropic.then_some(5 * 60);
-        let mut is_long = is_anthropic && body.originals().any(lasts_an_hour);
+        let mut prompt = Self {
+            bytes,
+            goes_by_marks: is_anthropic,
+            lifetime: is_anthropic.then_some(5 * 60),
+            ..Self::default()
+        };
+        let part = |at, hash| PartHash {
+            at,
+            hash,
+            ..PartHash::default()
+        };
+        let mut instructions = part(PromptPart::Instructions, 0);
+        instructions.kind = PartKind::Instructions;
+        let (mut model, mut options, mut is_long) = (hash(model), 0, false);
         for (name, text) in body.fields() {
-            is_long |= lasts_an_hour(text);
             match name {
-                "model" => head.model = hash(text),
-                "cache_control" => {
-                    head.marks_end = true;
+                "model" => model = hash(text),
+                MARK => {
+                    prompt.marks_end = true;
                     is_long |= text.contains("\"1h\"");
                 }
                 "prompt_cache_retention" if text == "\"24h\"" => {
-                    head.lifetime = Some(24 * 60 * 60);
+                    prompt.lifetime = Some(24 * 60 * 60);
                 }
-                _ if INSTRUCTIONS.contains(&name) => head.instructions = PartHash::undated(text),
-                _ => {
-                    let option = options.iter().find(|option| **option == name);
-                    head.options
-                        .extend(option.map(|option| (*option, hash(text))));
+                _ if INSTRUCTIONS.contains(&name) => {
+                    instructions = PartHash::parsed(instructions.at, text).unwrap_or(instructions);
                 }
+                _ if known.contains(&name) => options = hash((options, name, text)),
+                _ => {}
             }
-        }
-        if is_anthropic && is_long {
-            head.lifetime = Some(60 * 60);
         }
         let tools = body.tools();
-        let tools = tools.iter().flat_map(declared);
-        head.tools = tools.map(|tool| PartHash::of(&tool.to_string())).collect();
-        head
-    }
-
-    /// Tools and instructions.
-    fn parts(&self) -> impl Iterator<Item = &PartHash> {
-        self.tools.iter().chain([&self.instructions])
-    }
-}
-
-impl Prompt {
-    /// A body of `bytes` as it came, for the `model` that its path names, if that does.
-    pub(crate) fn of(body: &RequestBody, bytes: u64, model: &str) -> Self {
-        let mut prompt = Self {
-            head: Some(Arc::new(Head::of(body, model))),
-            messages: body.originals().map(PartHash::message).collect(),
-            bytes,
-            unmarked: None,
-        };
-        prompt.unmarked = prompt.first_unmarked();
+        let tools = tools.iter().flat_map(declared).zip(0..);
+        let tools = tools
+            .filter_map(|(tool, at)| PartHash::parsed(PromptPart::Tool(at), &tool.to_string()));
+        let messages = body.messages().iter().zip(0..);
+        let messages = messages.map(|(text, at)| PartHash::of(PromptPart::Message(at), text));
+        let mut parts = vec![part(PromptPart::Model, model)];
+        parts.extend(tools.chain([instructions, part(PromptPart::Options, options)]));
+        parts.extend(messages);
+        let named: u64 = parts.iter().map(|part| part.bytes).sum();
+        if let Some(options) = parts.iter_mut().find(|one| one.at == PromptPart::Options) {
+            options.bytes = bytes.saturating_sub(named);
+        }
+        if is_anthropic && (is_long || parts.iter().any(|part| part.lasts_an_hour)) {
+            prompt.lifetime = Some(60 * 60);
+        }
+        prompt.parts = parts.into();
         prompt
-    }
-
-    fn first_unmarked(&self) -> Option<PromptPart> {
-        let head = self.head.as_deref();
-        head.filter(|head| head.goes_by_marks && !head.marks_end)?;
-        let parts = self.parts();
-        let last = parts.iter().rposition(|(_, part)| part.is_marked);
-        match last {
-            Some(last) => parts.get(last + 1).map(|(part, _)| *part),
-            None => Some(PromptPart::Request),
-        }
-    }
-
-    /// Tools, instructions and messages, with their places.
-    fn parts(&self) -> Vec<(PromptPart, PartHash)> {
-        let head = self.head.as_deref();
-        let tools = head.map_or(&[][..], |head| &head.tools).iter().zip(0..);
-        let tools = tools.map(|(tool, at)| (PromptPart::Tool(at), *tool));
-        let instructions = head.map(|head| (PromptPart::Instructions, head.instructions));
-        let messages = self.messages.iter().zip(0..);
-        let messages = messages.map(|(message, at)| (PromptPart::Message(at), *message));
-        tools.chain(instructions).chain(messages).collect()
-    }
-
-    /// Number of bytes at the beginning that the provider was asked to keep when `before` was sent.
-    pub(super) fn kept_of(&self, before: &Self) -> u64 {
-        let (part, front) = self.differs_from(before);
-        let Some(head) = before.head.as_deref().filter(|head| head.goes_by_marks) else {
-            return front;
-        };
-        let PromptPart::Message(same) = part else {
-            return 0;
-        };
-        // A mark that has moved on since makes the earlier message longer.
-        let messages = self.messages[..same].iter().zip(&*before.messages);
-        let (mut kept, mut end) = (0, 0);
-        for part in head.parts() {
-            end += part.bytes;
-            kept = if part.is_marked { end } else { kept };
-        }
-        end = front - messages.clone().map(|(own, _)| own.bytes).sum::<u64>();
-        for (at, (own, message)) in messages.enumerate() {
-            end += own.bytes;
-            let is_end = head.marks_end && at + 1 == before.messages.len();
-            kept = if message.is_marked || is_end {
-                end
-            } else {
-                kept
-            };
-        }
-        kept
-    }
-
-    /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
-    pub(super) fn sent_again(&self, part: PromptPart, before: &Self) -> u64 {
-        let known: HashSet<u64> = before.parts().iter().map(|(_, one)| one.hash).collect();
-        let again = self.parts();
-        let again = again
-            .iter()
-            .filter(|(at, one)| *at >= part && known.contains(&one.hash));
-        again.map(|(_, one)| one.bytes).sum()
-    }
-
-    /// Number of bytes from a part on.
-    pub(super) fn bytes_from(&self, part: PromptPart) -> u64 {
-        let front = self.parts();
-        let front = front.iter().filter(|(at, _)| *at < part);
-        let front: u64 = front.map(|(_, one)| one.bytes).sum();
-        self.bytes.saturating_sub(front)
-    }
-
-    /// A hash of the first message that is not an instruction, which a conversation keeps.
-    pub(crate) fn beginning(&self) -> Option<u64> {
-        let mut messages = self.messages.iter();
-        let first = messages.find(|message| message.kind != PartKind::Instructions)?;
-        Some(first.hash)
-    }
-
-    /// The body that came as this one, with its messages as they are now, and `bytes` long.
-    pub(crate) fn changed(&self, body: &RequestBody, bytes: u64) -> Self {
-        let now = body.messages().iter().map(JsonText::as_str);
-        let messages = now.zip(body.originals()).zip(&*self.messages);
-        let messages = messages.map(|((now, original), seen)| {
-            if now == original {
-                *seen
-            } else {
-                PartHash::message(now)
-            }
-        });
-        Self {
-            messages: messages.collect(),
-            bytes,
-            ..self.clone()
-        }
-    }
-
-    /// Returns true if the cache's lifetime is known, and over after so many seconds.
-    pub(super) fn has_expired(&self, seconds: u64) -> bool {
-        let lifetime = self.head.as_ref().and_then(|head| head.lifetime);
-        lifetime.is_some_and(|lifetime| seconds > lifetime)
     }
 
     /// A body that is not read.
@@ -257,6 +150,114 @@ impl Prompt {
         self.bytes
     }
 
+    pub(super) fn is_read(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// The body that came as this one, with its messages as they are now, and `bytes` long.
+    pub(crate) fn changed(&self, body: &RequestBody, bytes: u64) -> Self {
+        let mut parts = self.parts.to_vec();
+        let head = parts.len().saturating_sub(body.messages().len());
+        let messages = body.messages().iter().zip(body.originals());
+        for (part, (now, original)) in parts[head..].iter_mut().zip(messages) {
+            if now.as_str() != original {
+                *part = PartHash::of(part.at, now);
+            }
+        }
+        Self {
+            parts: parts.into(),
+            bytes,
+            ..self.clone()
+        }
+    }
+
+    /// The parts from one on.
+    pub(super) fn from(&self, part: PromptPart) -> &[PartHash] {
+        let at = self.parts.partition_point(|one| one.at < part);
+        &self.parts[at..]
+    }
+
+    /// The first part after the last mark, from which on nothing is cached; `None` if no mark is needed there.
+    pub(super) fn unmarked(&self) -> Option<PromptPart> {
+        if !self.goes_by_marks || self.marks_end {
+            return None;
+        }
+        let Some(last) = self.parts.iter().rposition(|part| part.is_marked) else {
+            return Some(PromptPart::Request);
+        };
+        let mut rest = self.parts[last + 1..].iter().map(|part| part.at);
+        rest.find(|part| *part != PromptPart::Options)
+    }
+
+    /// The parts that this body and `before` begin with.
+    fn same<'p>(&'p self, before: &'p Self) -> impl Iterator<Item = (&'p PartHash, &'p PartHash)> {
+        let pairs = self.parts.iter().zip(&*before.parts);
+        pairs.take_while(|(own, other)| (own.at, own.hash) == (other.at, other.hash))
+    }
+
+    /// The first part that is not the same in `before`, and the number of bytes in front of it, which a cache
+    /// may hold. Providers read tools and instructions before the messages, wherever a body has them.
+    pub(super) fn differs_from(&self, before: &Self) -> (PromptPart, u64) {
+        let same = self.same(before).count();
+        let at = |prompt: &Self| match (prompt.parts.get(same), prompt.parts.last()) {
+            (Some(part), _) => part.at,
+            (None, None) => PromptPart::Model,
+            (None, Some(last)) => match last.at {
+                PromptPart::Message(last) => PromptPart::Message(last + 1),
+                _ => PromptPart::Message(0),
+            },
+        };
+        let front = self.parts[..same].iter().map(|part| part.bytes);
+        (at(self).min(at(before)), front.sum())
+    }
+
+    /// Number of bytes at the beginning that the provider was asked to keep when `before` was sent.
+    pub(super) fn kept_of(&self, before: &Self) -> u64 {
+        let (part, front) = self.differs_from(before);
+        if !before.goes_by_marks {
+            return front;
+        }
+        if !matches!(part, PromptPart::Message(_)) {
+            return 0;
+        }
+        let (mut kept, mut end) = (0, 0);
+        for (at, (own, other)) in self.same(before).enumerate() {
+            // A mark that has moved on since makes the earlier message longer.
+            end += own.bytes;
+            if other.is_marked || before.marks_end && at + 1 == before.parts.len() {
+                kept = end;
+            }
+        }
+        kept
+    }
+
+    /// Number of bytes from a part on that were sent in `before` too, wherever they stood.
+    pub(super) fn sent_again(&self, part: PromptPart, before: &Self) -> u64 {
+        let known: HashSet<u64> = before.parts.iter().map(|one| one.hash).collect();
+        let again = self.from(part).iter();
+        let again = again.filter(|one| one.at != PromptPart::Options && known.contains(&one.hash));
+        again.map(|one| one.bytes).sum()
+    }
+
+    /// Number of bytes from a part on.
+    pub(super) fn bytes_from(&self, part: PromptPart) -> u64 {
+        let front = self.parts.iter().take_while(|one| one.at < part);
+        let front: u64 = front.map(|one| one.bytes).sum();
+        self.bytes.saturating_sub(front)
+    }
+
+    /// A hash of the first message that is not an instruction, which a conversation keeps.
+    pub(crate) fn beginning(&self) -> Option<u64> {
+        let mut messages = self.from(PromptPart::Message(0)).iter();
+        let first = messages.find(|message| message.kind != PartKind::Instructions)?;
+        Some(first.hash)
+    }
+
+    /// Returns true if the cache's lifetime is known, and over after so many seconds.
+    pub(super) fn has_expired(&self, seconds: u64) -> bool {
+        self.lifetime.is_some_and(|lifetime| seconds > lifetime)
+    }
+
     /// The size of this body, sent after the body `before` of the same conversation.
     pub(super) fn after(&self, before: &Self) -> Size {
         let (_, cached) = self.differs_from(before);
@@ -266,43 +267,6 @@ impl Prompt {
             cached,
             fresh: self.bytes - cached,
         }
-    }
-
-    /// The first part that is not the same in `before`, and the number of bytes in front of it, which a cache
-    /// may hold. Providers read tools and instructions before the messages, wherever a body has them.
-    pub(super) fn differs_from(&self, before: &Self) -> (PromptPart, u64) {
-        let (Some(own), Some(other)) = (&self.head, &before.head) else {
-            return (PromptPart::Model, 0);
-        };
-        if own.model != other.model {
-            return (PromptPart::Model, 0);
-        }
-        let mut front = 0;
-        for (at, tool) in own.tools.iter().enumerate() {
-            let known = other.tools.get(at);
-            if known.is_none_or(|known| known.hash != tool.hash) {
-                return (PromptPart::Tool(at), front);
-            }
-            front += tool.bytes;
-        }
-        if own.tools.len() < other.tools.len() {
-            return (PromptPart::Tool(own.tools.len()), front);
-        }
-        if own.instructions.hash != other.instructions.hash {
-            return (PromptPart::Instructions, front);
-        }
-        front += own.instructions.bytes;
-        if own.options != other.options {
-            return (PromptPart::Options, front);
-        }
-        let messages: u64 = self.messages.iter().map(|message| message.bytes).sum();
-        let pairs = self.messages.iter().zip(&*before.messages);
-        let same: Vec<_> = pairs
-            .take_while(|(own, other)| own.hash == other.hash)
-            .collect();
-        let cached: u64 = same.iter().map(|(own, _)| own.bytes).sum();
-        let rest = self.bytes.saturating_sub(messages);
-        (PromptPart::Message(same.len()), cached + rest)
     }
 }
 
@@ -321,50 +285,36 @@ impl PromptPart {
 }
 
 impl PartHash {
-    fn of(text: &str) -> Self {
-        let hash = hash(text);
-        Self {
-            hash,
-            gist: hash,
-            bytes: text.len() as u64,
-            kind: PartKind::Other,
-            is_marked: has_mark(text),
-        }
+    fn parsed(at: PromptPart, text: &str) -> Option<Self> {
+        JsonText::parse(text).ok().map(|json| Self::of(at, &json))
     }
 
-    /// Instructions, whose gist has no dates and numbers.
-    fn undated(text: &str) -> Self {
-        static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            let names = r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b";
-            Regex::new(&format!("{names}|[0-9]+")).ok()
-        });
-        let seen = Self::of(text);
-        let text = without_marks(text);
-        let gist = DATES.as_ref().map(|dates| dates.replace_all(&text, "0"));
-        Self {
-            gist: gist.map_or(seen.hash, |gist| hash(&gist)),
-            kind: PartKind::Instructions,
-            ..seen
-        }
-    }
-
-    fn message(text: &str) -> Self {
-        let seen = Self::of(text);
-        match first(text, "\"role\"") {
-            Some("system" | "developer") => Self::undated(text),
-            Some("assistant" | "model") => {
-                let message = serde_json::from_str(&without_marks(text)).ok();
-                let gist = message.map(|message| hash(&without_thinking(message).to_string()));
-                Self {
-                    gist: gist.unwrap_or(seen.hash),
-                    ..seen
-                }
+    fn of(at: PromptPart, json: &JsonText) -> Self {
+        let root = Node::root(json);
+        let is_message = matches!(at, PromptPart::Message(_));
+        let role = root.text("role");
+        let (kind, without) = match role {
+            _ if at == PromptPart::Instructions => (PartKind::Instructions, Without::Dates),
+            "system" | "developer" if is_message => (PartKind::Instructions, Without::Dates),
+            "assistant" | "model" if is_message => (PartKind::Other, Without::Thinking),
+            "" if is_message && root.text("type") == "reasoning" => {
+                (PartKind::Thinking, Without::Marks)
             }
-            None if first(text, "\"type\"") == Some("reasoning") => Self {
-                kind: PartKind::Thinking,
-                ..seen
+            _ => (PartKind::Other, Without::Marks),
+        };
+        let whole = JsonHash::of(json, Without::Marks);
+        let hash = whole.hasher.finish();
+        Self {
+            at,
+            hash,
+            gist: match without {
+                Without::Marks => hash,
+                _ => JsonHash::of(json, without).hasher.finish(),
             },
-            _ => seen,
+            bytes: json.as_str().len() as u64,
+            kind,
+            is_marked: whole.is_marked,
+            lasts_an_hour: whole.lasts_an_hour,
         }
     }
 }
@@ -377,133 +327,111 @@ fn declared(item: &Value) -> &[Value] {
     list.map_or(std::slice::from_ref(item), Vec::as_slice)
 }
 
-/// The string at the first key that is spelled so, quotes included, in the JSON of a message.
-fn first<'m>(message: &'m str, key: &str) -> Option<&'m str> {
-    let at = memmem::find(message.as_bytes(), key.as_bytes())?;
-    let value = message[at + key.len()..].trim_start().strip_prefix(':')?;
-    let (value, _) = value.trim_start().strip_prefix('"')?.split_once('"')?;
-    Some(value)
-}
-
-/// The model's message without its thinking.
-fn without_thinking(mut message: Value) -> Value {
-    for field in ["reasoning_content", "reasoning", "reasoning_details"] {
-        message
-            .as_object_mut()
-            .and_then(|fields| fields.remove(field));
-    }
-    for parts in ["content", "parts"] {
-        if let Some(parts) = message.get_mut(parts).and_then(Value::as_array_mut) {
-            parts.retain(|part| {
-                !matches!(
-                    part["type"].as_str(),
-                    Some("thinking" | "redacted_thinking")
-                ) && part["thought"] != true
-            });
-        }
-    }
-    message
-}
-
-fn has_mark(text: &str) -> bool {
-    memmem::find(text.as_bytes(), MARK.as_bytes()).is_some()
-}
-
-/// Returns true if a mark asks for an hour instead of five minutes.
-fn lasts_an_hour(text: &str) -> bool {
-    let marks = memmem::find_iter(text.as_bytes(), MARK.as_bytes());
-    let mut marks = marks.filter_map(|at| text[at + MARK.len()..].split_once('}'));
-    marks.any(|(mark, _)| mark.contains("\"1h\""))
-}
-
-/// A hash of a part without its cache marks, which move from call to call and do not belong to what the
-/// model reads. A text is the same in a block of its own, which a mark needs.
-fn hash(part: &str) -> u64 {
+fn hash(of: impl Hash) -> u64 {
     let mut hasher = FxHasher::default();
-    let text = without_marks(part);
-    match alone(&text) {
-        Some(pieces) => pieces
-            .iter()
-            .for_each(|piece| hasher.write(piece.as_bytes())),
-        None => hasher.write(text.as_bytes()),
-    }
+    of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The text that is all of a message's content, as JSON spells it, between what comes before and after it.
-fn alone(message: &str) -> Option<[&str; 3]> {
-    let (before, rest) = message.split_at(memmem::find(message.as_bytes(), b"\"content\"")?);
-    let rest = after(after(rest, "\"content\"")?, ":")?;
-    if let Some(text) = string(rest) {
-        return Some([before, text, rest[text.len()..].trim_start()]);
-    }
-    let mut rest = after(after(rest, "[")?, "{")?;
-    let mut text = None;
-    for _ in 0..2 {
-        rest = after(rest, ",").unwrap_or(rest);
-        rest = if let Some(rest) = after(rest, "\"type\"") {
-            after(after(rest, ":")?, "\"text\"")?
-        } else {
-            let rest = after(after(rest, "\"text\"")?, ":")?;
-            text = string(rest);
-            rest[text?.len()..].trim_start()
+/// What a hash leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Without {
+    /// Cache marks, which move from call to call and do not belong to what the model reads.
+    Marks,
+    /// Dates and numbers too.
+    Dates,
+    /// The model's thinking too.
+    Thinking,
+}
+
+/// A hash of some JSON as the model reads it. A text is the same in a block of its own, which a mark needs.
+struct JsonHash<'t> {
+    text: &'t str,
+    without: Without,
+    hasher: FxHasher,
+    is_marked: bool,
+    lasts_an_hour: bool,
+}
+
+impl<'t> JsonHash<'t> {
+    fn of(json: &'t JsonText, without: Without) -> Self {
+        let mut hash = Self {
+            text: json.as_str(),
+            without,
+            hasher: FxHasher::default(),
+            is_marked: false,
+            lasts_an_hour: false,
         };
+        hash.add(Node::root(json), 0);
+        hash
     }
-    Some([before, text?, after(after(rest, "}")?, "]")?])
-}
 
-/// The text after a token and the space that follows it.
-fn after<'t>(text: &'t str, token: &str) -> Option<&'t str> {
-    Some(text.strip_prefix(token)?.trim_start())
-}
-
-/// The string with which some JSON begins, quotes included.
-fn string(json: &str) -> Option<&str> {
-    let mut is_escaped = false;
-    let inside = json.strip_prefix('"')?;
-    let end = inside.bytes().position(|byte| {
-        let ends = byte == b'"' && !is_escaped;
-        is_escaped = byte == b'\\' && !is_escaped;
-        ends
-    });
-    Some(&json[..end? + 2])
-}
-
-/// The JSON of a message without its fields `cache_control`.
-fn without_marks(message: &str) -> Cow<'_, str> {
-    let (mut kept, mut rest) = (String::new(), message);
-    // Inside of a string, the quotes would be escaped.
-    while let Some(at) = memmem::find(rest.as_bytes(), MARK.as_bytes()) {
-        let (before, after) = rest.split_at(at);
-        let after = &after[MARK.len()..];
-        kept.push_str(before);
-        let Some(following) = after_object(after) else {
-            kept.push_str(MARK);
-            rest = after;
-            continue;
-        };
-        kept.truncate(kept.trim_end().len());
-        rest = following.trim_start();
-        if kept.ends_with(',') {
-            kept.pop();
-        } else {
-            rest = rest.strip_prefix(',').unwrap_or(rest);
+    fn add(&mut self, node: Node<'_>, depth: usize) {
+        match node.kind() {
+            Kind::Object if depth < DEEP => self.add_object(node, depth + 1),
+            Kind::Array if depth < DEEP => {
+                let items = node.items();
+                let items: Vec<_> = items.filter(|item| !self.leaves_out(*item)).collect();
+                let is_text = matches!(items[..], [only] if only.text("type") == "text");
+                self.bracket(b'[', is_text);
+                items.into_iter().for_each(|item| self.add(item, depth + 1));
+                self.bracket(b']', is_text);
+            }
+            _ => {
+                let text = &self.text[node.range()];
+                let text = match self.without {
+                    Without::Dates => undated(text),
+                    _ => text.into(),
+                };
+                self.hasher.write(text.as_bytes());
+            }
         }
     }
-    if rest.len() == message.len() {
-        return message.into();
+
+    fn add_object(&mut self, object: Node<'_>, depth: usize) {
+        let is_text = object.text("type") == "text";
+        self.bracket(b'{', is_text);
+        for (name, value) in object.fields() {
+            match name {
+                MARK if value.is_object() => {
+                    self.is_marked = true;
+                    self.lasts_an_hour |= value.text("ttl") == "1h";
+                }
+                "type" if is_text => {}
+                "text" if is_text => self.add(value, depth),
+                _ if self.without == Without::Thinking && THINKING.contains(&name) => {}
+                _ => {
+                    self.hasher.write(name.as_bytes());
+                    self.add(value, depth);
+                }
+            }
+        }
+        self.bracket(b'}', is_text);
     }
-    kept.push_str(rest);
-    kept.into()
+
+    fn bracket(&mut self, bracket: u8, is_text: bool) {
+        if !is_text {
+            self.hasher.write_u8(bracket);
+        }
+    }
+
+    fn leaves_out(&self, item: Node<'_>) -> bool {
+        let is_thinking = matches!(item.text("type"), "thinking" | "redacted_thinking");
+        let is_thought = || item.get("thought").and_then(View::as_bool) == Some(true);
+        self.without == Without::Thinking && (is_thinking || is_thought())
+    }
 }
 
-/// The text after a colon and a flat object.
-fn after_object(text: &str) -> Option<&str> {
-    let object = text.trim_start().strip_prefix(':')?.trim_start();
-    object
-        .strip_prefix('{')?
-        .split_once('}')
-        .map(|(_, rest)| rest)
+/// A text with zeros in place of dates and numbers.
+fn undated(text: &str) -> Cow<'_, str> {
+    static DATES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let names = r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b";
+        Regex::new(&format!("{names}|[0-9]+")).ok()
+    });
+    match &*DATES {
+        Some(dates) => dates.replace_all(text, "0"),
+        None => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -558,19 +486,19 @@ mod tests {
             Prompt::of(&RequestBody::parse(&*body).unwrap(), body.len() as u64, "")
         };
         let now = prompt(&[], 6);
-        let ends = |count: usize| -> u64 {
-            let messages: u64 = now.messages.iter().map(|message| message.bytes).sum();
-            let kept = now.messages[..count].iter().map(|message| message.bytes);
-            now.bytes() - messages + kept.sum::<u64>()
-        };
+        let ends = |count: u32| now.bytes() - now.bytes_from(PromptPart::Message(count));
         assert_eq!(now.kept_of(&prompt(&[0, 1, 2, 3], 5)), ends(4));
         assert_eq!(now.kept_of(&prompt(&[1], 5)), ends(2));
         assert_eq!(now.kept_of(&prompt(&[], 5)), 0);
     }
 
+    fn message(json: &str) -> PartHash {
+        PartHash::parsed(PromptPart::Message(0), json).unwrap()
+    }
+
     #[test]
     fn a_text_is_the_same_in_a_block_of_its_own() {
-        let of = |content: &str| hash(&format!(r#"{{"role":"user","content":{content}}}"#));
+        let of = |content: &str| message(&format!(r#"{{"role":"user","content":{content}}}"#)).hash;
         let text = r#""say \"a\", \\""#;
         for same in [
             format!(r#"[{{"type":"text","text":{text},"cache_control":{{"type":"ephemeral"}}}}]"#),
@@ -583,7 +511,6 @@ mod tests {
             format!(r#"[{{"type":"thinking","text":{text}}}]"#),
             r#""say \"a\"""#.to_owned(),
             "null".to_owned(),
-            r#""#.to_owned(),
         ] {
             assert_ne!(of(&other), of(text), "{other}");
         }
@@ -597,14 +524,21 @@ mod tests {
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}"#,
             r#"{"role":"user","content":[{"type":"text","text":"a", "cache_control": {"type": "ephemeral", "ttl": "1h"} },{"cache_control":{},"type":"text","text":"b"}]}"#,
         ] {
-            assert_eq!(without_marks(marked), plain);
+            assert_eq!(message(marked).hash, message(plain).hash);
+            assert!(message(marked).is_marked && !message(plain).is_marked);
         }
         for own in [
             r#"{"content":"{\"cache_control\": {}}"}"#,
             r#"{"cache_control": null, "name": "cache_control"}"#,
-            r#"{"cache_control""#,
         ] {
-            assert_eq!(without_marks(own), own);
+            assert!(!message(own).is_marked);
+            assert_ne!(message(own).hash, message("{}").hash);
         }
+    }
+
+    #[test]
+    fn no_depth_is_too_much() {
+        let deep = |inside: &str| message(&["[".repeat(90_000), "]".repeat(90_000)].join(inside));
+        assert_ne!(deep("1").hash, deep("2").hash);
     }
 }

@@ -6,7 +6,6 @@
 
 mod body;
 mod breaker;
-mod card;
 mod client;
 mod credentials;
 mod encoding;
@@ -43,7 +42,6 @@ mod usage;
 mod watch;
 mod whose;
 
-pub use card::Card;
 pub use error::GatewayError;
 pub use record::{CacheMiss, RequestRecord, Size};
 pub use secret::Secret;

@@ -6,9 +6,10 @@ mod running;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use crate::gateway::{Card, GatewayError, ServeSettings};
+use crate::gateway::{GatewayError, ServeSettings};
 use offcut::Settings;
 use offcut::backend::StoreUrl;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 pub(crate) use journal::Journal;
@@ -45,16 +46,14 @@ pub(crate) fn own(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-impl From<Prices> for Card {
-    fn from(prices: Prices) -> Self {
-        let card = Self::new(prices.card.cached, prices.card.fresh);
-        match prices.money {
-            Some(money) => {
-                card.in_currency(money.currency, format!("{}, {}", money.source, money.date))
-            }
-            None => card,
-        }
-    }
+/// The card of a server's page.
+pub(crate) fn card(prices: Prices) -> Value {
+    let (card, money) = (prices.card, prices.money);
+    let source = money
+        .as_ref()
+        .map(|money| format!("{}, {}", money.source, money.date));
+    let currency = money.map(|money| money.currency);
+    json!({"cached": card.cached, "fresh": card.fresh, "currency": currency, "source": source})
 }
 
 /// The table `[serve]` of a settings file; the defaults for a built-in policy.

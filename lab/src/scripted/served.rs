@@ -42,15 +42,11 @@ impl ScriptedServer {
         serve
             .upstreams
             .insert("openai".into(), format!("http://{provider}"));
-        let gateway = match settings {
-            None => Gateway::new(serve)?,
-            Some(settings) => {
-                let mut settings = settings.clone();
-                let store = folder.path().join("store");
-                settings.backend_url = Some(store.display().to_string().into());
-                Gateway::reducing(serve, &settings, offcut::backend::open)?
-            }
-        };
+        serve.holdout = f64::from(u8::from(settings.is_none()));
+        let mut settings = settings.cloned().unwrap_or_default();
+        let store = folder.path().join("store");
+        settings.backend_url = Some(store.display().to_string().into());
+        let gateway = Gateway::reducing(serve, &settings, offcut::backend::open)?;
         let runtime = Runtime::new()?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
         let address = listener.local_addr()?;

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let _inside = runtime.enter();
     let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
         .map_err(|error| unusable(&origin, &error))?;
-    let gateway = journal.keep(gateway.with_card(prices.into()));
+    let gateway = journal.keep(gateway.with_card(serving::card(prices)));
     let listen = gateway.settings().listen;
     let listener = runtime.block_on(TcpListener::bind(listen));
     let listener = listener

@@ -109,7 +109,8 @@ pub(crate) fn credentials(headers: &HeaderMap, query: Option<&str>) -> Vec<Named
     known.chain(others).chain(fields).collect()
 }
 
-fn is_credential(name: &str) -> bool {
+/// Returns true for the name of a header, or of a field in a query, that holds a credential.
+pub(crate) fn is_credential(name: &str) -> bool {
     let letters = name.replace(['-', '_'], "").to_ascii_lowercase();
     ENDS.iter().any(|end| letters.ends_with(end))
 }

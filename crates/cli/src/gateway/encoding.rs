@@ -1,12 +1,14 @@
 //! Content encodings, decoded only to read.
 
-use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+
+use crate::lock::locked;
 
 /// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +21,6 @@ pub(crate) enum ContentEncoding {
 
 /// Bytes to which a byte may decode.
 const RATIO: usize = 100;
-
-/// Reason for not decoding a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotDecoded {
-    /// The bytes are not in that encoding.
-    Broken,
-    /// The decoded body is too long.
-    TooLong,
-}
 
 impl ContentEncoding {
     /// The encoding that `content-encoding` names; `None` if it is not known.
@@ -52,13 +45,13 @@ impl ContentEncoding {
     }
 
     /// The decoded body, of at most `max` bytes, and of at most [`RATIO`] bytes for each of its own
-    /// above a mebibyte: only what is made for that decodes to more.
-    pub(crate) fn decode(self, body: &Bytes, max: usize) -> Result<Bytes, NotDecoded> {
+    /// above a mebibyte: only what is made for that decodes to more. `None` if it is longer, or not in that encoding.
+    pub(crate) fn decode(self, body: &Bytes, max: usize) -> Option<Bytes> {
         let bytes = body.as_ref();
         let max = max.min((bytes.len().saturating_mul(RATIO)).saturating_add(1024 * 1024));
         let mut decoded = Vec::new();
         match self {
-            Self::Identity => return Ok(body.clone()),
+            Self::Identity => return Some(body.clone()),
             Self::Gzip => at_most(flate2::read::MultiGzDecoder::new(bytes), &mut decoded, max)?,
             Self::Brotli => {
                 let decoder = brotli_decompressor::Decompressor::new(bytes, 4096);
@@ -66,23 +59,19 @@ impl ContentEncoding {
             }
             Self::Zstd => zstd(bytes, &mut decoded, max)?,
         }
-        Ok(decoded.into())
+        Some(decoded.into())
     }
 }
 
 /// Reads to the end, but no further than to `max` bytes in all.
-fn at_most(reader: impl Read, decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDecoded> {
+fn at_most(reader: impl Read, decoded: &mut Vec<u8>, max: usize) -> Option<()> {
     let most = u64::try_from(max - decoded.len()).unwrap_or(u64::MAX);
     let read = reader.take(most.saturating_add(1)).read_to_end(decoded);
-    match read {
-        Ok(_) if decoded.len() > max => Err(NotDecoded::TooLong),
-        Ok(_) => Ok(()),
-        Err(_) => Err(NotDecoded::Broken),
-    }
+    (read.is_ok() && decoded.len() <= max).then_some(())
 }
 
 /// Decodes all frames.
-fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDecoded> {
+fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Option<()> {
     while !bytes.is_empty() {
         let mut frame = match StreamingDecoder::new(&mut bytes) {
             Ok(frame) => frame,
@@ -91,41 +80,47 @@ fn zstd(mut bytes: &[u8], decoded: &mut Vec<u8>, max: usize) -> Result<(), NotDe
                 ..
             })) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
-                bytes = bytes.get(length..).ok_or(NotDecoded::Broken)?;
+                bytes = bytes.get(length..)?;
                 continue;
             }
-            Err(_) => return Err(NotDecoded::Broken),
+            Err(_) => return None,
         };
         at_most(&mut frame, decoded, max)?;
         let sum = frame.decoder.get_checksum_from_data();
         if sum.is_some() && sum != frame.decoder.get_calculated_checksum() {
-            return Err(NotDecoded::Broken);
+            return None;
         }
     }
-    Ok(())
+    Some(())
 }
 
 /// Decodes a stream as it passes.
-pub(crate) enum BodyDecoder {
-    Identity,
-    Gzip(Box<flate2::write::MultiGzDecoder<Decoded>>),
-    Brotli(Box<brotli_decompressor::DecompressorWriter<Decoded>>),
+pub(crate) struct BodyDecoder {
+    decoder: Box<dyn Write + Send>,
+    decoded: Decoded,
 }
 
-/// The output for one piece of a stream, within a limit: 53 bytes of brotli can hold 64 MiB.
-#[derive(Debug, Default)]
-pub(crate) struct Decoded(Vec<u8>);
+/// The output for one piece of a stream, within a limit: 53 bytes of brotli can hold 64 MiB, and decoding delays the
+/// reply.
+#[derive(Clone)]
+struct Decoded(Arc<Mutex<DecodedPiece>>);
 
-impl Decoded {
-    const MOST: usize = 4 * 1024 * 1024;
+struct DecodedPiece {
+    bytes: Vec<u8>,
+    /// Number of bytes to which the stream may still decode.
+    left: usize,
 }
+
+/// Bytes to which a stream may decode, and besides for each byte of it.
+const DECODED: usize = 4 * 1024 * 1024;
+const STREAM_RATIO: usize = 40;
 
 impl Write for Decoded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > Self::MOST {
-            return Err(io::Error::other("a piece of a reply decodes to too much"));
-        }
-        self.0.write(bytes)
+        let mut piece = locked(&self.0);
+        let left = piece.left.checked_sub(bytes.len());
+        piece.left = left.ok_or_else(|| io::Error::other("a reply decodes to too much"))?;
+        piece.bytes.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -133,29 +128,21 @@ impl Write for Decoded {
     }
 }
 
-impl fmt::Debug for BodyDecoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Identity => "Identity",
-            Self::Gzip(_) => "Gzip",
-            Self::Brotli(_) => "Brotli",
-        })
-    }
-}
-
 impl BodyDecoder {
     /// The decoder of a reply; `None` if its encoding is not decoded while it passes.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        match ContentEncoding::of(headers)? {
-            ContentEncoding::Identity => Some(Self::Identity),
-            ContentEncoding::Gzip => Some(Self::Gzip(Box::new(
-                flate2::write::MultiGzDecoder::new(Decoded::default()),
-            ))),
-            ContentEncoding::Brotli => Some(Self::Brotli(Box::new(
-                brotli_decompressor::DecompressorWriter::new(Decoded::default(), 4096),
-            ))),
-            ContentEncoding::Zstd => None,
-        }
+        let (bytes, left) = (Vec::new(), DECODED);
+        let decoded = Decoded(Arc::new(Mutex::new(DecodedPiece { bytes, left })));
+        let to = decoded.clone();
+        let decoder: Box<dyn Write + Send> = match ContentEncoding::of(headers)? {
+            ContentEncoding::Identity => Box::new(to),
+            ContentEncoding::Gzip => Box::new(flate2::write::MultiGzDecoder::new(to)),
+            ContentEncoding::Brotli => {
+                Box::new(brotli_decompressor::DecompressorWriter::new(to, 4096))
+            }
+            ContentEncoding::Zstd => return None,
+        };
+        Some(Self { decoder, decoded })
     }
 
     /// Calls `read` with what can be decoded of `bytes`, in pieces.
@@ -166,22 +153,12 @@ impl BodyDecoder {
     pub(crate) fn pass(&mut self, bytes: &[u8], mut read: impl FnMut(&[u8])) -> io::Result<()> {
         // Small pieces, so that no bomb fills the memory.
         const PIECE: usize = 1024;
-        match self {
-            Self::Identity => read(bytes),
-            Self::Gzip(decoder) => {
-                for piece in bytes.chunks(PIECE) {
-                    decoder.write_all(piece)?;
-                    decoder.flush()?;
-                    read(&std::mem::take(decoder.get_mut()).0);
-                }
-            }
-            Self::Brotli(decoder) => {
-                for piece in bytes.chunks(PIECE) {
-                    decoder.write_all(piece)?;
-                    decoder.flush()?;
-                    read(&std::mem::take(decoder.get_mut()).0);
-                }
-            }
+        for piece in bytes.chunks(PIECE) {
+            locked(&self.decoded.0).left += piece.len() * STREAM_RATIO;
+            self.decoder.write_all(piece)?;
+            self.decoder.flush()?;
+            let decoded = std::mem::take(&mut locked(&self.decoded.0).bytes);
+            read(&decoded);
         }
         Ok(())
     }
@@ -205,11 +182,11 @@ mod tests {
         let bomb = gzip(&vec![0; 50_000_000]);
         assert!(bomb.len() < 100_000);
         let decoded = ContentEncoding::Gzip.decode(&bomb, 1_000_000);
-        assert_eq!(decoded, Err(NotDecoded::TooLong));
+        assert_eq!(decoded, None);
         let text = vec![b'x'; 1_000_000];
         assert_eq!(
             ContentEncoding::Gzip.decode(&gzip(&text), 1_000_000),
-            Ok(text.into())
+            Some(text.into())
         );
     }
 
@@ -228,7 +205,7 @@ mod tests {
         let mut decoder = BodyDecoder::of(&headers).unwrap();
         let mut most = 0;
         let passed = decoder.pass(&bomb, |bytes| most = most.max(bytes.len()));
-        assert!(passed.is_err() && most <= Decoded::MOST, "{most}");
+        assert!(passed.is_err() && most <= DECODED, "{most}");
     }
 
     #[test]
@@ -239,11 +216,7 @@ mod tests {
             ContentEncoding::Brotli,
             ContentEncoding::Zstd,
         ] {
-            assert_eq!(
-                encoding.decode(&garbage, 1000),
-                Err(NotDecoded::Broken),
-                "{encoding:?}"
-            );
+            assert_eq!(encoding.decode(&garbage, 1000), None, "{encoding:?}");
         }
     }
 
@@ -254,7 +227,7 @@ mod tests {
             0x6f, 0x20, 0x01, 0x00, 0x31, 0x4a, 0x11, 0xa2, 0xed, 0x1e, 0x0c,
         ];
         let decoded = ContentEncoding::Zstd.decode(&Bytes::copy_from_slice(&zstd), 100);
-        assert_eq!(decoded, Ok(Bytes::from_static(b"hello hello hello")));
+        assert_eq!(decoded, Some(Bytes::from_static(b"hello hello hello")));
         // All frames count, skippable ones hold nothing, and a checksum is compared.
         let summed = [
             0x28, 0xb5, 0x2f, 0xfd, 0x24, 0x11, 0x65, 0x00, 0x00, 0x30, 0x68, 0x65, 0x6c, 0x6c,
@@ -263,24 +236,18 @@ mod tests {
         let skipped = [0x50, 0x2a, 0x4d, 0x18, 0x02, 0x00, 0x00, 0x00, 0xff, 0xff];
         let frames = Bytes::from([&summed[..], &skipped, &zstd].concat());
         let twice = Bytes::from_static(b"hello hello hellohello hello hello");
-        assert_eq!(ContentEncoding::Zstd.decode(&frames, 100), Ok(twice));
-        assert_eq!(
-            ContentEncoding::Zstd.decode(&frames, 20),
-            Err(NotDecoded::TooLong)
-        );
+        assert_eq!(ContentEncoding::Zstd.decode(&frames, 100), Some(twice));
+        assert_eq!(ContentEncoding::Zstd.decode(&frames, 20), None);
         let mut wrong = summed;
         wrong[wrong.len() - 1] ^= 1;
         let then_more = [&zstd[..], b"more"].concat();
         for broken in [&wrong[..], &then_more, &skipped[..9]] {
             let broken = Bytes::copy_from_slice(broken);
-            assert_eq!(
-                ContentEncoding::Zstd.decode(&broken, 100),
-                Err(NotDecoded::Broken)
-            );
+            assert_eq!(ContentEncoding::Zstd.decode(&broken, 100), None);
         }
         let brotli = [0x0b, 0x02, 0x80, b'h', b'e', b'l', b'l', b'o', 0x03];
         let decoded = ContentEncoding::Brotli.decode(&Bytes::copy_from_slice(&brotli), 100);
-        assert_eq!(decoded, Ok(Bytes::from_static(b"hello")));
+        assert_eq!(decoded, Some(Bytes::from_static(b"hello")));
     }
 
     #[test]

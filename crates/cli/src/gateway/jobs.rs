@@ -83,7 +83,7 @@ impl Jobs {
                 // The permit goes along: a thread that has begun can't be stopped.
                 let decoding = spawn_blocking(move || (encoding.decode(&body, max), permit));
                 let (text, permit) = decoding.await.map_err(|_| PassReason::Bug)?;
-                (text.map_err(|_| PassReason::Encoding)?, Some(permit))
+                (text.ok_or(PassReason::Encoding)?, Some(permit))
             };
             let units = units(text.len().min(self.max_body));
             let place = self.room.clone().acquire_many_owned(units).await;

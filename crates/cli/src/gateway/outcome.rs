@@ -28,9 +28,10 @@ pub(crate) fn marked(
 }
 
 /// The outcome of a request with a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was read, and nothing had to be replaced.
+    #[default]
     Unchanged,
     /// Some of it was replaced.
     Reduced,
@@ -47,7 +48,7 @@ pub(crate) enum Outcome {
 macro_rules! reasons {
     ($($reason:ident $name:literal $is_failure:literal $meaning:literal)*) => {
         /// Reason for passing a request, or a part of it, unchanged.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum PassReason {
             $($reason),*
         }

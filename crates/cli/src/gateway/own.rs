@@ -25,6 +25,12 @@ pub(crate) fn path(path: &str) -> Option<String> {
     is_own.then(|| format!("/{}", names.join("/")))
 }
 
+/// The host that a request is for, as its header has it.
+pub(crate) fn host(headers: &HeaderMap) -> &str {
+    let host = headers.get(header::HOST);
+    host.and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
 /// An answer with a JSON body.
 pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Response<Body> {
     typed(status, "application/json", body.to_string())
@@ -46,6 +52,14 @@ pub(crate) fn error(status: StatusCode, message: &str) -> Response<Body> {
     let error =
         json!({"type": "offcut_error", "code": code, "message": format!("offcut: {message}")});
     json(status, &json!({"type": "error", "error": error}))
+}
+
+/// An answer that takes the place of the provider's.
+pub(crate) type Refusal = Box<Response<Body>>;
+
+/// A failure with such an [`error`].
+pub(crate) fn refused<T>(status: StatusCode, message: &str) -> Result<T, Refusal> {
+    Err(Box::new(error(status, message)))
 }
 
 /// The answer to a client whose body was not read.

@@ -58,12 +58,9 @@ pub(crate) fn answer<B>(
     request: &Request<B>,
 ) -> Response<Body> {
     let headers = request.headers();
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
     // Checked even if other machines may connect: a web page elsewhere could have bound its name to
     // this address.
-    if !offcut_mcp::http::is_own_host(host.unwrap_or_default(), hosts) {
+    if !offcut_mcp::http::is_own_host(own::host(headers), hosts) {
         return own::error(
             StatusCode::MISDIRECTED_REQUEST,
             "the page is for this machine: use 127.0.0.1, or add the name to `serve.hosts`",
@@ -97,7 +94,7 @@ pub(crate) fn answer<B>(
         rest => {
             let number = rest.strip_prefix("/conversations/");
             let number = number.and_then(|number| number.parse().ok());
-            match number.and_then(|number| watch.conversation(number)) {
+            match number.and_then(|number| watch.state().conversation_row(number)) {
                 Some(conversation) => own::json(StatusCode::OK, &conversation),
                 None => own::error(StatusCode::NOT_FOUND, "no such conversation is held"),
             }

@@ -14,21 +14,23 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::body::{Body, Read, Uploads};
 use crate::gateway::encoding::ContentEncoding;
+use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::Group;
 use crate::gateway::jobs::{Jobs, memory_for};
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
+use crate::gateway::own::Refusal;
 use crate::gateway::readers::{Credential, Readers};
 use crate::gateway::record::{CacheMiss, RequestRecord};
-use crate::gateway::reducer::{ConversationId, ConversationReducer, Pressure, Reduced};
+use crate::gateway::reducer::{ConversationReducer, Pressure};
 use crate::gateway::refused::{Refused, examined, is_thread};
-use crate::gateway::send::{Payload, Refusal, Sender};
+use crate::gateway::send::{Payload, Sender};
 use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, CalledRequest, Look, Prompt, Watch, Why};
+use crate::gateway::watch::{AwaitedBill, Look, Prompt, Watch, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -38,13 +40,13 @@ const LONGEST_MOVE: usize = 8 << 30;
 /// Takes requests with a conversation to their provider.
 pub(crate) struct Passage {
     pub(crate) sender: Sender,
-    pub(crate) reducer: Option<Arc<ConversationReducer>>,
+    pub(crate) reducer: Arc<ConversationReducer>,
     pub(crate) tenants: Tenants,
     pub(crate) jobs: Jobs,
     pub(crate) uploads: Uploads,
     pub(crate) readers: Readers,
-    metrics: Arc<Metrics>,
-    watch: Arc<Watch>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) watch: Arc<Watch>,
     max_body: usize,
     patience: Duration,
     on_failure: OnFailure,
@@ -79,25 +81,35 @@ struct CountedOnce<'p> {
 }
 
 impl CountedOnce<'_> {
-    /// Takes the figures of the request as it goes on, whose bill will be compared with them.
-    fn called(&mut self, called: CalledRequest, bill: &BillSlot) {
+    /// Takes the figures of the request as it goes on, whose bill will be compared with them. If it went on in another
+    /// form before, the provider has refused that.
+    fn called(&mut self, look: Look, bill: &BillSlot) {
+        self.outcome = look.outcome;
+        let called = self.watch.call(self.upstream, look, self.record.take());
         self.record = Some(called.record);
         if let Some(awaited) = called.bill {
             _ = bill.set(awaited);
         }
-    }
-
-    /// The provider has refused the request, and answered it in the form of `look`.
-    fn again(&mut self, look: Look, outcome: Outcome, bill: &BillSlot) {
-        self.outcome = outcome;
-        if let Some(refused) = self.record.take() {
-            let called = self.watch.again(self.upstream, look, outcome, refused);
-            self.called(called, bill);
+        if let Some(CacheMiss { kind, part, bytes }) = self.miss() {
+            let labels = [("upstream", self.upstream), ("reason", kind)];
+            self.metrics.add(Metric::CacheMisses, &labels, 1);
+            self.metrics.add(Metric::CacheMissedBytes, &labels, *bytes);
+            tracing::info!(
+                kind,
+                part,
+                bytes,
+                "the provider's cache holds less of a request than of the one before"
+            );
         }
     }
 
     fn miss(&self) -> Option<&CacheMiss> {
         self.record.as_ref()?.miss.as_ref()
+    }
+
+    /// Says on a reply what was done to the request.
+    fn marked(&self, reply: Response<Body>) -> Response<Body> {
+        outcome::marked(reply, self.outcome, self.miss())
     }
 }
 
@@ -117,51 +129,29 @@ impl Drop for CountedOnce<'_> {
 /// The place of a call's bill, which is known once a provider has taken the call.
 type BillSlot = Arc<OnceLock<AwaitedBill>>;
 
-/// A body that has been worked on.
-struct Worked {
-    outcome: Outcome,
-    /// The body to send and its conversation, if it has been changed.
-    changed: Option<(Bytes, ConversationId)>,
-    look: Look,
-}
-
-impl Worked {
-    fn as_it_came(outcome: Outcome, look: Look) -> Self {
-        Self {
-            outcome,
-            changed: None,
-            look,
-        }
-    }
-
-    fn passed(reason: PassReason, look: Look) -> Self {
-        Self::as_it_came(Outcome::Passed(reason), look)
-    }
-}
+/// A request that has been worked on, and the body to send, if it has been changed.
+type Worked = (Look, Option<Bytes>);
 
 impl Passage {
     pub(crate) fn new(
         settings: &ServeSettings,
-        sender: Sender,
-        reducer: Option<ConversationReducer>,
-        tenants: Tenants,
-        metrics: Arc<Metrics>,
-        watch: Arc<Watch>,
-    ) -> Self {
-        Self {
-            sender,
-            reducer: reducer.map(Arc::new),
-            tenants,
+        reducer: ConversationReducer,
+    ) -> Result<Self, GatewayError> {
+        let metrics = Arc::<Metrics>::default();
+        Ok(Self {
+            sender: Sender::new(settings, metrics.clone())?,
+            reducer: Arc::new(reducer),
+            tenants: Tenants::new(settings)?,
             jobs: Jobs::new(settings),
             uploads: Uploads::new(settings),
             readers: Readers::default(),
             metrics,
-            watch,
+            watch: Arc::default(),
             max_body: settings.max_body_bytes(),
             patience: settings.answer_time(),
             on_failure: settings.on_failure,
             retries_too_long: settings.retry_too_long,
-        }
+        })
     }
 
     /// Takes a request to its provider, and its reply back.
@@ -188,18 +178,16 @@ impl Passage {
         let (body, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                let outcome = Outcome::Passed(unread);
-                let mut counted = self.counted(upstream, outcome);
-                self.note(outcome)?;
-                let look = Look::unread(client.whose, 0);
-                let called = self.watch.call(upstream.name(), look, outcome);
-                counted.record = Some(called.record);
+                let look = Look::unread(client.whose, 0).passed(unread);
+                let mut counted = self.counted(upstream, look.outcome);
+                self.note(look.outcome)?;
+                counted.called(look, &BillSlot::default());
                 let on_usage = self.counting(upstream, None, BillSlot::default());
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, on_usage)
                     .await?;
-                return Ok(outcome::marked(reply, outcome, None));
+                return Ok(counted.marked(reply));
             }
         };
         let request = ReceivedRequest {
@@ -209,93 +197,72 @@ impl Passage {
             upstream,
             client,
         };
-        let Worked {
-            outcome,
-            changed,
-            look,
-        } = self.work(&request, Pressure::Thresholds).await?;
-        let mut counted = self.counted(upstream, outcome);
-        self.note(outcome)?;
+        let (look, changed) = self.work(&request, Pressure::Thresholds).await?;
+        let mut counted = self.counted(upstream, look.outcome);
+        self.note(look.outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
         let (conversation, whose) = (look.conversation.clone(), look.whose.clone());
         let bill = BillSlot::default();
         if is_turn {
-            counted.called(self.watch.call(upstream.name(), look, outcome), &bill);
+            counted.called(look, &bill);
         }
-        let miss = counted.miss().cloned();
-        if let Some(miss) = &miss {
-            self.note_miss(upstream, miss);
-        }
-        let marked = |reply| outcome::marked(reply, outcome, miss.as_ref());
-        let changed = changed.map(|(text, conversation)| {
-            let bytes = [("before", before), ("after", text.len() as u64)];
-            for (when, bytes) in bytes {
+        self.metrics.took(begun.elapsed());
+        let sent = changed.as_ref();
+        let length = sent.map_or(before, |text| text.len() as u64);
+        for (when, bytes) in [("before", before), ("after", length)] {
+            if sent.is_some() {
                 self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
             }
-            (text, conversation)
-        });
-        self.metrics.took(begun.elapsed());
-        let sent = changed.as_ref().map(|(text, _)| text);
-        let length = sent.map_or(before, |text| text.len() as u64);
-        if let Some(AwaitedBill { whose, .. }) = bill.get() {
-            for (when, bytes) in [("before", before), ("after", length)] {
+            if let Some(AwaitedBill { whose, .. }) = bill.get() {
                 let labels = whose.labels("when", when);
                 self.metrics.add(Metric::SenderBytes, &labels, bytes);
             }
         }
         let known = conversation.as_deref();
         let counting = self.counting(upstream, group, bill);
-        let reply = self.send(&request, sent, counting, known).await;
-        let (reply, refusal) = match reply {
-            Ok(reply) if sent.is_some() || is_turn => {
-                let (reply, refusal) = examined(reply, self.patience).await;
-                (Ok(reply), refusal)
-            }
-            reply => (reply, None),
+        let (reply, refusal) = match self.send(&request, sent, counting, known).await {
+            Ok(reply) => examined(reply, self.patience).await,
+            Err(own) => (*own, None),
         };
-        let is_taken = refusal.is_none()
-            && reply
-                .as_ref()
-                .is_ok_and(|reply| reply.status().is_success());
+        let is_taken = refusal.is_none() && reply.status().is_success();
         if let Some(known) = known.filter(|_| is_turn && !is_taken) {
-            self.watch.forget(known, length);
+            self.watch.state().forget(known, length);
         }
-        let reply = reply.map_err(|refusal| Box::new(marked(*refusal)))?;
-        let refusal = match refusal {
-            None => return Ok(marked(reply)),
+        let conversation = match refusal {
             Some(Refused::TooLong) => {
-                return match self.shortened(&request, sent, &mut counted).await? {
-                    None => Ok(marked(reply)),
-                    Some(reply) if counted.outcome == Outcome::Recovered => Ok(reply),
-                    // It says when to try again.
-                    Some(reply) => Ok(marked(reply)),
-                };
+                let shortened = self.shortened(&request, sent, &mut counted).await?;
+                return Ok(shortened.unwrap_or_else(|| counted.marked(reply)));
             }
-            Some(Refused::Otherwise) => reply,
+            Some(Refused::Otherwise) => conversation.filter(|_| sent.is_some()),
+            None => None,
         };
-        let Some((_, conversation)) = changed else {
-            return Ok(marked(refusal));
+        let Some(conversation) = conversation else {
+            return Ok(counted.marked(reply));
         };
         let bill = BillSlot::default();
         let counting = self.counting(upstream, group, Arc::clone(&bill));
-        let Ok(reply) = self.send(&request, None, counting, known).await else {
+        let name = Some(&*conversation);
+        let Ok(original) = self.send(&request, None, counting, name).await else {
             // The refusal says more than the silence now.
-            return Ok(marked(refusal));
+            return Ok(counted.marked(reply));
         };
-        if reply.status().is_success()
-            && let Some(reducer) = &self.reducer
-        {
-            reducer.leave(conversation.clone());
+        let mut look = Look {
+            would: Prompt::unread(before),
+            whose,
+            ..Look::default().passed(PassReason::Refused)
+        };
+        look.conversation = Some(conversation.clone());
+        if original.status().is_success() {
+            self.reducer.leave(conversation);
             self.metrics.add(Metric::Untouched, &[], 1);
         }
-        let outcome = Outcome::Passed(PassReason::Refused);
-        let mut look = Look::default();
-        (look.conversation, look.whose) = (Some(conversation.name().to_owned()), whose);
-        look.would = Prompt::unread(before);
-        counted.again(look, outcome, &bill);
-        self.note(outcome)?;
-        Ok(outcome::marked(reply, outcome, None))
+        counted.outcome = look.outcome;
+        self.note(look.outcome)?;
+        if is_turn {
+            counted.called(look, &bill);
+        }
+        Ok(counted.marked(original))
     }
 
     /// Sends a request: with `changed` in place of its body, or as it came. Who gets a good answer may read the
@@ -336,36 +303,31 @@ impl Passage {
         if !self.retries_too_long || request.exchange.purpose != Purpose::Turn {
             return Ok(None);
         }
-        let worked = self.work(request, Pressure::TooLong).await?;
-        if worked.outcome.reason() != counted.outcome.reason() {
-            self.note(worked.outcome)?;
+        let (mut look, changed) = self.work(request, Pressure::TooLong).await?;
+        if look.outcome.reason() != counted.outcome.reason() {
+            self.note(look.outcome)?;
         }
-        let (look, changed) = (worked.look, worked.changed);
-        let Some((text, conversation)) = changed.filter(|(text, _)| Some(text) != sent) else {
+        let Some(text) = changed.filter(|text| Some(text) != sent) else {
             return Ok(None);
         };
-        let (upstream, name) = (request.upstream, Some(conversation.name()));
+        let (upstream, name) = (request.upstream, look.conversation.as_deref());
         let bill = BillSlot::default();
         let counting = self.counting(upstream, look.group, Arc::clone(&bill));
-        let reply = self.send(request, Some(&text), counting, name).await;
-        let Ok(reply) = reply else {
+        let Ok(reply) = self.send(request, Some(&text), counting, name).await else {
             return Ok(None);
         };
         let (reply, None) = examined(reply, self.patience).await else {
             return Ok(None);
         };
-        if !reply.status().is_success() {
-            return Ok(Some(reply));
+        // Another reply says when to try again.
+        if reply.status().is_success() {
+            look.outcome = Outcome::Recovered;
+            counted.called(look, &bill);
+            tracing::info!(
+                "the provider took a request that it had refused as too long, with all old results cleared"
+            );
         }
-        counted.again(look, Outcome::Recovered, &bill);
-        if let Some(miss) = counted.miss() {
-            self.note_miss(upstream, miss);
-        }
-        let reply = outcome::marked(reply, counted.outcome, counted.miss());
-        tracing::info!(
-            "the provider took a request that it had refused as too long, with all old results cleared"
-        );
-        Ok(Some(reply))
+        Ok(Some(counted.marked(reply)))
     }
 
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
@@ -395,7 +357,7 @@ impl Passage {
                     metrics.add(Metric::SenderTokens, &whose.labels("kind", kind), tokens);
                 }
             }
-            if let Some(miss) = bill.and_then(|bill| watch.billed(bill, usage)) {
+            if let Some(miss) = bill.and_then(|bill| watch.state().billed(bill, usage)) {
                 let labels = [("upstream", &*upstream), ("reason", miss.why.words()[0])];
                 metrics.add(Metric::CacheMissedTokens, &labels, miss.tokens);
                 if miss.why == Why::Provider {
@@ -407,20 +369,6 @@ impl Passage {
         })
     }
 
-    /// Counts and logs a request of which the provider's cache could have held more.
-    fn note_miss(&self, upstream: &Upstream, miss: &CacheMiss) {
-        let labels = [("upstream", upstream.name()), ("reason", miss.kind)];
-        self.metrics.add(Metric::CacheMisses, &labels, 1);
-        self.metrics
-            .add(Metric::CacheMissedBytes, &labels, miss.bytes);
-        tracing::info!(
-            kind = miss.kind,
-            part = miss.part,
-            bytes = miss.bytes,
-            "the provider's cache holds less of a request than of the one before"
-        );
-    }
-
     /// Reduces a body, if that can be done.
     async fn work(
         &self,
@@ -428,22 +376,15 @@ impl Passage {
         pressure: Pressure,
     ) -> Result<Worked, Refusal> {
         let path = request.parts.uri.path();
-        let model = path
-            .rsplit('/')
-            .next()
-            .and_then(|last| last.split_once(':'));
+        let last = path.rsplit('/').next().unwrap_or_default();
         let whose = request.client.whose.clone();
-        let whose = match model {
+        let whose = match last.split_once(':') {
             Some((model, _)) => whose.with_model(model),
             None => whose,
         };
-        let bytes = request.body.len() as u64;
-        let look = || Look::unread(whose.clone(), bytes);
-        let as_it_came = |outcome| Ok(Worked::as_it_came(outcome, look()));
-        let passed = |reason| as_it_came(Outcome::Passed(reason));
-        let Some(reducer) = self.reducer.clone() else {
-            return as_it_came(Outcome::Unchanged);
-        };
+        let look = || Look::unread(whose.clone(), request.body.len() as u64);
+        let passed = |reason| Ok((look().passed(reason), None));
+        let reducer = self.reducer.clone();
         let Some(tenant) = request.client.tenant.clone() else {
             return passed(PassReason::NoTenant);
         };
@@ -452,13 +393,8 @@ impl Passage {
         };
         let (exchange, read, watch) = (request.exchange, look(), self.watch.clone());
         let work = move |text, deadline| {
-            reduced(
-                (reducer, tenant, watch),
-                exchange,
-                pressure,
-                (text, read),
-                deadline,
-            )
+            let parts = (reducer, tenant, watch);
+            reduced(parts, exchange, pressure, (text, read), deadline)
         };
         match self.jobs.run(&request.body, encoding, work).await {
             Ok(worked) => worked,
@@ -502,10 +438,7 @@ impl Passage {
                     "the request could not be reduced ({}), and `serve.on_failure` is `refuse`: see the server's log",
                     reason.name()
                 );
-                Err(Box::new(own::error(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    &message,
-                )))
+                own::refused(StatusCode::SERVICE_UNAVAILABLE, &message)
             }
         }
     }
@@ -522,7 +455,7 @@ async fn reduced(
     let length = text.len();
     look.would = Prompt::unread(length as u64);
     let Ok(text) = str::from_utf8(&text) else {
-        return Ok(Worked::passed(PassReason::NotUnderstood, look));
+        return Ok((look.passed(PassReason::NotUnderstood), None));
     };
     if exchange.format == WireFormat::Anthropic
         && exchange.purpose == Purpose::Turn
@@ -534,47 +467,31 @@ async fn reduced(
     let request = &text[place.clone()];
     let mut body = match RequestBody::parse_within(request, memory_for(length)) {
         Ok(body) => body,
-        Err(BodyError::NoMessages) if place::is_elsewhere(request) => {
-            return Ok(Worked::as_it_came(Outcome::Unchanged, look));
-        }
-        Err(BodyError::TooDense) => return Ok(Worked::passed(PassReason::TooLong, look)),
-        Err(_) => return Ok(Worked::passed(PassReason::NotUnderstood, look)),
+        Err(BodyError::NoMessages) if place::is_elsewhere(request) => return Ok((look, None)),
+        Err(BodyError::TooDense) => return Ok((look.passed(PassReason::TooLong), None)),
+        Err(_) => return Ok((look.passed(PassReason::NotUnderstood), None)),
     };
     let model = body.fields().find(|(name, _)| *name == "model");
     if let Some(model) = model.and_then(|(_, text)| serde_json::from_str::<String>(text).ok()) {
         look.whose = look.whose.map(|whose| whose.with_model(&model));
     }
-    if body
-        .messages()
-        .iter()
-        .any(|one| is_crowded(exchange.format, one))
-    {
-        return Ok(Worked::passed(PassReason::TooLong, look));
+    let mut messages = body.messages().iter();
+    if messages.any(|one| is_crowded(exchange.format, one)) {
+        return Ok((look.passed(PassReason::TooLong), None));
     }
     look.read(&body);
-    let reducing = reducer.reduce(tenant, exchange, pressure, &watch, &mut body, &mut look);
-    let (outcome, conversation) = match timeout_at(deadline, reducing).await {
-        Ok(Reduced::Unchanged) => (Outcome::Unchanged, None),
-        Ok(Reduced::Passed(reason)) => (Outcome::Passed(reason), None),
-        Ok(Reduced::Changed(conversation)) => (Outcome::Reduced, Some(conversation)),
-        Ok(Reduced::Partly(reason, conversation)) => (Outcome::Partly(reason), Some(conversation)),
-        Err(_) => (Outcome::Passed(PassReason::TooSlow), None),
-    };
-    let changed = conversation.map(|conversation| {
-        // A changed body is hardly ever longer.
-        let mut changed = String::with_capacity(length);
-        let (before, after) = (&text[..place.start], &text[place.end..]);
-        _ = write!(changed, "{before}{body}{after}");
-        (Bytes::from(changed), conversation)
-    });
-    if let Some((text, _)) = &changed {
-        look.read_changed(&body, text.len() as u64);
+    let reducing = reducer.reduce(&tenant, exchange, pressure, &watch, &mut body, &mut look);
+    let outcome = timeout_at(deadline, reducing).await;
+    look.outcome = outcome.unwrap_or(Outcome::Passed(PassReason::TooSlow));
+    if !matches!(look.outcome, Outcome::Reduced | Outcome::Partly(_)) {
+        return Ok((look, None));
     }
-    Ok(Worked {
-        outcome,
-        changed,
-        look,
-    })
+    // A changed body is hardly ever longer.
+    let mut changed = String::with_capacity(length);
+    let (before, after) = (&text[..place.start], &text[place.end..]);
+    _ = write!(changed, "{before}{body}{after}");
+    look.sent = Some(look.would.changed(&body, changed.len() as u64));
+    Ok((look, Some(changed.into())))
 }
 
 /// Returns true if replacing the results of a message would take too long: each moves

@@ -23,17 +23,17 @@ use offcut::format::{BodyError, RequestBody, WireFormat};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use crate::gateway::body::{Body, Read, Uploads};
+use crate::gateway::body::{Body, Read};
 use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
-use crate::gateway::jobs::{Jobs, memory_for};
-use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::jobs::memory_for;
+use crate::gateway::metrics::Metric;
 use crate::gateway::opened::Opened;
-use crate::gateway::outcome::{self, Outcome, PassReason};
+use crate::gateway::outcome::{self, PassReason};
 use crate::gateway::own;
+use crate::gateway::pass::Passage;
 use crate::gateway::secret::Secret;
 use crate::gateway::settings::{OnFailure, ServeSettings};
-use crate::gateway::watch::Watch;
 use compress::{Compressed, compress};
 pub(crate) use tenant::check_keys;
 use tenant::{PlugTenant, by_credential};
@@ -83,9 +83,7 @@ impl Plug {
     pub(crate) async fn answer(
         &self,
         path: &str,
-        (uploads, jobs): (&Uploads, &Jobs),
-        metrics: &Metrics,
-        watch: &Watch,
+        passage: &Passage,
         request: Request<Incoming>,
     ) -> Response<Body> {
         let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
@@ -95,16 +93,17 @@ impl Plug {
         let is_compress = path == COMPRESS;
         match (request.method(), is_compress) {
             (&Method::POST, true) => {
-                let (bytes, _room) = match uploads.read(request.into_body(), self.max_body).await {
+                let read = passage.uploads.read(request.into_body(), self.max_body);
+                let (bytes, _room) = match read.await {
                     Ok(Read::Whole(bytes, room)) => (bytes, room),
                     Ok(Read::TooLong(_)) => return too_long(),
                     Err(error) => return own::not_read(&error),
                 };
-                self.compress(jobs, metrics, watch, tenant, &bytes).await
+                self.compress(passage, tenant, &bytes).await
             }
             (&Method::GET, false) => {
-                metrics.add(Metric::Reads, &[], 1);
-                watch.read(&tenant.name);
+                passage.metrics.add(Metric::Reads, &[], 1);
+                passage.watch.state().read(&tenant.name);
                 retrieve(tenant, path, request.uri()).await
             }
             (_, true) => own::error(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
@@ -115,15 +114,14 @@ impl Plug {
     /// Shortens the results in a list of messages.
     async fn compress(
         &self,
-        jobs: &Jobs,
-        metrics: &Metrics,
-        watch: &Watch,
+        passage: &Passage,
         tenant: &Arc<PlugTenant>,
         bytes: &Bytes,
     ) -> Response<Body> {
         let own = Arc::clone(tenant);
         let work = move |text, deadline| compressed(own, text, deadline);
-        let compressed = match jobs.run(bytes, ContentEncoding::Identity, work).await {
+        let work = passage.jobs.run(bytes, ContentEncoding::Identity, work);
+        let Compressed { body, look } = match work.await {
             Ok(Ok(compressed)) => compressed,
             Ok(Err(BodyError::TooDense)) => return too_long(),
             Ok(Err(_)) => {
@@ -136,7 +134,7 @@ impl Plug {
                 return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
         };
-        let outcome = compressed.outcome;
+        let (metrics, outcome) = (&passage.metrics, look.outcome);
         let labels = [("upstream", NAME), ("outcome", outcome.name())];
         metrics.add(Metric::Requests, &labels, 1);
         if let Some(reason) = outcome.reason() {
@@ -150,13 +148,13 @@ impl Plug {
                 return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
         }
-        watch.plug(&tenant.name, compressed.look, compressed.bytes, outcome);
-        if matches!(outcome, Outcome::Reduced | Outcome::Partly(_)) {
-            let [before, after] = compressed.bytes;
-            metrics.add(Metric::Bytes, &[("when", "before")], before);
-            metrics.add(Metric::Bytes, &[("when", "after")], after);
+        if let Some(sent) = &look.sent {
+            for (when, size) in [("before", &look.would), ("after", sent)] {
+                metrics.add(Metric::Bytes, &[("when", when)], size.bytes());
+            }
         }
-        let answer = own::typed(StatusCode::OK, "application/json", compressed.body);
+        passage.watch.plug(&tenant.name, look);
+        let answer = own::typed(StatusCode::OK, "application/json", body);
         outcome::marked(answer, outcome, None)
     }
 }

@@ -4,7 +4,7 @@ use offcut::format::{JsonText, WireFormat};
 use serde_json::Value;
 
 /// Tools of known agents that open a file by its path.
-const OPENERS: [&str; 3] = ["Read", "read_file", "read"];
+pub(crate) const OPENERS: [&str; 3] = ["Read", "read_file", "read"];
 
 /// Tools of known agents that run a command, which may open a file.
 const SHELLS: [&str; 9] = [
@@ -22,21 +22,8 @@ const SHELLS: [&str; 9] = [
 /// The longest item of a conversation that is looked at for tools.
 const LONGEST: usize = 1024 * 1024;
 
-/// A way to read stored content back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader<'a> {
-    /// By a tool of this name, which hints mention.
-    Tool(&'a str),
-    /// By a command: hints give the path and mention no tool.
-    Shell,
-}
-
-/// All readers by name that agents on the same machine may have.
-pub(crate) fn openers() -> impl Iterator<Item = &'static str> {
-    OPENERS.into_iter()
-}
-
-/// Finds the reader among the tools of a request.
+/// Finds the reader among the tools of a request, by the name that hints mention; `Some(None)` for a command, where
+/// hints give the path and mention no tool.
 ///
 /// `own` is the name that the settings give. Where the agent does not share the machine, only a tool
 /// of that name counts that is defined as ours is.
@@ -44,17 +31,14 @@ pub(crate) fn find<'a>(
     tools: &'a Tools,
     own: Option<&'a str>,
     shares_machine: bool,
-) -> Option<Reader<'a>> {
+) -> Option<Option<&'a str>> {
     let has = |name: &&str| tools.names.iter().any(|known| known == name);
     if !shares_machine {
-        let own = own.filter(|_| tools.has_our_reader)?;
-        return Some(Reader::Tool(own));
+        return own.filter(|_| tools.has_our_reader).map(Some);
     }
     let mut openers = own.into_iter().chain(OPENERS);
-    if let Some(name) = openers.find(has) {
-        return Some(Reader::Tool(name));
-    }
-    SHELLS.iter().any(has).then_some(Reader::Shell)
+    let opener = openers.find(has).map(Some);
+    opener.or_else(|| SHELLS.iter().any(has).then_some(None))
 }
 
 /// The tools of a request.
@@ -170,17 +154,14 @@ mod tests {
         let claude = tools(
             &json!([{"name": "Bash", "input_schema": {}}, {"name": "Read", "input_schema": {}}]),
         );
-        assert_eq!(
-            find(&claude, Some("read_file"), true),
-            Some(Reader::Tool("Read"))
-        );
+        assert_eq!(find(&claude, Some("read_file"), true), Some(Some("Read")));
         let gemini = tools(&json!([{"functionDeclarations": [{"name": "read_file"}]}]));
         assert_eq!(
             find(&gemini, Some("read_file"), true),
-            Some(Reader::Tool("read_file"))
+            Some(Some("read_file"))
         );
         let codex = tools(&json!([{"type": "function", "name": "exec_command"}]));
-        assert_eq!(find(&codex, Some("read_file"), true), Some(Reader::Shell));
+        assert_eq!(find(&codex, Some("read_file"), true), Some(None));
         for other in [
             json!([{"type": "function", "function": {"name": "weather"}}]),
             json!([{"type": "shell", "environment": {"type": "container_auto"}}]),
@@ -191,10 +172,10 @@ mod tests {
             assert_eq!(find(&other_tools, Some("read_file"), true), None, "{other}");
         }
         let local = tools(&json!([{"type": "shell", "environment": {"type": "local"}}]));
-        assert_eq!(find(&local, Some("read_file"), true), Some(Reader::Shell));
+        assert_eq!(find(&local, Some("read_file"), true), Some(None));
         let items = [JsonText::parse(r#"{"type":"additional_tools","tools":[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]}"#).unwrap()];
         let current = Tools::read(&[], &items, WireFormat::Responses, None);
-        assert_eq!(find(&current, Some("read_file"), true), Some(Reader::Shell));
+        assert_eq!(find(&current, Some("read_file"), true), Some(None));
     }
 
     #[test]
@@ -211,7 +192,7 @@ mod tests {
             let ours = tools(&definition);
             assert_eq!(
                 find(&ours, Some("read_file"), false),
-                Some(Reader::Tool("read_file")),
+                Some(Some("read_file")),
                 "{format}"
             );
         }

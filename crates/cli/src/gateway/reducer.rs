@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::Mutex;
 
-use offcut::backend::StoreUrl;
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::{ErrorSource, Outcome as Decided};
 use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
@@ -14,8 +13,8 @@ use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::{Group, group};
 use crate::gateway::naming::NamingSecret;
 use crate::gateway::opened::Opened;
-use crate::gateway::outcome::PassReason;
-use crate::gateway::reader::{self, Reader, Tools};
+use crate::gateway::outcome::{Outcome, PassReason};
+use crate::gateway::reader::{self, Tools};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::stored::Pages;
 use crate::gateway::tenant::Tenant;
@@ -29,21 +28,6 @@ const HELD_BYTES: usize = 256 << 20;
 /// Number of conversations of which it is remembered that the provider took only the original.
 const UNTOUCHED: usize = 65_536;
 
-/// A conversation of a tenant: the prefix of its content.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ConversationId(String);
-
-impl ConversationId {
-    pub(crate) fn name(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns true if the conversation has no call yet that would tell it from others.
-    fn is_nameless(&self) -> bool {
-        self.0.ends_with("/none/")
-    }
-}
-
 /// The reason for clearing old results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
@@ -55,24 +39,11 @@ pub(crate) enum Pressure {
     TooLong,
 }
 
-/// The outcome for a body.
-pub(crate) enum Reduced {
-    /// There was nothing to replace.
-    Unchanged,
-    /// Some of it was replaced. It holds this conversation.
-    Changed(ConversationId),
-    /// The same, but the rest could not be for this reason.
-    Partly(PassReason, ConversationId),
-    /// The original must be sent.
-    Passed(PassReason),
-}
-
 /// Reduces conversations.
 pub(crate) struct ConversationReducer {
     /// A reduction for each reader that hints may name, the one of the settings first.
     variants: Vec<ToolReduction>,
-    shares_machine: bool,
-    /// Tells calls that read a store on this machine.
+    /// Tells calls that read a store on this machine, where agents share it.
     pages: Option<Pages>,
     cut_without_reader: bool,
     holdout: f64,
@@ -82,10 +53,10 @@ pub(crate) struct ConversationReducer {
 
 #[derive(Default)]
 struct Known {
-    /// By conversation and variant.
-    sessions: HashMap<(ConversationId, usize), HeldSession>,
+    /// By the prefix of a conversation's content, and by variant.
+    sessions: HashMap<(String, usize), HeldSession>,
     time: u64,
-    untouched: HashSet<ConversationId>,
+    untouched: HashSet<String>,
 }
 
 /// A session in memory.
@@ -120,8 +91,7 @@ impl ConversationReducer {
         settings: &Settings,
         stores: &Opened<'_>,
     ) -> Result<Self, GatewayError> {
-        let shares_machine = serve.is_local() && are_directories(settings);
-        let pages = shares_machine.then(|| Pages::of(settings));
+        let pages = serve.is_local().then(|| Pages::of(settings)).flatten();
         let builder = match pages.clone() {
             Some(pages) => ToolReduction::builder().trunc_handler(pages),
             None => ToolReduction::builder(),
@@ -129,7 +99,7 @@ impl ConversationReducer {
         let built = builder.settings(settings.clone(), |url: &str| stores.open(url));
         let own = built.build().map_err(GatewayError::Reduction)?;
         let mut variants = vec![own.clone()];
-        for name in [None].into_iter().chain(reader::openers().map(Some)) {
+        for name in [None].into_iter().chain(reader::OPENERS.map(Some)) {
             if name != reader_of(&own) {
                 variants.push(own.with_reader(name).map_err(GatewayError::Reduction)?);
             }
@@ -139,7 +109,6 @@ impl ConversationReducer {
         let store = url.and_then(|url| stores.open(url.as_str()).ok());
         Ok(Self {
             variants,
-            shares_machine,
             pages,
             cut_without_reader: serve.cut_without_reader,
             holdout: serve.holdout,
@@ -152,85 +121,78 @@ impl ConversationReducer {
     /// original.
     pub(crate) async fn reduce(
         &self,
-        tenant: Tenant,
+        tenant: &Tenant,
         exchange: Exchange,
         mut pressure: Pressure,
         watch: &Watch,
         body: &mut RequestBody,
         look: &mut Look,
-    ) -> Reduced {
+    ) -> Outcome {
         if !fits(exchange.format, body.format()) {
-            return Reduced::Passed(PassReason::NotUnderstood);
+            return Outcome::Passed(PassReason::NotUnderstood);
         }
         let definitions = body.tools();
         let own = reader_of(self.any());
         let tools = Tools::read(&definitions, body.messages(), exchange.format, own);
         if body.messages().is_empty() {
-            return Reduced::Unchanged;
+            return Outcome::Unchanged;
         }
         let secret = match self.naming.get().await {
             Ok(secret) => secret,
-            Err(error) => return Reduced::Passed(failed(&error)),
+            Err(error) => return failed(&error),
         };
-        let conversation = {
-            let format = Spelled(exchange.format);
+        let format = Spelled(exchange.format);
+        let named = |whole: &ToolReduction, body: &mut RequestBody| {
             let messages = Messages::new(&format, body.messages_mut());
-            let session = self.any().conversation(tenant.name(), secret, &messages);
-            ConversationId(session.prefix().to_owned())
+            whole.conversation(tenant.name(), secret, &messages)
         };
+        let conversation = named(self.any(), body).prefix().to_owned();
         look.reads = self.reads(&tools, exchange.format, body.messages());
-        if !conversation.is_nameless() {
-            look.conversation = Some(conversation.name().to_owned());
-            look.group = group(self.holdout, conversation.name());
+        // Before the first call, nothing tells a conversation from others.
+        let is_nameless = conversation.ends_with("/none/");
+        if !is_nameless {
+            look.conversation = Some(conversation.clone());
+            look.group = group(self.holdout, &conversation);
         }
         if look.group == Some(Group::HeldOut) {
-            return Reduced::Passed(PassReason::HeldOut);
+            return Outcome::Passed(PassReason::HeldOut);
         }
         if locked(&self.known).untouched.contains(&conversation) {
-            return Reduced::Passed(PassReason::Untouched);
+            return Outcome::Passed(PassReason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
-        let variants: Vec<usize> = if decides {
-            match reader::find(&tools, own, self.shares_machine) {
-                Some(Reader::Tool(name)) => self.variant(Some(name)),
-                Some(Reader::Shell) => self.variant(None),
-                None if self.cut_without_reader => self.variant(None),
-                None => return Reduced::Passed(PassReason::NoReader),
-            }
-            .into_iter()
-            .collect()
-        } else {
-            (0..self.variants.len()).collect()
-        };
-        if conversation.is_nameless() {
-            // Before the first call, there is nothing to decide, and nothing has been decided.
-            return Reduced::Unchanged;
+        let reader = reader::find(&tools, own, self.shares_machine());
+        if decides && reader.is_none() && !self.cut_without_reader {
+            return Outcome::Passed(PassReason::NoReader);
         }
-        if pressure == Pressure::Thresholds && watch.is_cold(conversation.name(), &look.would) {
+        let reader = reader.flatten();
+        if is_nameless {
+            // There is nothing to decide, and nothing has been decided.
+            return Outcome::Unchanged;
+        }
+        if pressure == Pressure::Thresholds && watch.is_cold(&conversation, &look.would) {
             pressure = Pressure::Cold;
         }
         let bytes = body.messages().iter().map(|one| one.as_str().len()).sum();
         let mut has_failed = false;
-        for variant in variants {
-            let new = |whole: &ToolReduction, body: &mut RequestBody| {
-                let format = Spelled(exchange.format);
-                let messages = Messages::new(&format, body.messages_mut());
-                whole.conversation(tenant.name(), secret, &messages)
-            };
-            let session = self.session(&conversation, variant, bytes, |whole| {
-                let name = conversation.name().rsplit('/').nth(1);
+        for (variant, whole) in self.variants.iter().enumerate() {
+            if decides && reader_of(whole) != reader {
+                continue;
+            }
+            let session = self.session(&conversation, variant, bytes, || {
+                let name = conversation.rsplit('/').nth(1);
                 let alone = whole
                     .session(tenant.name())
                     .session(name.unwrap_or_default());
                 // Pages of any conversation stay whole here, so nothing is lost if a copy of another's hint is taken
                 // for a text: its client may have no right to read there, and what it leads to may be swept.
-                if self.pages.is_some() && alone.prefix() == conversation.name() {
+                if self.pages.is_some() && alone.prefix() == conversation {
                     alone
                 } else {
-                    new(whole, body)
+                    named(whole, body)
                 }
             });
-            let mut messages = Messages::new(Spelled(exchange.format), body.messages_mut());
+            let mut messages = Messages::new(&format, body.messages_mut());
             let mut turn = Turn {
                 tools: &definitions,
                 is_too_long: pressure == Pressure::TooLong,
@@ -253,21 +215,20 @@ impl ConversationReducer {
                     has_failed |= fails;
                     if report.is_change() {
                         look.add(&report);
-                        return if has_failed {
-                            Reduced::Partly(PassReason::Store, conversation)
-                        } else {
-                            Reduced::Changed(conversation)
+                        return match has_failed {
+                            true => Outcome::Partly(PassReason::Store),
+                            false => Outcome::Reduced,
                         };
                     }
                 }
-                Err(error) if decides => return Reduced::Passed(failed(&error)),
+                Err(error) if decides => return failed(&error),
                 Err(_) => {}
             }
         }
-        if has_failed {
-            return Reduced::Passed(PassReason::Store);
+        match has_failed {
+            true => Outcome::Passed(PassReason::Store),
+            false => Outcome::Unchanged,
         }
-        Reduced::Unchanged
     }
 
     /// Counts the calls of a conversation that read stored content, as far as their arguments tell.
@@ -293,29 +254,24 @@ impl ConversationReducer {
         reads
     }
 
-    fn variant(&self, reader: Option<&str>) -> Option<usize> {
-        let mut readers = self.variants.iter().map(reader_of);
-        readers.position(|known| known == reader)
-    }
-
-    /// The session of a conversation: the one that is held, or a `new` one of a whole reduction.
+    /// The session of a conversation: the one that is held, or a `new` one.
     fn session(
         &self,
-        conversation: &ConversationId,
+        conversation: &str,
         variant: usize,
         bytes: usize,
-        new: impl FnOnce(&ToolReduction) -> ToolReduction,
+        new: impl FnOnce() -> ToolReduction,
     ) -> ToolReduction {
         let mut known = locked(&self.known);
         known.time += 1;
         let time = known.time;
-        let key = (conversation.clone(), variant);
+        let key = (conversation.to_owned(), variant);
         if let Some(held) = known.sessions.get_mut(&key) {
             (held.time, held.bytes) = (time, bytes);
             return held.session.clone();
         }
         known.make_room(bytes);
-        let session = new(&self.variants[variant]);
+        let session = new();
         let held = HeldSession {
             session: session.clone(),
             time,
@@ -327,7 +283,7 @@ impl ConversationReducer {
 
     /// Lets a conversation pass untouched from now on, since a provider took it only as it came. After a restart,
     /// and on every replica, one more refusal tells.
-    pub(crate) fn leave(&self, conversation: ConversationId) {
+    pub(crate) fn leave(&self, conversation: String) {
         let untouched = &mut locked(&self.known).untouched;
         if untouched.len() >= UNTOUCHED {
             untouched.clear();
@@ -352,8 +308,9 @@ impl ConversationReducer {
         &self.variants[0]
     }
 
+    /// Returns true if agents can open all stored content as files.
     pub(crate) fn shares_machine(&self) -> bool {
-        self.shares_machine
+        self.pages.is_some()
     }
 }
 
@@ -363,25 +320,16 @@ fn reader_of(reduction: &ToolReduction) -> Option<&str> {
 }
 
 /// Logs that the store failed for a whole request.
-fn failed(error: &dyn Error) -> PassReason {
+fn failed(error: &dyn Error) -> Outcome {
     let error = ErrorChain(error);
     tracing::warn!(%error, "the store failed for a request");
-    PassReason::Store
+    Outcome::Passed(PassReason::Store)
 }
 
 /// Returns true if the messages that were found are those that the path promises.
 fn fits(format: WireFormat, detected: Option<WireFormat>) -> bool {
     let is_chat = |format| matches!(format, WireFormat::OpenAiChat | WireFormat::Anthropic);
     detected.is_none_or(|detected| detected == format || is_chat(detected) && is_chat(format))
-}
-
-/// Returns true if agents on this machine can open all stored content as files.
-fn are_directories(settings: &Settings) -> bool {
-    let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
-    let mut urls = of_tools
-        .chain([&settings.backend_url])
-        .filter_map(Option::as_ref);
-    urls.all(|url: &StoreUrl| url.directory().is_some())
 }
 
 /// The first of the store's errors: one that is down gives the same for each result.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use memchr::memrchr2;
@@ -104,15 +104,12 @@ pub(crate) async fn examined(
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE
     );
     let headers = reply.headers();
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok());
-    let is_stream = kind.is_some_and(is_event_stream);
-    let decoder = BodyDecoder::of(headers).filter(|_| is_stream);
+    let decoder = BodyDecoder::of(headers).filter(|_| is_event_stream(headers));
     if is_refusal {
         let (parts, body) = reply.into_parts();
         let encoding = ContentEncoding::of(&parts.headers);
         let (read, body) = begun(body, patience, |_| true).await;
-        let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR).ok());
+        let text = encoding.and_then(|encoding| encoding.decode(&read, LONGEST_ERROR));
         let is_too_long = parts.status == StatusCode::PAYLOAD_TOO_LARGE
             || text.is_some_and(|text| says_too_long(&text));
         let refused = match is_too_long {

@@ -50,14 +50,14 @@ impl Secret {
     /// nothing about it.
     pub(crate) fn is_in(&self, text: &[u8]) -> bool {
         let own = self.0.as_bytes();
-        let places = (text.len() + 1).saturating_sub(own.len());
-        let mut differs = vec![0; places];
-        for (at, byte) in own.iter().enumerate() {
-            for (differs, other) in differs.iter_mut().zip(text.get(at..).unwrap_or_default()) {
-                *differs |= byte ^ other;
-            }
-        }
-        differs.contains(&0)
+        let differs = |place: &[u8]| {
+            place
+                .iter()
+                .zip(own)
+                .fold(0, |sum, (one, two)| sum | (one ^ two))
+        };
+        let places = text.windows(own.len().max(1));
+        places.fold(false, |found, place| found | (differs(place) == 0))
     }
 }
 

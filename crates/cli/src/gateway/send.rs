@@ -17,13 +17,10 @@ use crate::gateway::body::{self, Body, BoxError, ReadError};
 use crate::gateway::client::{HttpClient, Used, client};
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::{Metric, Metrics};
-use crate::gateway::own;
+use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::{OnEnd, UsageScan, Watched};
-
-/// An answer that takes the place of the provider's.
-pub(crate) type Refusal = Box<Response<Body>>;
 
 /// The body of a request to a provider.
 pub(crate) enum Payload {
@@ -64,6 +61,7 @@ impl Sender {
         upstream: &Upstream,
         on_usage: OnEnd,
     ) -> Result<Response<Body>, Refusal> {
+        let name = upstream.name();
         let answered = timeout(self.patience, self.try_twice(parts, payload)).await;
         let response = match answered {
             Ok(Ok(response)) => response,
@@ -74,33 +72,30 @@ impl Sender {
                 self.count(upstream, 0);
                 let error = ErrorChain(&error).to_string();
                 tracing::warn!(error, "the provider did not answer");
-                let name = upstream.name();
                 let message = format!(
                     "the provider {name} did not answer: {error}: check the network and `serve.upstreams.{name}`"
                 );
-                return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+                return own::refused(StatusCode::BAD_GATEWAY, &message);
             }
             Err(_) => {
                 self.count(upstream, 0);
                 tracing::warn!("the provider did not begin its answer in time");
                 let message = format!(
-                    "the provider {} did not begin its answer in time: raise `serve.answer_seconds`, or try again",
-                    upstream.name()
+                    "the provider {name} did not begin its answer in time: raise `serve.answer_seconds`, or try again"
                 );
-                return Err(Box::new(own::error(StatusCode::GATEWAY_TIMEOUT, &message)));
+                return own::refused(StatusCode::GATEWAY_TIMEOUT, &message);
             }
         };
         self.count(upstream, response.status().as_u16());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let message = "the provider changed the protocol, which was not asked of it";
-            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, message)));
+            return own::refused(StatusCode::BAD_GATEWAY, message);
         }
         if !is_plain(response.headers()) {
             let message = format!(
-                "the provider {} answered in a transfer encoding that was not asked for: it may only be `chunked`",
-                upstream.name()
+                "the provider {name} answered in a transfer encoding that was not asked for: it may only be `chunked`"
             );
-            return Err(Box::new(own::error(StatusCode::BAD_GATEWAY, &message)));
+            return own::refused(StatusCode::BAD_GATEWAY, &message);
         }
         let (mut parts, body) = response.into_parts();
         offcut_mcp::http::strip(&mut parts.headers);

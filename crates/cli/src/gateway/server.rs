@@ -10,13 +10,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use offcut::Settings;
 use offcut::backend::Backend;
+use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
-use crate::gateway::breaker::Breaker;
-use crate::gateway::card::Card;
 use crate::gateway::client::MAX_HEADERS;
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
@@ -32,12 +31,18 @@ use crate::gateway::upstream::Upstreams;
 /// A server between agents and their providers.
 ///
 /// ```no_run
+/// use std::sync::Arc;
+///
+/// use offcut::Settings;
+/// use offcut::backend::{Backend, Memory};
 /// use offcut_cli::gateway::{Gateway, ServeSettings};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let settings = ServeSettings::default();
 /// let listener = tokio::net::TcpListener::bind(settings.listen).await?;
-/// Gateway::new(settings)?.serve(listener, std::future::pending()).await?;
+/// let open = |_: &str| Ok::<_, std::io::Error>(Arc::new(Memory::new()) as Arc<dyn Backend>);
+/// let gateway = Gateway::reducing(settings, &Settings::default(), open)?;
+/// gateway.serve(listener, std::future::pending()).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -47,22 +52,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Prepares a server that changes nothing: all requests pass as they come, and are counted.
-    ///
-    /// # Errors
-    ///
-    /// [`GatewayError`] if a setting is wrong, or the certificates of the system can't be used.
-    pub fn new(settings: ServeSettings) -> Result<Self, GatewayError> {
-        Self::with(settings, None, None, Vec::new())
-    }
-
     /// Prepares a server that reduces conversations as `reduction` says, with stores opened by
     /// `open`, each once.
     ///
     /// # Errors
     ///
-    /// The same as for [`new`](Self::new), or a setting of the reduction is wrong, or a store can't
-    /// be opened.
+    /// [`GatewayError`] if a setting is wrong, a store can't be opened, or the certificates of the system can't be used.
     pub fn reducing<E>(
         settings: ServeSettings,
         reduction: &Settings,
@@ -75,7 +70,12 @@ impl Gateway {
         let stores = Opened::new(&open);
         let reducer = ConversationReducer::new(&settings, reduction, &stores)?;
         let plug = Plug::new(&settings, reduction, &stores)?;
-        Self::with(settings, Some(reducer), plug, stores.all())
+        settings.check()?;
+        let service = Service::new(settings.clone(), reducer, plug, stores.all())?;
+        Ok(Self {
+            settings,
+            service: Arc::new(service),
+        })
     }
 
     /// Checks settings without opening a store.
@@ -88,17 +88,6 @@ impl Gateway {
         Tenants::new(settings)?;
         Upstreams::new(settings)?;
         crate::gateway::plug::check_keys(&settings.compress_keys)
-    }
-
-    fn with(
-        settings: ServeSettings,
-        reducer: Option<ConversationReducer>,
-        plug: Option<Plug>,
-        stores: Vec<Breaker>,
-    ) -> Result<Self, GatewayError> {
-        settings.check()?;
-        let service = Arc::new(Service::new(settings.clone(), reducer, plug, stores)?);
-        Ok(Self { settings, service })
     }
 
     /// The settings.
@@ -128,14 +117,15 @@ impl Gateway {
     /// Has `listener` told the figures of each request, on the way to its provider: it must not wait.
     #[must_use]
     pub fn on_request(self, listener: impl Fn(&RequestRecord) + Send + Sync + 'static) -> Self {
-        self.service.watch.set_listener(Box::new(listener));
+        self.service.passage.watch.set_listener(Box::new(listener));
         self
     }
 
-    /// Shows on the page what the input comes to by these prices.
+    /// Shows on the page what the input comes to by prices: the weights `cached` and `fresh` of a token, or the prices
+    /// of a million tokens, with their `currency` and `source`. By default, a cached token costs a tenth of a fresh one.
     #[must_use]
-    pub fn with_card(self, card: Card) -> Self {
-        self.service.watch.set_card(card);
+    pub fn with_card(self, card: Value) -> Self {
+        self.service.passage.watch.set_card(card);
         self
     }
 
@@ -245,7 +235,8 @@ impl Gateway {
         let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), answer);
         let service = self.service.clone();
         tokio::spawn(async move {
-            service.metrics.change(Metric::Connections, &[], 1);
+            let metrics = &service.passage.metrics;
+            metrics.change(Metric::Connections, &[], 1);
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
@@ -258,7 +249,7 @@ impl Gateway {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             }
-            service.metrics.change(Metric::Connections, &[], -1);
+            metrics.change(Metric::Connections, &[], -1);
             drop(place);
         });
     }

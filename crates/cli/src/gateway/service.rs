@@ -16,19 +16,19 @@ use crate::gateway::body::{self, Body, Read};
 use crate::gateway::breaker::Breaker;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::Exchange;
-use crate::gateway::metrics::{Metric, Metrics};
+use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::PassReason;
+use crate::gateway::own::Refusal;
 use crate::gateway::page::Token;
 use crate::gateway::pass::{Client, Passage};
 use crate::gateway::plug::Plug;
 use crate::gateway::readers::Credential;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::spellings;
-use crate::gateway::send::{Payload, Refusal, Sender};
+use crate::gateway::send::Payload;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::{ForeignKey, Upstream, Upstreams};
-use crate::gateway::watch::Watch;
 use crate::gateway::whose::Whose;
 use crate::gateway::{forward, own, page, read};
 
@@ -39,14 +39,12 @@ const MAX_CALL: usize = 64 * 1024;
 pub(crate) struct Service {
     settings: ServeSettings,
     upstreams: Upstreams,
-    passage: Passage,
+    pub(crate) passage: Passage,
     plug: Option<Plug>,
     stores: Vec<Breaker>,
-    pub(crate) watch: Arc<Watch>,
     token: Option<Token>,
     /// Names by which the page may be asked for, besides those of loopback.
     page_hosts: Vec<String>,
-    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl std::fmt::Debug for Service {
@@ -60,42 +58,28 @@ impl std::fmt::Debug for Service {
 impl Service {
     pub(crate) fn new(
         settings: ServeSettings,
-        reducer: Option<ConversationReducer>,
+        reducer: ConversationReducer,
         plug: Option<Plug>,
         stores: Vec<Breaker>,
     ) -> Result<Self, GatewayError> {
         let upstreams = Upstreams::new(&settings)?;
-        let metrics = Arc::<Metrics>::default();
+        let passage = Passage::new(&settings, reducer)?;
+        let metrics = &passage.metrics;
         metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
         // Counters that begin later hide their first event from `rate`.
         for reason in PassReason::ALL {
             metrics.add(Metric::Passed, &[("reason", reason.name())], 0);
         }
-        let sender = Sender::new(&settings, metrics.clone())?;
-        let tenants = match reducer {
-            Some(_) => Tenants::new(&settings)?,
-            None => Tenants::User,
-        };
-        let watch = Arc::<Watch>::default();
         let mut page_hosts = settings.hosts.clone();
         // A name of somebody else that leads here is not an address.
         page_hosts.push(settings.listen.ip().to_string());
         Ok(Self {
-            passage: Passage::new(
-                &settings,
-                sender,
-                reducer,
-                tenants,
-                metrics.clone(),
-                watch.clone(),
-            ),
-            watch,
+            passage,
             token: Token::new(),
             page_hosts,
             plug,
             stores,
             upstreams,
-            metrics,
             settings,
         })
     }
@@ -116,10 +100,7 @@ impl Service {
 
     /// Notes on what will not be done, and why.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let Some(reducer) = &self.passage.reducer else {
-            return vec!["requests are counted and not changed".to_owned()];
-        };
-        let mut notes = Vec::new();
+        let (mut notes, reducer) = (Vec::new(), &self.passage.reducer);
         let reduction = reducer.any().settings();
         let long = Settings::default().max_length_for_trunc;
         if reduction.preview_above.is_none() && reduction.max_length_for_trunc >= long {
@@ -200,30 +181,23 @@ impl Service {
     fn check(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
         let headers = request.headers();
         let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
-        let refused = |status, message| Err(Box::new(own::error(status, message)));
         if request.method() == Method::CONNECT {
-            return refused(
+            return own::refused(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this server is not a proxy for other hosts: set its address as the base URL",
             );
         }
-        let path = request
-            .uri()
-            .path_and_query()
-            .map_or("/", |path| path.as_str());
+        let path = request.uri().path_and_query();
+        let path = path.map_or("/", |path| path.as_str());
         if !forward::is_plain_path(path) {
-            return refused(
+            return own::refused(
                 StatusCode::BAD_REQUEST,
                 "the path must begin with `/`, be encoded as URLs are, and must not hold `..`, however it is spelled",
             );
         }
-        let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
-        let host = hosts
-            .first()
-            .and_then(|host| host.to_str().ok())
-            .unwrap_or_default();
-        if hosts.len() > 1 {
-            return refused(
+        let host = own::host(headers);
+        if headers.get_all(header::HOST).iter().count() > 1 {
+            return own::refused(
                 StatusCode::BAD_REQUEST,
                 "the request has more than one host",
             );
@@ -231,7 +205,7 @@ impl Service {
         if self.settings.listen.ip().is_loopback()
             && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
         {
-            return refused(
+            return own::refused(
                 StatusCode::MISDIRECTED_REQUEST,
                 "this server is for its own machine: use 127.0.0.1, or add the name to `serve.hosts`",
             );
@@ -239,14 +213,14 @@ impl Service {
         // Whoever follows a link to the page sees no figures yet.
         let may_look = is_look && own::path(path).is_some_and(|own| page::is_for(&own));
         if !may_look && !self.is_from_own_page(headers, host) {
-            return refused(
+            return own::refused(
                 StatusCode::FORBIDDEN,
                 "web pages have no access to this server",
             );
         }
         let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
         if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-            return refused(
+            return own::refused(
                 StatusCode::NOT_IMPLEMENTED,
                 "the only transfer encoding is chunked: compress with content-encoding",
             );
@@ -290,8 +264,7 @@ impl Service {
 
     /// Answers those who watch the server, on an address of its own.
     pub(crate) async fn monitor<B>(&self, request: &Request<B>) -> Response<Body> {
-        let host = request.headers().get(header::HOST);
-        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = own::host(request.headers());
         let is_local = |address: SocketAddr| address.ip().is_loopback();
         if self.settings.metrics_listen.is_some_and(is_local)
             && !offcut_mcp::http::is_own_host(host, &self.settings.hosts)
@@ -315,11 +288,11 @@ impl Service {
                 for store in &self.stores {
                     let label = ("store", &*store.name());
                     let is_available = store.is_available();
-                    self.metrics
-                        .set(Metric::StoreAvailable, label, is_available.into());
+                    let metrics = &self.passage.metrics;
+                    metrics.set(Metric::StoreAvailable, label, is_available.into());
                 }
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
-                own::typed(StatusCode::OK, kind, self.metrics.text())
+                own::typed(StatusCode::OK, kind, self.passage.metrics.text())
             }
             "/readyz" if !self.is_ready().await => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -341,15 +314,11 @@ impl Service {
             "/v1/tenant" => self.tenant(&request),
             _ if page::is_for(path) => {
                 let (token, hosts) = (self.token.as_ref(), &self.page_hosts);
-                return page::answer(path, &self.watch, token, hosts, &request);
+                return page::answer(path, &self.passage.watch, token, hosts, &request);
             }
             _ if Plug::is_for(path) => {
-                let parts = (&self.passage.uploads, &self.passage.jobs);
                 return match &self.plug {
-                    Some(plug) => {
-                        let (metrics, watch) = (&self.metrics, &self.watch);
-                        plug.answer(path, parts, metrics, watch, request).await
-                    }
+                    Some(plug) => plug.answer(path, &self.passage, request).await,
                     None => own::error(
                         StatusCode::NOT_FOUND,
                         "the settings have no `serve.compress_keys`",
@@ -377,12 +346,10 @@ impl Service {
     ) -> Result<Response<Body>, Refusal> {
         let exchange = Exchange::of(request.method(), rest);
         let (parts, body) = request.into_parts();
-        let uri = upstream.uri(rest).map_err(|_| {
-            Box::new(own::error(
-                StatusCode::BAD_REQUEST,
-                "the path is not one that a URL can hold",
-            ))
-        })?;
+        let Ok(uri) = upstream.uri(rest) else {
+            let message = "the path is not one that a URL can hold";
+            return own::refused(StatusCode::BAD_REQUEST, message);
+        };
         let client = self.client(&parts.headers, parts.uri.query());
         let mut parts = forward::head(parts, uri);
         if let Some(header) = self.passage.tenants.header() {
@@ -424,20 +391,18 @@ impl Service {
     /// The folder of the tenant that a request belongs to.
     fn tenant<B>(&self, request: &Request<B>) -> Response<Body> {
         let client = self.client(request.headers(), request.uri().query());
-        let (Some(reducer), Some(tenant)) = (&self.passage.reducer, client.tenant) else {
+        let Some(tenant) = client.tenant else {
             let message = "send what tells tenants apart: the key, or the header that `serve.tenant_header` names";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };
-        let whole = reducer.any().session(tenant.name());
+        let whole = self.passage.reducer.any().session(tenant.name());
         let answer = json!({"tenant": tenant.name(), "folder": whole.prefix()});
         own::json(StatusCode::OK, &answer)
     }
 
     /// Reads stored content, or gives the reader's definitions.
     async fn read(&self, request: Request<Incoming>) -> Response<Body> {
-        let Some(reducer) = &self.passage.reducer else {
-            return own::error(StatusCode::NOT_FOUND, "this server stores nothing");
-        };
+        let reducer = &self.passage.reducer;
         if request.method() == Method::GET {
             return read::definitions(reducer);
         }
@@ -491,7 +456,7 @@ impl Service {
             Ok(arguments) => read::answer(&readable, arguments).await,
             Err(_) => own::error(StatusCode::BAD_REQUEST, "the body must be JSON"),
         };
-        self.metrics.add(Metric::Reads, &[], 1);
+        self.passage.metrics.add(Metric::Reads, &[], 1);
         outcome
     }
 }

@@ -23,25 +23,26 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The pages of the stores in `settings` that are directories.
-    pub(crate) fn of(settings: &Settings) -> Self {
+    /// The pages of the stores in `settings`; `None` if agents on this machine can't open all of them as files.
+    pub(crate) fn of(settings: &Settings) -> Option<Self> {
         let of_tools = settings.tool_config.values().map(|tool| &tool.backend_url);
         let urls = of_tools.chain([&settings.backend_url]).flatten();
-        let directories = urls.filter_map(|url| std::path::absolute(url.directory()?).ok());
-        let stores = directories.map(|directory| Surroundings {
-            store: Some(directory),
-            ..Surroundings::default()
+        let stores = urls.map(|url| {
+            Some(Surroundings {
+                store: Some(std::path::absolute(url.directory()?).ok()?),
+                ..Surroundings::default()
+            })
         });
-        let stores: Arc<[Surroundings]> = stores.collect();
+        let stores: Arc<[Surroundings]> = stores.collect::<Option<_>>()?;
         let names: BTreeSet<String> = stores.iter().flat_map(Surroundings::names).collect();
         let spelled = names.iter().filter_map(|name| {
             let name = serde_json::to_string(name).ok()?;
             Some(Finder::new(name.trim_matches('"')).into_owned())
         });
-        Self {
+        Some(Self {
             spelled: spelled.collect(),
             stores,
-        }
+        })
     }
 
     /// Returns true if the JSON of a message has the path of one of the stores anywhere.

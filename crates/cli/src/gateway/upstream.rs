@@ -162,18 +162,11 @@ impl Upstreams {
 pub(crate) struct ForeignKey;
 
 /// Methods of Gemini's API, which stand after a colon.
-const GEMINI_METHODS: [&str; 12] = [
-    "asyncBatchEmbedContent",
+const GEMINI_METHODS: [&str; 5] = [
     "batchEmbedContents",
-    "batchEmbedText",
-    "batchGenerateContent",
-    "countMessageTokens",
-    "countTextTokens",
     "countTokens",
     "embedContent",
-    "generateAnswer",
     "generateContent",
-    "predictLongRunning",
     "streamGenerateContent",
 ];
 

@@ -11,19 +11,13 @@ use memchr::memmem;
 use crate::gateway::encoding::BodyDecoder;
 use crate::usage::ProviderUsage;
 
-/// Bytes of a reply after which it is asked how much they have decoded to.
-const PIECE: usize = 1024;
-
 /// Finds the usage in a reply that passes in pieces, in bounded memory.
-#[derive(Debug)]
 pub(crate) struct UsageScan {
     decoder: Option<BodyDecoder>,
     is_stream: bool,
     /// The end of the line that has begun, or of all of a reply that is not a stream: at least [`TAIL`] bytes, and at
     /// most twice as many.
     held: Vec<u8>,
-    /// Bytes that may still be decoded.
-    budget: u64,
     found: ProviderUsage,
 }
 
@@ -33,38 +27,24 @@ const TAIL: usize = 32 * 1024;
 const FIELDS: [&[u8]; 2] = [b"\"usage\"", b"\"usageMetadata\""];
 /// The most fields of these names that are read in one line.
 const TRIES: usize = 16;
-/// Bytes to which a reply may decode, and besides for each byte of it: decoding delays the reply.
-const DECODED: u64 = 4 * 1024 * 1024;
-const RATIO: u64 = 40;
-
 impl UsageScan {
     /// Prepares for a reply with these headers.
     pub(crate) fn new(headers: &HeaderMap) -> Self {
-        let kind = headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok());
         Self {
             decoder: BodyDecoder::of(headers),
-            is_stream: kind.is_some_and(is_event_stream),
+            is_stream: is_event_stream(headers),
             held: Vec::new(),
-            budget: DECODED,
             found: ProviderUsage::default(),
         }
     }
 
     fn pass(&mut self, bytes: &[u8]) {
+        let Some(mut decoder) = self.decoder.take() else {
+            return;
+        };
+        let decoded = decoder.pass(bytes, |text| self.read(text));
         // A reply that can't be decoded is not read any further, and passes all the same.
-        for piece in bytes.chunks(PIECE) {
-            let Some(mut decoder) = self.decoder.take() else {
-                return;
-            };
-            self.budget += piece.len() as u64 * RATIO;
-            let decoded = decoder.pass(piece, |text| {
-                self.budget = self.budget.saturating_sub(text.len() as u64);
-                self.read(text);
-            });
-            self.decoder = Some(decoder).filter(|_| decoded.is_ok() && self.budget > 0);
-        }
+        self.decoder = Some(decoder).filter(|_| decoded.is_ok());
     }
 
     fn read(&mut self, mut text: &[u8]) {
@@ -102,9 +82,11 @@ impl UsageScan {
     }
 }
 
-pub(crate) fn is_event_stream(kind: &str) -> bool {
-    let name = kind.split(';').next().unwrap_or_default();
-    name.trim().eq_ignore_ascii_case("text/event-stream")
+/// Returns true for a reply whose content is a stream of events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()?.split(';').next());
+    kind.is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// The last usage in the end of some JSON.

@@ -7,38 +7,28 @@ mod prompt;
 mod state;
 mod totals;
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use look::Look;
-pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
+pub(crate) use miss::{MissSums, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 
-use crate::gateway::card::Card;
-use crate::gateway::outcome::Outcome;
 use crate::gateway::record::RequestRecord;
 use crate::lock::locked;
-use crate::usage::ProviderUsage;
-pub(crate) use state::AwaitedBill;
-use state::{State, Traffic, WatchedCall};
+use state::plug;
+pub(crate) use state::{AwaitedBill, CalledRequest, State};
 
 /// Is told the figures of each request.
 type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;
-
-/// The figures of a request, and what to compare its bill with.
-#[derive(Debug)]
-pub(crate) struct CalledRequest {
-    pub(crate) record: RequestRecord,
-    pub(crate) bill: Option<AwaitedBill>,
-}
 
 /// The figures since the server has started.
 pub(crate) struct Watch {
     state: Mutex<State>,
     begun: Instant,
-    card: OnceLock<Card>,
+    card: OnceLock<Value>,
     listener: OnceLock<Listener>,
 }
 
@@ -55,7 +45,7 @@ impl Default for Watch {
 
 impl Watch {
     /// Sets the prices that the figures come with, once.
-    pub(crate) fn set_card(&self, card: Card) {
+    pub(crate) fn set_card(&self, card: Value) {
         _ = self.card.set(card);
     }
 
@@ -64,60 +54,37 @@ impl Watch {
         _ = self.listener.set(listener);
     }
 
-    /// Records a request. Its listener is told later, by [`tell`](Self::tell).
-    pub(crate) fn call(&self, upstream: &str, look: Look, outcome: Outcome) -> CalledRequest {
-        self.add(upstream.to_owned(), Traffic::Agent, look, outcome, None)
+    /// The figures, to be changed in one step.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
+    }
+
+    fn at(&self) -> u64 {
+        self.begun.elapsed().as_secs()
     }
 
     /// Returns true if the provider's cache holds little of a request of a conversation, so that a pass costs nothing
     /// there.
     pub(crate) fn is_cold(&self, conversation: &str, would: &Prompt) -> bool {
-        let at = self.begun.elapsed().as_secs();
-        locked(&self.state).is_cold(conversation, would, at)
+        self.state().is_cold(conversation, would, self.at())
     }
 
-    /// Records a call of the plug for a tenant: the bytes of its messages before and after.
-    pub(crate) fn plug(&self, tenant: &str, look: Look, bytes: [u64; 2], outcome: Outcome) {
-        let [would, sent] = bytes.map(Prompt::unread);
-        let look = Look {
-            would,
-            sent: Some(sent),
-            ..look
-        };
-        let called = self.add(plug(tenant), Traffic::Gateway, look, outcome, None);
-        self.tell(&called.record);
-    }
-
-    fn add(
-        &self,
-        upstream: String,
-        traffic: Traffic,
-        look: Look,
-        outcome: Outcome,
-        refused: Option<RequestRecord>,
-    ) -> CalledRequest {
-        let call = WatchedCall {
-            at: self.begun.elapsed().as_secs(),
-            upstream,
-            traffic,
-            look,
-            outcome,
-            refused,
-        };
-        let (record, bill) = locked(&self.state).call(call);
-        CalledRequest { record, bill }
-    }
-
-    /// Records that a request which a provider has `refused` went out once more, in another form.
-    pub(crate) fn again(
+    /// Records a request, which a provider may have `refused` in another form. Its listener is told later, by
+    /// [`tell`](Self::tell).
+    pub(crate) fn call(
         &self,
         upstream: &str,
         look: Look,
-        outcome: Outcome,
-        refused: RequestRecord,
+        refused: Option<RequestRecord>,
     ) -> CalledRequest {
-        let (upstream, traffic) = (upstream.to_owned(), Traffic::Agent);
-        self.add(upstream, traffic, look, outcome, Some(refused))
+        self.state()
+            .call(self.at(), upstream.to_owned(), look, refused)
+    }
+
+    /// Records a call of the plug for a tenant.
+    pub(crate) fn plug(&self, tenant: &str, look: Look) {
+        let called = self.state().call(self.at(), plug(tenant), look, None);
+        self.tell(&called.record);
     }
 
     /// Tells the listener of a request, once its outcome is known.
@@ -127,38 +94,12 @@ impl Watch {
         }
     }
 
-    /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it, so its cache has nothing
-    /// of it.
-    pub(crate) fn forget(&self, conversation: &str, sent: u64) {
-        locked(&self.state).forget(conversation, sent);
-    }
-
-    /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
-    pub(crate) fn billed(&self, bill: &AwaitedBill, usage: ProviderUsage) -> Option<PromptMiss> {
-        locked(&self.state).billed(bill, usage)
-    }
-
-    /// Records that a tenant of the plug has read something back.
-    pub(crate) fn read(&self, tenant: &str) {
-        locked(&self.state).read(&plug(tenant));
-    }
-
     /// The figures that have changed since `since`, as JSON.
     pub(crate) fn figures(&self, since: u64) -> Value {
-        let mut figures = locked(&self.state).figures(since);
-        figures["seconds"] = self.begun.elapsed().as_secs().into();
-        let card = self.card.get_or_init(Card::default);
-        figures["card"] = serde_json::to_value(card).unwrap_or_default();
+        let mut figures = self.state().figures(since);
+        figures["seconds"] = self.at().into();
+        let card = || json!({"cached": 0.1, "fresh": 1.0});
+        figures["card"] = self.card.get_or_init(card).clone();
         figures
     }
-
-    /// One conversation, call by call, as JSON.
-    pub(crate) fn conversation(&self, number: u64) -> Option<Value> {
-        locked(&self.state).conversation_row(number)
-    }
-}
-
-/// The name of a tenant of the plug among upstreams. None of these has a space in its name.
-fn plug(tenant: &str) -> String {
-    format!("plug {tenant}")
 }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use crate::gateway::credentials::credentials;
+use crate::gateway::credentials::is_credential;
 use crate::gateway::tenant::{Tenant, Tenants};
 
 /// The most characters of a name. Clients choose them.
@@ -28,15 +28,9 @@ impl Whose {
     /// The sender by the headers of a request, for a model that is not known yet.
     pub(crate) fn of(tenants: &Tenants, tenant: Option<&Tenant>, headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name)?.to_str().ok();
-        let named = tenants.header().filter(|name| {
-            let mut alone = HeaderMap::new();
-            alone.extend(
-                headers
-                    .get(*name)
-                    .map(|value| ((*name).clone(), value.clone())),
-            );
-            credentials(&alone, None).is_empty()
-        });
+        let named = tenants
+            .header()
+            .filter(|name| !is_credential(name.as_str()));
         let named = named.and_then(&text).filter(|name| !may_be_key(name));
         let agent = text(&header::USER_AGENT).unwrap_or_default();
         let program = agent.split([' ', ';', '(']).next().unwrap_or_default();

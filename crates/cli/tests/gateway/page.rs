@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::sync::{Arc, Mutex};
 
 use crate::support::{Provider, Seen, Server, memory, ok, reduction, reply, settings};
-use offcut_cli::gateway::{Card, Gateway};
+use offcut_cli::gateway::Gateway;
 use serde_json::{Value, json};
 
 /// A server that cuts, and the token of its page.
@@ -275,7 +275,7 @@ async fn where_others_may_connect_the_page_is_still_for_this_machine() {
     serve.listen = ([0, 0, 0, 0], 1).into();
     serve.expose = true;
     serve.tenant_key = Some("a secret of sixteen".to_owned().into());
-    let server = Server::run(Gateway::new(serve).unwrap()).await;
+    let server = Server::with(serve, &reduction(), &memory()).await;
     let refused = get(&server, "/page", "Host: team.example\r\n").await;
     assert_eq!(refused.line, "HTTP/1.1 421 Misdirected Request");
 }
@@ -286,7 +286,7 @@ async fn an_address_that_is_listened_on_is_the_pages_own() {
     serve.listen = ([10, 9, 8, 7], 1).into();
     serve.expose = true;
     serve.tenant_key = Some("a secret of sixteen".to_owned().into());
-    let server = Server::run(Gateway::new(serve).unwrap()).await;
+    let server = Server::with(serve, &reduction(), &memory()).await;
     for (host, line) in [
         ("10.9.8.7:1", "HTTP/1.1 200 OK"),
         ("10.9.8.8:1", "HTTP/1.1 421 Misdirected Request"),
@@ -422,10 +422,11 @@ async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
     let gateway = Gateway::reducing(serve, &reduction(), open).unwrap();
     let told = Arc::<Mutex<Vec<_>>>::default();
     let records = told.clone();
-    let card = Card::new(0.3, 3.0).in_currency("USD", "a list, 2026-01-31");
+    let card =
+        json!({"cached": 0.3, "fresh": 3.0, "currency": "USD", "source": "a list, 2026-01-31"});
     let gateway = gateway
         .on_request(move |record| records.lock().unwrap().push(record.clone()))
-        .with_card(card);
+        .with_card(card.clone());
     let page = gateway.page().unwrap();
     let server = Server::run(gateway).await;
     // Before the first call of a tool, conversations can't be told apart.
@@ -453,10 +454,7 @@ async fn a_listener_is_told_of_every_request_and_the_page_has_the_card() {
         (&figures["calls"], &figures["known"]),
         (&json!(4), &json!(1))
     );
-    assert_eq!(
-        figures["card"],
-        json!({"cached": 0.3, "fresh": 3.0, "currency": "USD", "source": "a list, 2026-01-31"})
-    );
+    assert_eq!(figures["card"], card);
 
     let kind = async |address: &str| {
         offcut_cli::gateway::figures(address)

@@ -14,7 +14,7 @@ use super::results::{Found, results};
 use super::store::location;
 use super::tenant::PlugTenant;
 use crate::gateway::outcome::{Outcome, PassReason};
-use crate::gateway::watch::Look;
+use crate::gateway::watch::{Look, Prompt};
 
 /// Number of results that are stored at once.
 const AT_ONCE: usize = 8;
@@ -23,10 +23,7 @@ const AT_ONCE: usize = 8;
 pub(super) struct Compressed {
     /// The reply's body.
     pub(super) body: String,
-    pub(super) outcome: Outcome,
-    /// Bytes of all messages, before and after.
-    pub(super) bytes: [u64; 2],
-    /// The results that this process has not shortened before.
+    /// The bytes of all messages, and the results that this process has not shortened before.
     pub(super) look: Look,
 }
 
@@ -41,25 +38,27 @@ struct Short {
 impl Compressed {
     /// The answer that changes nothing.
     pub(super) fn unchanged(body: &RequestBody) -> Self {
-        let bytes = length(body.messages());
-        Self {
-            body: reply(body.messages(), &[], 0),
-            outcome: Outcome::Unchanged,
-            bytes: [bytes, bytes],
-            look: Look::default(),
-        }
+        let look = Look {
+            would: length(body.messages()),
+            ..Look::default()
+        };
+        let body = reply(body.messages(), &[], 0);
+        Self { body, look }
     }
 
     /// The same answer, with a reason for changing nothing.
     pub(super) fn because(self, reason: PassReason) -> Self {
-        let outcome = Outcome::Passed(reason);
-        Self { outcome, ..self }
+        let look = self.look.passed(reason);
+        Self { look, ..self }
     }
 }
 
 /// Shortens the results of a body's messages, each by itself.
 pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Compressed {
-    let before = length(body.messages());
+    let mut look = Look {
+        would: length(body.messages()),
+        ..Look::default()
+    };
     let format = body.format().unwrap_or(WireFormat::OpenAiChat);
     let format = Spelled(format);
     let found = results(&Messages::new(&format, body.messages_mut()));
@@ -70,7 +69,7 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
         .collect()
         .await;
     let has_store_failed = shortened.iter().any(Result::is_err);
-    let (mut hashes, mut saved, mut look) = (Vec::new(), 0, Look::default());
+    let (mut hashes, mut saved) = (Vec::new(), 0);
     let mut messages = Messages::new(&format, body.messages_mut());
     for short in shortened.into_iter().filter_map(Result::ok).flatten() {
         let Short {
@@ -88,18 +87,15 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
             hashes.push(hash);
         }
     }
-    let outcome = match (hashes.is_empty(), has_store_failed) {
+    look.outcome = match (hashes.is_empty(), has_store_failed) {
         (true, true) => Outcome::Passed(PassReason::Store),
         (true, false) => Outcome::Unchanged,
         (false, true) => Outcome::Partly(PassReason::Store),
         (false, false) => Outcome::Reduced,
     };
-    Compressed {
-        body: reply(body.messages(), &hashes, saved),
-        outcome,
-        bytes: [before, length(body.messages())],
-        look,
-    }
+    look.sent = (!hashes.is_empty()).then(|| length(body.messages()));
+    let body = reply(body.messages(), &hashes, saved);
+    Compressed { body, look }
 }
 
 /// Shortens a result; `None` if it stays, and an error if the store failed.
@@ -161,9 +157,8 @@ fn reply(messages: &[JsonText], hashes: &[String], saved: u64) -> String {
     )
 }
 
-fn length(messages: &[JsonText]) -> u64 {
-    messages
-        .iter()
-        .map(|message| message.as_str().len() as u64)
-        .sum()
+/// The bytes of all messages.
+fn length(messages: &[JsonText]) -> Prompt {
+    let messages = messages.iter();
+    Prompt::unread(messages.map(|one| one.as_str().len() as u64).sum())
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::prompt::Prompt;
 use crate::gateway::holdout::Group;
+use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::whose::Whose;
 
 /// Number of characters of a tool's name, which a client chooses.
@@ -23,16 +24,18 @@ pub(crate) struct Look {
     pub(crate) would: Prompt,
     /// The body as it goes on; `None` if that is the same.
     pub(crate) sent: Option<Prompt>,
+    pub(crate) outcome: Outcome,
     /// Number of calls in the conversation that read stored content.
     pub(crate) reads: u64,
-    /// The sender, if it is known.
+    /// The sender. `None` for a gateway that calls the plug: its conversations can't be told apart, so all calls of a
+    /// tenant are one row, and all their bytes count as cached, so that too little is claimed as saved.
     pub(crate) whose: Option<Whose>,
-    pub(super) changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
 }
 
 /// A result that has been replaced for the first time.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The call of the model, counted from 1.
     call: u64,
     /// Seconds since the start.
@@ -54,15 +57,16 @@ impl Look {
         }
     }
 
+    /// The same request, which passes unchanged for this reason.
+    pub(crate) fn passed(self, reason: PassReason) -> Self {
+        let outcome = Outcome::Passed(reason);
+        Self { outcome, ..self }
+    }
+
     /// Reads a body as it came.
     pub(crate) fn read(&mut self, body: &RequestBody) {
         let model = self.whose.as_ref().map_or("", |whose| &whose.model);
         self.would = Prompt::of(body, self.would.bytes(), model);
-    }
-
-    /// Reads a body as it goes on, which is not as it came.
-    pub(crate) fn read_changed(&mut self, body: &RequestBody, bytes: u64) {
-        self.sent = Some(self.would.changed(body, bytes));
     }
 
     /// Adds what a report decides for the first time.

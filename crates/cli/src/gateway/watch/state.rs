@@ -22,27 +22,11 @@ const CHANGES: usize = 100;
 /// Number of senders that are told apart.
 const SENDERS: usize = 200;
 
-/// The sender of a request, which decides what is known of its provider's cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Traffic {
-    /// An agent: the requests of a conversation follow each other.
-    Agent,
-    /// A gateway that calls the plug: conversations can't be told apart, so all calls of a tenant are one row. All
-    /// bytes count as cached, so that too little is claimed as saved.
-    Gateway,
-}
-
-/// A request to a provider, or a call of the plug.
+/// The figures of a request, and what to compare its bill with.
 #[derive(Debug)]
-pub(super) struct WatchedCall {
-    /// Seconds since the start.
-    pub(super) at: u64,
-    pub(super) upstream: String,
-    pub(super) traffic: Traffic,
-    pub(super) look: Look,
-    pub(super) outcome: Outcome,
-    /// The same request as it was refused, in another form.
-    pub(super) refused: Option<RequestRecord>,
+pub(crate) struct CalledRequest {
+    pub(crate) record: RequestRecord,
+    pub(crate) bill: Option<AwaitedBill>,
 }
 
 /// A call whose provider will say what it bills.
@@ -81,14 +65,19 @@ struct Conversation {
 
 /// All that is held.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(crate) struct State {
     conversations: HashMap<String, Conversation>,
     known: u64,
     changed: u64,
     totals: Totals,
-    passed: BTreeMap<&'static str, (u64, &'static str)>,
+    passed: BTreeMap<PassReason, u64>,
     misses: MissSums,
     senders: BTreeMap<Whose, SenderSums>,
+}
+
+/// The name of a tenant of the plug among upstreams. None of these has a space in its name.
+pub(super) fn plug(tenant: &str) -> String {
+    format!("plug {tenant}")
 }
 
 fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
@@ -100,7 +89,7 @@ fn push<T>(list: &mut VecDeque<T>, limit: usize, one: T) {
 
 impl State {
     /// Forgets a request of a conversation, of `sent` bytes: the provider has not taken it.
-    pub(super) fn forget(&mut self, conversation: &str, sent: u64) {
+    pub(crate) fn forget(&mut self, conversation: &str, sent: u64) {
         if let Some(one) = self.conversations.get_mut(conversation) {
             one.recent.forget(sent);
         }
@@ -112,38 +101,35 @@ impl State {
         one.is_some_and(|one| one.recent.is_cold(would, at.saturating_sub(one.last)))
     }
 
-    /// Adds a request. Returns its figures, and what to compare its bill with.
-    pub(super) fn call(&mut self, call: WatchedCall) -> (RequestRecord, Option<AwaitedBill>) {
+    /// Adds a request, `at` a time. If the provider had `refused` it in another form, only this form counts.
+    pub(super) fn call(
+        &mut self,
+        at: u64,
+        upstream: String,
+        look: Look,
+        refused: Option<RequestRecord>,
+    ) -> CalledRequest {
         self.changed += 1;
-        let WatchedCall {
-            at,
-            upstream,
-            traffic,
-            look,
-            outcome,
-            refused,
-        } = call;
         let taken_back = refused.as_ref().map(|refused| refused.after);
-        let is_again = refused.is_some();
-        let counts = look.counts();
-        let is_open = outcome.reason().is_some();
-        let name = match traffic {
-            Traffic::Agent => look.conversation.clone(),
-            Traffic::Gateway => Some(upstream.clone()),
-        };
+        let (is_again, is_plug) = (refused.is_some(), look.whose.is_none());
+        let (counts, reason) = (look.counts(), look.outcome.reason());
         let is_changed = look.sent.is_some();
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
-        let mut sizes = match traffic {
-            Traffic::Agent => [&look.would, &sent].map(|body| Size::all_fresh(body.bytes())),
-            Traffic::Gateway => [&look.would, &sent].map(|body| Size::all_cached(body.bytes())),
-        };
+        let mut sizes = [&look.would, &sent].map(|body| match is_plug {
+            true => Size::all_cached(body.bytes()),
+            false => Size::all_fresh(body.bytes()),
+        });
         if is_again {
             sizes[0] = Size::default();
         }
+        let name = match is_plug {
+            true => Some(upstream.clone()),
+            false => look.conversation.clone(),
+        };
         let (mut reads, mut missed, mut awaited) = (0, None, None);
         if let Some(name) = name {
             let one = self.conversation(&name, &upstream, look.reads);
-            if traffic == Traffic::Agent {
+            if !is_plug {
                 let seconds = at.saturating_sub(one.last);
                 let (next, mut expected) = one.recent.next([look.would, sent], seconds);
                 if is_again {
@@ -164,7 +150,7 @@ impl State {
             one.whose = look.whose.clone().or(one.whose.take());
             one.totals.add(sizes, taken_back, counts);
             one.totals.reads += reads;
-            one.totals.passed += u64::from(is_open);
+            one.totals.passed += u64::from(reason.is_some());
             one.last = at;
             for change in look.changes {
                 let call = one.totals.calls;
@@ -190,13 +176,9 @@ impl State {
         if let Some(miss) = &missed {
             self.misses.add(miss);
         }
-        if let Some(reason) = outcome.reason() {
-            self.pass(reason);
+        if let Some(reason) = reason {
+            *self.passed.entry(reason).or_default() += 1;
         }
-        let outcome = match outcome {
-            Outcome::Passed(reason) => reason.name(),
-            other => other.name(),
-        };
         let [model, client] = match &bill {
             Some(AwaitedBill { whose, .. }) => [whose.model.clone(), whose.client.clone()],
             None => [String::new(), String::new()],
@@ -206,7 +188,10 @@ impl State {
             conversation: look.conversation,
             model,
             client,
-            outcome,
+            outcome: match look.outcome {
+                Outcome::Passed(reason) => reason.name(),
+                other => other.name(),
+            },
             replaced: counts.iter().sum::<u64>()
                 + refused.as_ref().map_or(0, |refused| refused.replaced),
             before: refused.map_or(would, |refused| refused.before),
@@ -217,11 +202,11 @@ impl State {
                 bytes: miss.bytes,
             }),
         };
-        (record, bill)
+        CalledRequest { record, bill }
     }
 
     /// Adds a provider's count of a call. Returns the call's miss, if it has one by that.
-    pub(super) fn billed(
+    pub(crate) fn billed(
         &mut self,
         bill: &AwaitedBill,
         usage: ProviderUsage,
@@ -257,11 +242,11 @@ impl State {
     }
 
     /// Adds a read of a tenant of the plug, whose row may be gone.
-    pub(super) fn read(&mut self, name: &str) {
+    pub(crate) fn read(&mut self, tenant: &str) {
         self.changed += 1;
         self.totals.reads += 1;
         let changed = self.changed;
-        if let Some(one) = self.conversations.get_mut(name) {
+        if let Some(one) = self.conversations.get_mut(&plug(tenant)) {
             one.changed = changed;
             one.totals.reads += 1;
         }
@@ -290,11 +275,6 @@ impl State {
         one
     }
 
-    fn pass(&mut self, reason: PassReason) {
-        let meaning = reason.meaning();
-        self.passed.entry(reason.name()).or_insert((0, meaning)).0 += 1;
-    }
-
     pub(super) fn figures(&self, since: u64) -> Value {
         let mut changed: Vec<_> = self
             .conversations
@@ -302,8 +282,8 @@ impl State {
             .filter(|one| one.changed > since)
             .collect();
         changed.sort_by_key(|one| one.changed);
-        let passed = self.passed.iter().map(|(reason, (count, meaning))| {
-            json!({"reason": reason, "count": count, "meaning": meaning})
+        let passed = self.passed.iter().map(|(reason, count)| {
+            json!({"reason": reason.name(), "count": count, "meaning": reason.meaning()})
         });
         let mut figures = self.totals.row();
         figures["changed"] = self.changed.into();
@@ -326,7 +306,8 @@ impl State {
         figures
     }
 
-    pub(super) fn conversation_row(&self, number: u64) -> Option<Value> {
+    /// One conversation, call by call, as JSON.
+    pub(crate) fn conversation_row(&self, number: u64) -> Option<Value> {
         let mut all = self.conversations.values();
         let one = all.find(|one| one.number == number)?;
         let mut shown = one.row();
@@ -364,15 +345,9 @@ impl Conversation {
 mod tests {
     use super::*;
 
-    fn request(look: Look) -> WatchedCall {
-        WatchedCall {
-            at: 0,
-            upstream: "lab".to_owned(),
-            traffic: Traffic::Agent,
-            look,
-            outcome: Outcome::Unchanged,
-            refused: None,
-        }
+    fn call(state: &mut State, look: Look) {
+        let whose = look.whose.clone().or(Some(Whose::others()));
+        state.call(0, "lab".to_owned(), Look { whose, ..look }, None);
     }
 
     #[test]
@@ -384,12 +359,12 @@ mod tests {
                 reads,
                 ..Look::default()
             };
-            state.call(request(look));
+            call(&mut state, look);
             state.figures(0)["reads"].as_u64().unwrap()
         };
         // The fourth history was compacted.
         assert_eq!([2, 2, 3, 1, 1, 5].map(&mut reads), [0, 0, 1, 1, 1, 3]);
-        state.read("plug gone");
+        state.read("gone");
         assert_eq!(state.figures(0)["reads"], 4);
         assert_eq!(state.conversation_row(1).unwrap()["reads"], 3);
     }
@@ -400,7 +375,7 @@ mod tests {
         let whose = Whose::others().with_model("m");
         for n in 0..2 * SENDERS {
             let whose = whose.clone().with_model(&n.to_string());
-            state.call(request(Look::unread(whose, 5)));
+            call(&mut state, Look::unread(whose, 5));
         }
         assert_eq!(state.senders.len(), SENDERS + 1);
         assert_eq!(state.senders[&Whose::others()].totals.calls, SENDERS as u64);
@@ -409,18 +384,18 @@ mod tests {
     #[test]
     fn the_conversation_that_was_silent_for_longest_goes() {
         let mut state = State::default();
-        let mut call = |name: usize| {
+        let mut add = |name: usize| {
             let look = Look {
                 conversation: Some(name.to_string()),
                 would: Prompt::unread(3),
                 sent: Some(Prompt::unread(2)),
                 ..Look::default()
             };
-            state.call(request(look));
+            call(&mut state, look);
         };
-        (0..CONVERSATIONS).for_each(&mut call);
-        (0..CALLS + 9).for_each(|_| call(0));
-        call(CONVERSATIONS);
+        (0..CONVERSATIONS).for_each(&mut add);
+        (0..CALLS + 9).for_each(|_| add(0));
+        add(CONVERSATIONS);
         let figures = state.figures(0);
         assert_eq!(figures["held"], CONVERSATIONS);
         assert_eq!(figures["known"], CONVERSATIONS as u64 + 1);

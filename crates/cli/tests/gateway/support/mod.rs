@@ -228,9 +228,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server whose providers are all at `url`.
     pub(crate) async fn start(url: &str, change: impl FnOnce(&mut ServeSettings)) -> Self {
-        let mut settings = settings(url);
-        change(&mut settings);
-        Self::run(Gateway::new(settings).unwrap()).await
+        Self::reducing(url, &memory(), change).await
     }
 
     /// Starts a server that reduces, with its content in `store`.

@@ -59,15 +59,6 @@ enum CommandPhase {
     Over,
 }
 
-/// The output of a running command.
-#[derive(Debug)]
-pub(crate) struct Outputs {
-    /// Everything that the command writes to stdout, and to stderr if both are one file.
-    pub(crate) stdout: Output,
-    /// Everything that it writes to stderr, if that is a separate file.
-    pub(crate) stderr: Option<Output>,
-}
-
 /// The end of a command.
 #[derive(Debug)]
 pub(crate) struct Ended<T> {
@@ -81,8 +72,8 @@ pub(crate) struct Ended<T> {
 
 impl Child {
     /// Starts a command with this program's stdin. It gets one pipe for both streams if this
-    /// program's stdout and stderr are one file, so that they stay in order.
-    pub(crate) fn spawn(words: &[OsString]) -> io::Result<(Self, Outputs)> {
+    /// program's stdout and stderr are one file, so that they stay in order: then all of it is in the first output.
+    pub(crate) fn spawn(words: &[OsString]) -> io::Result<(Self, (Output, Option<Output>))> {
         // Set up before the command starts, because this program may be ended at any time.
         let signals = listen()?;
         let (phase, seen) = watch::channel(CommandPhase::Running);
@@ -102,7 +93,7 @@ impl Child {
             signals,
             phase,
         };
-        Ok((child, Outputs { stdout, stderr }))
+        Ok((child, (stdout, stderr)))
     }
 
     /// Passes signals on until the command has ended, and waits until `done` is, which reads its output. A

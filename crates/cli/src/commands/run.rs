@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::child::{self, Child, Outputs};
+use crate::child::{self, Child, Output};
 use crate::failure::Failure;
 use crate::stream::Stream;
 use crate::{args, output, settings};
@@ -68,11 +68,11 @@ fn not_started(args: &args::Run, error: &io::Error) -> Failure {
 /// Shows the command's output, and returns its exit code. What it has left in the background lives on.
 async fn follow(
     child: Child,
-    outputs: Outputs,
+    (stdout, stderr): (Output, Option<Output>),
     [out, err]: [Stream; 2],
 ) -> Result<ExitCode, Failure> {
     let shared = |output| Arc::new(Mutex::new(output));
-    let (stdout, stderr) = (shared(outputs.stdout), outputs.stderr.map(shared));
+    let (stdout, stderr) = (shared(stdout), stderr.map(shared));
     let second = async {
         match &stderr {
             Some(stderr) => err.show(stderr).await,

@@ -70,6 +70,13 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
+/// A body of which the beginning has been read.
+pub(crate) fn begun(read: Bytes, rest: Body) -> Body {
+    let begun = stream::iter([Ok(Frame::data(read))]);
+    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
+    BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)))
+}
+
 /// A client's body on its way in. All of it has to arrive within the pause that its client may make,
 /// and a second for each [`RATE`] bytes. Only time spent waiting for the client counts.
 struct Arriving {
@@ -184,9 +191,6 @@ impl Uploads {
                 whole.extend_from_slice(data);
             }
         }
-        let begun = stream::iter([Ok(Frame::data(Bytes::from(whole)))]);
-        let rest = arriving.passed().into_data_stream();
-        let all = begun.chain(rest.map(|data| data.map(Frame::data)));
-        Ok(Read::TooLong(BodyExt::boxed_unsync(StreamBody::new(all))))
+        Ok(Read::TooLong(begun(whole.into(), arriving.passed())))
     }
 }

@@ -184,16 +184,16 @@ impl Breaker {
     }
 
     async fn probe(&self) {
-        for _ in 1..LOOKS {
+        for look in 0..LOOKS {
+            if look > 0 {
+                sleep(GAP).await;
+            }
             if !self.look().await {
                 return;
             }
-            sleep(GAP).await;
         }
-        if self.look().await {
-            locked(&self.state).strikes = 0;
-            tracing::warn!("the store answers again");
-        }
+        locked(&self.state).strikes = 0;
+        tracing::warn!("the store answers again");
     }
 
     /// Stores something, as much as was refused last, and removes it again. Returns true if the store took it. One that

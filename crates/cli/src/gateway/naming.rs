@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use offcut::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
-use rustls::crypto::ring;
 use tokio::sync::OnceCell;
+
+use crate::gateway::secret;
 
 /// The key of the secret: among the notes of the store, where no hint leads and no sweep removes it.
 const KEY: &str = "meta/naming-secret";
@@ -65,11 +66,9 @@ async fn shared(store: &Arc<dyn Backend>) -> Result<Bytes, BackendError> {
 }
 
 fn random() -> Result<Bytes, BackendError> {
-    let mut bytes = [0; LENGTH];
-    let random = ring::default_provider().secure_random;
-    let filled = random.fill(&mut bytes);
-    filled.map_err(|_| BackendError::new(ErrorKind::Other, "the system gives no random bytes"))?;
-    Ok(Bytes::copy_from_slice(&bytes))
+    let bytes = secret::random::<LENGTH>();
+    let bytes = bytes.map(|bytes| Bytes::copy_from_slice(&bytes));
+    bytes.ok_or_else(|| BackendError::new(ErrorKind::Other, "the system gives no random bytes"))
 }
 
 #[cfg(test)]

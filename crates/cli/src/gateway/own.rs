@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::gateway::body::{Body, ReadError, full};
 use crate::gateway::forward;
+use crate::gateway::secret::Secret;
 
 /// The path of this server itself that `path` spells, without its query; `None` if it is a provider's.
 ///
@@ -29,6 +30,20 @@ pub(crate) fn path(path: &str) -> Option<String> {
 pub(crate) fn host(headers: &HeaderMap) -> &str {
     let host = headers.get(header::HOST);
     host.and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// The key that a request bears as `Authorization: Bearer KEY`.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    is_bearer.then_some(key.trim())
+}
+
+/// Returns true if a request bears this key.
+pub(crate) fn bears(headers: &HeaderMap, key: Option<&Secret>) -> bool {
+    key.zip(bearer(headers))
+        .is_some_and(|(key, text)| key.is(text))
 }
 
 /// An answer with a JSON body.

@@ -1,47 +1,18 @@
 //! The page in the browser: `/page`, and the figures that it asks for. The page itself holds none: the
 //! figures need the token that is printed at the start.
 
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use rustls::crypto::ring;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use crate::gateway::body::Body;
 use crate::gateway::own;
 use crate::gateway::secret::Secret;
 use crate::gateway::watch::Watch;
-use crate::units::hex;
 
 /// The page's path.
 pub(crate) const PATH: &str = "/page";
 
 /// Nothing but this server is asked, and no other page may frame it. The page's icon is empty data.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The right to see the figures, for as long as the server runs.
-pub(crate) struct Token(Secret);
-
-impl Token {
-    /// A new token; `None` if the system gives no random bytes.
-    pub(crate) fn new() -> Option<Self> {
-        let mut bytes = [0; 16];
-        let random = ring::default_provider().secure_random;
-        random.fill(&mut bytes).ok()?;
-        Some(Self(hex(&bytes).into()))
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        self.0.text()
-    }
-
-    pub(crate) fn secret(&self) -> &Secret {
-        &self.0
-    }
-
-    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let value = headers.get(header::AUTHORIZATION);
-        let value = value.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        value.is_some_and(|value| self.0.is(value))
-    }
-}
 
 /// Returns true if a path of this server belongs to the page.
 pub(crate) fn is_for(path: &str) -> bool {
@@ -53,7 +24,7 @@ pub(crate) fn is_for(path: &str) -> bool {
 pub(crate) fn answer<B>(
     path: &str,
     watch: &Watch,
-    token: Option<&Token>,
+    token: Option<&Secret>,
     hosts: &[String],
     request: &Request<B>,
 ) -> Response<Body> {
@@ -81,7 +52,7 @@ pub(crate) fn answer<B>(
             "text/javascript; charset=utf-8",
             &[crate::page::SCRIPT, include_str!("page/page.js")].concat(),
         ),
-        _ if !token.is_some_and(|token| token.is_in(headers)) => own::error(
+        _ if !own::bears(headers, token) => own::error(
             StatusCode::UNAUTHORIZED,
             "open the address that the server has printed at its start: it ends in the token",
         ),

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use crate::gateway::credentials::{NamedCredential, credentials};
+use crate::gateway::secret::add_field;
 use crate::lock::locked;
 
 /// Number of credentials that are held in memory, and of conversations of one of them.
@@ -23,10 +24,8 @@ impl Credential {
         let mut hash = Sha256::new();
         let mut is_known = false;
         for NamedCredential { name, value } in credentials(headers, query) {
-            for field in [name.as_bytes(), &value] {
-                hash.update((field.len() as u64).to_le_bytes());
-                hash.update(field);
-            }
+            add_field(&mut hash, name.as_bytes());
+            add_field(&mut hash, &value);
             is_known |= !value.is_empty();
         }
         is_known.then(|| Self(hash.finalize().into()))

@@ -58,18 +58,8 @@ impl std::ops::SubAssign for Size {
 }
 
 impl Size {
-    pub(crate) fn all_fresh(bytes: u64) -> Self {
-        Self {
-            cached: 0,
-            fresh: bytes,
-        }
-    }
-
-    pub(crate) fn all_cached(bytes: u64) -> Self {
-        Self {
-            cached: bytes,
-            fresh: 0,
-        }
+    pub(crate) fn new(cached: u64, fresh: u64) -> Self {
+        Self { cached, fresh }
     }
 
     /// The length of the body.

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::stream;
 use http::{Response, StatusCode};
-use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use memchr::memrchr2;
 use serde::Deserialize;
@@ -14,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::gateway::body::Body;
+use crate::gateway::body::{self, Body};
 use crate::gateway::encoding::{BodyDecoder, ContentEncoding};
 use crate::gateway::usage::is_event_stream;
 
@@ -156,17 +155,13 @@ async fn begun(
     })
     .await;
     let read = Bytes::from(read);
-    let first = read.clone();
-    let begun = stream::once(async { Ok(Frame::data(first)) });
-    let rest: Body = match is_read {
+    let rest = match is_read {
         Ok(Some(error)) => {
             BodyExt::boxed_unsync(StreamBody::new(stream::once(async { Err(error) })))
         }
         Ok(None) | Err(_) => body,
     };
-    let rest = rest.into_data_stream().map(|data| data.map(Frame::data));
-    let whole = BodyExt::boxed_unsync(StreamBody::new(begun.chain(rest)));
-    (read, whole)
+    (read.clone(), body::begun(read, rest))
 }
 
 /// The data of the first event of a stream that says more than that the request has arrived.

@@ -4,8 +4,12 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use rustls::crypto::ring;
 use serde::Deserialize;
+use sha2::digest::Update;
 use sha2::{Digest, Sha256};
+
+use crate::units::hex;
 
 /// A secret of the settings, which nothing shows.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -30,6 +34,11 @@ impl Secret {
     /// The problem of a secret that could be guessed.
     pub(crate) const TOO_SHORT: &str =
         "it is too short: write at least 16 characters, such as those of `openssl rand -hex 16`";
+
+    /// A secret that nobody can guess; `None` if the system gives no random bytes.
+    pub(crate) fn random() -> Option<Self> {
+        random::<16>().map(|bytes| hex(&bytes).into())
+    }
 
     pub(crate) fn text(&self) -> &str {
         &self.0
@@ -59,6 +68,19 @@ impl Secret {
         let places = text.windows(own.len().max(1));
         places.fold(false, |found, place| found | (differs(place) == 0))
     }
+}
+
+/// Random bytes, if the system gives any.
+pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let random = ring::default_provider().secure_random;
+    random.fill(&mut bytes).ok().map(|()| bytes)
+}
+
+/// Adds a field to a digest. Lengths keep apart what would otherwise run together.
+pub(crate) fn add_field(digest: &mut impl Update, field: &[u8]) {
+    digest.update(&(field.len() as u64).to_le_bytes());
+    digest.update(field);
 }
 
 /// The most times that a text may be encoded.

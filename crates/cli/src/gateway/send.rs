@@ -7,20 +7,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
-use crate::gateway::body::{self, Body, BoxError, ReadError};
+use crate::gateway::body::{self, Body, ReadError};
 use crate::gateway::client::{HttpClient, Used, client};
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
-use crate::gateway::usage::{OnEnd, UsageScan, Watched};
+use crate::gateway::usage::{OnEnd, watched};
 
 /// The body of a request to a provider.
 pub(crate) enum Payload {
@@ -101,11 +100,7 @@ impl Sender {
         offcut_mcp::http::strip(&mut parts.headers);
         // The version belongs to the connection, and an agent's own is another one.
         parts.version = Version::HTTP_11;
-        let scan = UsageScan::new(&parts.headers);
-        let body = Watched::new(body, scan, on_usage);
-        let body = body
-            .map_err(|error| -> BoxError { error.into() })
-            .boxed_unsync();
+        let body = watched(body, &parts.headers, on_usage);
         Ok(Response::from_parts(parts, body))
     }
 

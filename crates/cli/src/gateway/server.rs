@@ -147,14 +147,17 @@ impl Gateway {
             ..self.settings.clone()
         }
         .check()?;
+        let stopping = Arc::new(Semaphore::new(0));
         let monitor = match self.settings.metrics_listen {
             Some(address) => {
                 let listener = TcpListener::bind(address).await;
-                listener.map(Some).map_err(GatewayError::Listen)?
+                let listener = listener.map_err(GatewayError::Listen)?;
+                let mut monitor = self.door(MONITORS, &stopping);
+                monitor.is_monitor = true;
+                Some(tokio::spawn(monitor.accept(listener)))
             }
             None => None,
         };
-        let monitor = monitor.map(|own| tokio::spawn(watched(self.service.clone(), own)));
         let service = self.service.clone();
         tokio::spawn(async move {
             if !service.is_ready().await {
@@ -163,29 +166,12 @@ impl Gateway {
                 );
             }
         });
-        let places = Arc::new(Semaphore::new(self.settings.max_connections));
-        let stopping = Arc::new(Semaphore::new(0));
-        let http = self.http();
-        let mut stop = pin!(stop);
-        loop {
-            let accepted = async {
-                let place = places.clone().acquire_owned().await.ok();
-                (listener.accept().await, place)
-            };
-            let (accepted, place) = tokio::select! {
-                accepted = accepted => accepted,
-                () = &mut stop => break,
-            };
-            match accepted {
-                Ok((stream, _)) => self.spawn(&http, stream, place, stopping.clone()),
-                // Neither lasts: the process has too many open files, or the client has gone.
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
+        let door = self.door(self.settings.max_connections, &stopping);
+        let places = door.places.clone();
+        tokio::select! {
+            () = door.accept(listener) => {}
+            () = stop => {}
         }
-        drop(listener);
         monitor.inspect(JoinHandle::abort);
         stopping.close();
         let all = u32::try_from(self.settings.max_connections).unwrap_or(u32::MAX);
@@ -201,7 +187,8 @@ impl Gateway {
         Ok(())
     }
 
-    fn http(&self) -> http1::Builder {
+    /// A way in for this many connections at once.
+    fn door(&self, places: usize, stopping: &Arc<Semaphore>) -> Door {
         let header_bytes = usize::try_from(self.settings.max_header.as_u64()).unwrap_or(usize::MAX);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
@@ -209,38 +196,75 @@ impl Gateway {
             .preserve_header_case(true)
             .max_headers(MAX_HEADERS)
             .max_buf_size(header_bytes);
-        http
+        Door {
+            http,
+            service: self.service.clone(),
+            is_monitor: false,
+            places: Arc::new(Semaphore::new(places)),
+            stopping: stopping.clone(),
+            write_pause: self.settings.body_pause(),
+        }
+    }
+}
+
+/// Number of connections at once for those who watch the server.
+const MONITORS: usize = 16;
+
+/// Where connections are accepted.
+struct Door {
+    http: http1::Builder,
+    service: Arc<Service>,
+    /// True on an address of their own for those who watch the server.
+    is_monitor: bool,
+    places: Arc<Semaphore>,
+    /// It never gives a permit: it is closed when the server stops.
+    stopping: Arc<Semaphore>,
+    /// A client that reads nothing for so long gives its place back.
+    write_pause: Duration,
+}
+
+impl Door {
+    /// Answers whoever connects.
+    async fn accept(self, listener: TcpListener) {
+        loop {
+            let place = self.places.clone().acquire_owned().await.ok();
+            match listener.accept().await {
+                Ok((stream, _)) => self.spawn(stream, place),
+                // Neither lasts: the process has too many open files, or the client has gone.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
     }
 
-    fn spawn(
-        &self,
-        http: &http1::Builder,
-        stream: TcpStream,
-        place: Option<OwnedSemaphorePermit>,
-        stopping: Arc<Semaphore>,
-    ) {
+    fn spawn(&self, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         // A reply's first byte leaves as soon as it arrives.
         _ = stream.set_nodelay(true);
-        let service = self.service.clone();
+        let (service, is_monitor) = (self.service.clone(), self.is_monitor);
         let answer = service_fn(move |request| {
             let service = service.clone();
             async move {
-                let answer = service.answer(request).await;
+                let answer = match is_monitor {
+                    true => service.monitor(&request).await,
+                    false => service.answer(request).await,
+                };
                 Ok::<_, Infallible>(answer.map(offcut_mcp::http::Flushed::new))
             }
         });
         let mut stream = TimeoutStream::new(stream);
-        // A client that reads nothing for so long gives its place back.
-        stream.set_write_timeout(Some(Duration::from_secs(self.settings.body_seconds)));
-        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), answer);
-        let service = self.service.clone();
+        stream.set_write_timeout(Some(self.write_pause));
+        let stream = TokioIo::new(Box::pin(stream));
+        let connection = self.http.serve_connection(stream, answer);
+        let (service, stopping) = (self.service.clone(), self.stopping.clone());
         tokio::spawn(async move {
             let metrics = &service.passage.metrics;
-            metrics.change(Metric::Connections, &[], 1);
+            let count = |by| metrics.change(Metric::Connections, &[], by);
+            count(i64::from(!is_monitor));
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                // It never gives a permit: it is closed when the server stops.
                 _ = stopping.acquire() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
@@ -249,34 +273,7 @@ impl Gateway {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             }
-            metrics.change(Metric::Connections, &[], -1);
-            drop(place);
-        });
-    }
-}
-
-/// Number of connections at once for those who watch the server.
-const MONITORS: usize = 16;
-
-/// Answers those who watch the server, on an address of its own.
-async fn watched(service: Arc<Service>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(MONITORS));
-    loop {
-        let place = places.clone().acquire_owned().await;
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        let service = service.clone();
-        tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let service = service.clone();
-                async move { Ok::<_, Infallible>(service.monitor(&request).await) }
-            });
-            let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(60));
-            _ = http.serve_connection(TokioIo::new(stream), answer).await;
+            count(-i64::from(!is_monitor));
             drop(place);
         });
     }

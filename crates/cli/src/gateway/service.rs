@@ -19,12 +19,11 @@ use crate::gateway::exchange::Exchange;
 use crate::gateway::metrics::Metric;
 use crate::gateway::outcome::PassReason;
 use crate::gateway::own::Refusal;
-use crate::gateway::page::Token;
 use crate::gateway::pass::{Client, Passage};
 use crate::gateway::plug::Plug;
 use crate::gateway::readers::Credential;
 use crate::gateway::reducer::ConversationReducer;
-use crate::gateway::secret::spellings;
+use crate::gateway::secret::{Secret, spellings};
 use crate::gateway::send::Payload;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
@@ -42,7 +41,7 @@ pub(crate) struct Service {
     pub(crate) passage: Passage,
     plug: Option<Plug>,
     stores: Vec<Breaker>,
-    token: Option<Token>,
+    token: Option<Secret>,
     /// Names by which the page may be asked for, besides those of loopback.
     page_hosts: Vec<String>,
 }
@@ -75,7 +74,7 @@ impl Service {
         page_hosts.push(settings.listen.ip().to_string());
         Ok(Self {
             passage,
-            token: Token::new(),
+            token: Secret::random(),
             page_hosts,
             plug,
             stores,
@@ -255,10 +254,8 @@ impl Service {
         let headers = request.headers().values().map(HeaderValue::as_bytes);
         let texts = headers.chain([path.as_bytes()]).flat_map(spellings);
         let texts: Vec<_> = texts.collect();
-        let token = self.token.as_ref().map(Token::secret);
-        let mut keys = token
-            .into_iter()
-            .chain(self.plug.iter().flat_map(Plug::keys));
+        let keys = self.plug.iter().flat_map(Plug::keys);
+        let mut keys = keys.chain(&self.token);
         keys.any(|key| texts.iter().any(|text| key.is_in(text)))
     }
 
@@ -415,10 +412,7 @@ impl Service {
         let Client {
             tenant, credential, ..
         } = self.client(request.headers(), request.uri().query());
-        let is_owner = self
-            .token
-            .as_ref()
-            .is_some_and(|token| token.is_in(request.headers()));
+        let is_owner = own::bears(request.headers(), self.token.as_ref());
         let keeps_apart = matches!(self.passage.tenants, Tenants::Hashed { .. });
         let Some(tenant) = tenant.filter(|_| keeps_apart || is_owner || credential.is_some())
         else {

@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use crate::gateway::credentials::credentials;
 use crate::gateway::error::GatewayError;
-use crate::gateway::secret::Secret;
+use crate::gateway::secret::{Secret, add_field};
 use crate::gateway::settings::ServeSettings;
 use crate::units::hex;
 
@@ -78,11 +78,8 @@ impl Tenants {
         let mut hash = Hmac::<Sha256>::new_from_slice(key.text().as_bytes()).ok()?;
         let mut is_known = false;
         let mut add = |name: &str, value: &[u8]| {
-            // Lengths keep apart what would otherwise run together.
-            for field in [name.as_bytes(), value] {
-                hash.update(&(field.len() as u64).to_le_bytes());
-                hash.update(field);
-            }
+            add_field(&mut hash, name.as_bytes());
+            add_field(&mut hash, value);
             is_known |= !value.is_empty();
         };
         if let Some(header) = header {

@@ -1,13 +1,11 @@
 //! The provider's own count of input tokens, read from a copy of its reply.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use bytes::Bytes;
 use http::{HeaderMap, header};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use memchr::memmem;
 
+use crate::gateway::body::{Body, BoxError};
 use crate::gateway::encoding::BodyDecoder;
 use crate::usage::ProviderUsage;
 
@@ -105,9 +103,8 @@ fn found_in(text: &[u8]) -> Option<ProviderUsage> {
     })
 }
 
-/// A reply that passes untouched, with a callback for its usage once it has ended.
-pub(crate) struct Watched<B> {
-    body: B,
+/// A reply that passes, whose usage is told once it has ended.
+struct WatchedReply {
     scan: UsageScan,
     on_end: Option<OnEnd>,
 }
@@ -115,55 +112,28 @@ pub(crate) struct Watched<B> {
 /// Called once, with the usage, when a reply has ended or its client has gone.
 pub(crate) type OnEnd = Box<dyn FnOnce(ProviderUsage) + Send>;
 
-impl<B> Watched<B> {
-    pub(crate) fn new(body: B, scan: UsageScan, on_end: OnEnd) -> Self {
-        Self {
-            body,
-            scan,
-            on_end: Some(on_end),
-        }
-    }
-
-    fn end(&mut self) {
+impl Drop for WatchedReply {
+    fn drop(&mut self) {
         if let Some(on_end) = self.on_end.take() {
             on_end(self.scan.end());
         }
     }
 }
 
-impl<B> Drop for Watched<B> {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Watched<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        match &frame {
-            Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    self.scan.pass(data);
-                }
-            }
-            Some(Err(_)) | None => self.end(),
+/// The body of a reply with these headers, which passes untouched.
+pub(crate) fn watched(body: Incoming, headers: &HeaderMap, on_end: OnEnd) -> Body {
+    let mut reply = WatchedReply {
+        scan: UsageScan::new(headers),
+        on_end: Some(on_end),
+    };
+    let body = body.map_frame(move |frame| {
+        if let Some(data) = frame.data_ref() {
+            reply.scan.pass(data);
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+        frame
+    });
+    body.map_err(|error| -> BoxError { error.into() })
+        .boxed_unsync()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The sender of a request, as operators tell requests apart.
 
 use http::{HeaderMap, header};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::gateway::credentials::is_credential;
 use crate::gateway::tenant::{Tenant, Tenants};
@@ -15,7 +15,7 @@ const UNKNOWN: &str = "unknown";
 
 /// The sender of a request. The names hold neither secrets nor characters that a log or a label would have to
 /// escape.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Whose {
     /// The value of the operator's header, or else the tenant's keyed name.
     pub(crate) tenant: String,
@@ -56,10 +56,6 @@ impl Whose {
             model: clean(model),
             ..self
         }
-    }
-
-    pub(crate) fn row(&self) -> Value {
-        json!({"tenant": self.tenant, "model": self.model, "client": self.client})
     }
 
     /// The labels of a metric, with another one.

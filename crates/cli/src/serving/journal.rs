@@ -12,13 +12,10 @@ use crate::gateway::{Gateway, RequestRecord};
 const WAITING: usize = 10_000;
 
 /// Writes the user's journal on a thread of its own. Once dropped, everything is written.
-pub(crate) struct Journal(Option<JournalWriter>);
+pub(crate) struct Journal(Option<(Rows, JoinHandle<()>)>);
 
-struct JournalWriter {
-    /// `None` ends the thread.
-    rows: SyncSender<Option<Row>>,
-    thread: Option<JoinHandle<()>>,
-}
+/// The way to the thread, which ends at `None`.
+type Rows = SyncSender<Option<Row>>;
 
 impl Journal {
     /// The journal in the user's own folder; without a home directory, nothing is written.
@@ -29,26 +26,25 @@ impl Journal {
         let (rows, received) = mpsc::sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("journal".to_owned());
         let thread = thread.spawn(move || write(&home.served(), &received));
-        Self(thread.ok().map(|thread| JournalWriter {
-            rows,
-            thread: Some(thread),
-        }))
+        Self(thread.ok().map(|thread| (rows, thread)))
     }
 
     /// Has the requests of `gateway` written.
     pub(crate) fn keep(&self, gateway: Gateway) -> Gateway {
-        let Some(writer) = &self.0 else {
+        let Some((rows, _)) = &self.0 else {
             return gateway;
         };
-        let rows = writer.rows.clone();
+        let rows = rows.clone();
         gateway.on_request(move |record| _ = rows.try_send(Some(row(record))))
     }
 }
 
-impl Drop for JournalWriter {
+impl Drop for Journal {
     fn drop(&mut self) {
-        _ = self.rows.send(None);
-        _ = self.thread.take().map(JoinHandle::join);
+        if let Some((rows, thread)) = self.0.take() {
+            _ = rows.send(None);
+            _ = thread.join();
+        }
     }
 }
 

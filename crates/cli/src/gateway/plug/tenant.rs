@@ -1,11 +1,11 @@
 //! The tenants of the plug: one for each credential of the settings.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use hmac::{Hmac, KeyInit, Mac};
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use offcut::backend::ErrorKind;
 use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
 use sha2::Sha256;
@@ -13,7 +13,9 @@ use sha2::Sha256;
 use super::store::{ByHash, DIGITS, day, day_of, location};
 use crate::gateway::error::{GatewayError, is_plain};
 use crate::gateway::opened::Opened;
-use crate::gateway::secret::Secret;
+use crate::gateway::own;
+use crate::gateway::secret::{Secret, add_field};
+use crate::lock::locked;
 use crate::units::hex;
 
 /// The tool that gateways give the model.
@@ -109,9 +111,7 @@ impl PlugTenant {
         let key = self.credential.text().as_bytes();
         let mut hash = Hmac::<Sha256>::new_from_slice(key).ok()?;
         for text in texts {
-            // Lengths keep apart what would otherwise run together.
-            hash.update(&(text.len() as u64).to_le_bytes());
-            hash.update(text.as_bytes());
+            add_field(&mut hash, text.as_bytes());
         }
         let digest = hash.finalize().into_bytes();
         let mut hash = day(now);
@@ -136,12 +136,11 @@ impl PlugTenant {
 
     /// The tokens saved by a result, counted by `count` when it is seen for the first time.
     pub(super) fn saved(&self, hash: &str, count: impl FnOnce() -> u64) -> u64 {
-        let known = || self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(saved) = known().get(hash) {
+        if let Some(saved) = locked(&self.saved).get(hash) {
             return *saved;
         }
         let saved = count();
-        let mut known = known();
+        let mut known = locked(&self.saved);
         if known.len() >= HELD {
             known.clear();
         }
@@ -155,12 +154,7 @@ pub(super) fn by_credential<'t>(
     tenants: &'t [Arc<PlugTenant>],
     headers: &HeaderMap,
 ) -> Option<&'t Arc<PlugTenant>> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, credential) = value.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
-    let credential = credential.trim();
+    let credential = own::bearer(headers)?;
     tenants
         .iter()
         .find(|tenant| tenant.credential.is(credential))

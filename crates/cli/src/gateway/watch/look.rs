@@ -3,7 +3,7 @@
 use offcut::Report;
 use offcut::format::RequestBody;
 use offcut::report::Outcome as Decided;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::prompt::Prompt;
 use crate::gateway::holdout::Group;
@@ -12,6 +12,7 @@ use crate::gateway::whose::Whose;
 
 /// Number of characters of a tool's name, which a client chooses.
 const NAME: usize = 60;
+const CUT: &str = "cut";
 
 /// A request as the reducer has looked at it.
 #[derive(Debug, Default)]
@@ -34,14 +35,14 @@ pub(crate) struct Look {
 }
 
 /// A result that has been replaced for the first time.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Change {
     /// The call of the model, counted from 1.
-    call: u64,
+    pub(super) call: u64,
     /// Seconds since the start.
-    at: u64,
+    pub(super) at: u64,
     tool: String,
-    is_cut: bool,
+    what: &'static str,
     why: &'static str,
     before: u64,
     after: u64,
@@ -72,20 +73,20 @@ impl Look {
     /// Adds what a report decides for the first time.
     pub(crate) fn add(&mut self, report: &Report) {
         for decision in &report.decisions {
-            let (is_cut, why) = match decision.outcome {
-                Decided::Truncated => (true, "over the limit"),
-                Decided::Paged => (true, "a page of stored content, over the limit"),
-                Decided::Cleared => (false, "old, above the threshold"),
-                Decided::Shortened => (false, "an old hint, above the threshold"),
-                Decided::Replaced => (false, "by code of the user"),
-                Decided::Lost => (false, "the store failed, and the text is gone"),
+            let (what, why) = match decision.outcome {
+                Decided::Truncated => (CUT, "over the limit"),
+                Decided::Paged => (CUT, "a page of stored content, over the limit"),
+                Decided::Cleared => ("cleared", "old, above the threshold"),
+                Decided::Shortened => ("cleared", "an old hint, above the threshold"),
+                Decided::Replaced => ("cleared", "by code of the user"),
+                Decided::Lost => ("cleared", "the store failed, and the text is gone"),
                 _ => continue,
             };
             self.changes.push(Change {
                 call: 0,
                 at: 0,
                 tool: decision.tool.chars().take(NAME).collect(),
-                is_cut,
+                what,
                 why,
                 before: decision.bytes.before,
                 after: decision.bytes.after,
@@ -95,28 +96,11 @@ impl Look {
 
     /// Numbers of the results cut and cleared.
     pub(super) fn counts(&self) -> [u64; 2] {
-        let cut = self.changes.iter().filter(|change| change.is_cut).count();
+        let cut = self
+            .changes
+            .iter()
+            .filter(|change| change.what == CUT)
+            .count();
         [cut, self.changes.len() - cut].map(|count| count as u64)
-    }
-}
-
-impl Change {
-    /// The same change, at a call of its conversation.
-    pub(super) fn at(self, call: u64, at: u64) -> Self {
-        Self { call, at, ..self }
-    }
-
-    pub(super) fn row(&self) -> Value {
-        let Self {
-            call,
-            at,
-            tool,
-            is_cut,
-            why,
-            before,
-            after,
-        } = self;
-        let what = if *is_cut { "cut" } else { "cleared" };
-        json!({"call": call, "at": at, "tool": tool, "what": what, "why": why, "before": before, "after": after})
     }
 }

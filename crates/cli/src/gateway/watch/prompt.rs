@@ -263,10 +263,7 @@ impl Prompt {
         let (_, cached) = self.differs_from(before);
         // Numbers in tools may be longer as they are spelled here.
         let cached = cached.min(self.bytes);
-        Size {
-            cached,
-            fresh: self.bytes - cached,
-        }
+        Size::new(cached, self.bytes - cached)
     }
 }
 

@@ -116,8 +116,8 @@ impl State {
         let is_changed = look.sent.is_some();
         let sent = look.sent.unwrap_or_else(|| look.would.clone());
         let mut sizes = [&look.would, &sent].map(|body| match is_plug {
-            true => Size::all_cached(body.bytes()),
-            false => Size::all_fresh(body.bytes()),
+            true => Size::new(body.bytes(), 0),
+            false => Size::new(0, body.bytes()),
         });
         if is_again {
             sizes[0] = Size::default();
@@ -152,9 +152,9 @@ impl State {
             one.totals.reads += reads;
             one.totals.passed += u64::from(reason.is_some());
             one.last = at;
-            for change in look.changes {
-                let call = one.totals.calls;
-                push(&mut one.changes, CHANGES, change.at(call, at));
+            for mut change in look.changes {
+                (change.call, change.at) = (one.totals.calls, at);
+                push(&mut one.changes, CHANGES, change);
             }
             match one.sizes.back_mut().filter(|_| is_again) {
                 Some([_, before]) => *before = sent.bytes(),
@@ -293,7 +293,7 @@ impl State {
         figures["passed"] = passed.collect();
         figures["misses"] = self.misses.rows();
         let senders = self.senders.iter().map(|(whose, sums)| {
-            let mut row = whose.row();
+            let mut row = json!(whose);
             row["calls"] = sums.totals.calls.into();
             row["would"] = sums.totals.would.bytes().into();
             row["sent"] = sums.totals.sent.bytes().into();
@@ -311,8 +311,8 @@ impl State {
         let mut all = self.conversations.values();
         let one = all.find(|one| one.number == number)?;
         let mut shown = one.row();
-        shown["sizes"] = one.sizes.iter().copied().map(Value::from_iter).collect();
-        shown["changes"] = one.changes.iter().map(Change::row).collect();
+        shown["sizes"] = json!(one.sizes);
+        shown["changes"] = json!(one.changes);
         let misses = one.misses.iter().map(|(call, miss)| {
             let [kind, meaning, cure] = miss.why.words();
             json!({"call": call, "kind": kind, "part": miss.part.name(), "bytes": miss.bytes, "tokens": miss.tokens, "meaning": meaning, "cure": cure})
@@ -332,7 +332,7 @@ impl Conversation {
 
     fn row(&self) -> Value {
         let mut row = self.totals.row();
-        row["whose"] = self.whose.as_ref().map(Whose::row).into();
+        row["whose"] = json!(self.whose);
         row["number"] = self.number.into();
         row["upstream"] = self.upstream.as_str().into();
         row["passed"] = self.totals.passed.into();

@@ -43,7 +43,7 @@ mod watch;
 mod whose;
 
 pub use error::GatewayError;
-pub use record::{CacheMiss, RequestRecord, Size};
+pub use record::{RequestRecord, Size};
 pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};

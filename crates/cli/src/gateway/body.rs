@@ -132,7 +132,7 @@ impl Uploads {
         Self {
             places: Arc::new(Semaphore::new(places)),
             room: Arc::new(Semaphore::new(units(settings.max_body_bytes()) * BODIES)),
-            pause: settings.body_pause(),
+            pause: Duration::from_secs(settings.body_seconds),
         }
     }
 

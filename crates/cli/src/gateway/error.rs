@@ -1,13 +1,9 @@
 //! The error of a server that can't be set up or run.
 
-use std::fmt;
-
-use offcut::ErrorChain;
-
 use crate::gateway::secret::Secret;
 
 /// A server can't be set up, or can't go on. The message says what to do.
-#[derive(thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
     /// The settings of the server are wrong.
@@ -41,12 +37,6 @@ fn place(field: &str) -> String {
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     !name.is_empty() && name.bytes().all(is_plain)
-}
-
-impl fmt::Debug for GatewayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&ErrorChain(self), f)
-    }
 }
 
 impl GatewayError {

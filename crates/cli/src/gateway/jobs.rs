@@ -54,7 +54,7 @@ impl Jobs {
             room: Arc::new(Semaphore::new(units(max_body) as usize)),
             decoders: Arc::new(Semaphore::new(processors)),
             max_body,
-            patience: settings.patience(),
+            patience: Duration::from_secs(settings.reduce_seconds),
         }
     }
 

@@ -64,14 +64,24 @@ pub(crate) struct Metrics {
     figures: Mutex<MetricFigures>,
 }
 
-/// Names and values of labels.
-type Labels = Vec<(&'static str, String)>;
-
 #[derive(Debug, Default)]
 struct MetricFigures {
-    values: BTreeMap<(Metric, Labels), i64>,
+    /// By metric and labels, as they are written.
+    values: BTreeMap<(Metric, String), i64>,
     added: [u64; BOUNDS.len() + 1],
     added_seconds: f64,
+}
+
+/// Labels as Prometheus reads them.
+fn written(labels: &[(&str, &str)]) -> String {
+    let labels = labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{value}\""));
+    let labels: Vec<_> = labels.collect();
+    match labels.is_empty() {
+        true => String::new(),
+        false => format!("{{{}}}", labels.join(",")),
+    }
 }
 
 impl Metrics {
@@ -82,17 +92,13 @@ impl Metrics {
 
     /// Sets a gauge.
     pub(crate) fn set(&self, metric: Metric, label: (&'static str, &str), value: i64) {
-        let (name, text) = label;
-        let key = (metric, vec![(name, text.to_owned())]);
+        let key = (metric, written(&[label]));
         locked(&self.figures).values.insert(key, value);
     }
 
     /// Changes a gauge.
     pub(crate) fn change(&self, metric: Metric, labels: &[(&'static str, &str)], by: i64) {
-        let labels = labels
-            .iter()
-            .map(|(name, value)| (*name, (*value).to_owned()))
-            .collect();
+        let labels = written(labels);
         let mut figures = locked(&self.figures);
         let value = figures.values.entry((metric, labels)).or_default();
         *value = value.saturating_add(by);
@@ -117,15 +123,6 @@ impl Metrics {
             _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
             for ((of, labels), value) in &figures.values {
                 if of == metric {
-                    let labels: Vec<_> = labels
-                        .iter()
-                        .map(|(name, value)| format!("{name}=\"{value}\""))
-                        .collect();
-                    let labels = if labels.is_empty() {
-                        String::new()
-                    } else {
-                        format!("{{{}}}", labels.join(","))
-                    };
                     _ = writeln!(text, "{name}{labels} {value}");
                 }
             }

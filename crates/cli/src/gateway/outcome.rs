@@ -4,7 +4,7 @@
 use http::{HeaderName, HeaderValue, Response};
 
 use crate::gateway::body::Body;
-use crate::gateway::record::CacheMiss;
+use crate::gateway::watch::PromptMiss;
 
 /// The header of a reply that says what was done to its request.
 const HEADER: &str = "x-offcut";
@@ -15,11 +15,12 @@ const CACHE_HEADER: &str = "x-offcut-cache";
 pub(crate) fn marked(
     mut reply: Response<Body>,
     outcome: Outcome,
-    miss: Option<&CacheMiss>,
+    miss: Option<&PromptMiss>,
 ) -> Response<Body> {
     let headers = reply.headers_mut();
     headers.insert(HEADER, outcome.value());
-    let miss = miss.and_then(|CacheMiss { kind, part, bytes }| {
+    let miss = miss.and_then(|miss| {
+        let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
         let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
         HeaderValue::from_str(&text).ok()
     });

@@ -22,7 +22,7 @@ use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::own::Refusal;
 use crate::gateway::readers::{Credential, Readers};
-use crate::gateway::record::{CacheMiss, RequestRecord};
+use crate::gateway::record::RequestRecord;
 use crate::gateway::reducer::{ConversationReducer, Pressure};
 use crate::gateway::refused::{Refused, examined, is_thread};
 use crate::gateway::send::{Payload, Sender};
@@ -30,7 +30,7 @@ use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, Look, Prompt, Watch, Why};
+use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, Watch, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -90,10 +90,11 @@ impl CountedOnce<'_> {
         if let Some(awaited) = called.bill {
             _ = bill.set(awaited);
         }
-        if let Some(CacheMiss { kind, part, bytes }) = self.miss() {
+        if let Some(miss) = self.miss() {
+            let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
             let labels = [("upstream", self.upstream), ("reason", kind)];
             self.metrics.add(Metric::CacheMisses, &labels, 1);
-            self.metrics.add(Metric::CacheMissedBytes, &labels, *bytes);
+            self.metrics.add(Metric::CacheMissedBytes, &labels, bytes);
             tracing::info!(
                 kind,
                 part,
@@ -103,7 +104,7 @@ impl CountedOnce<'_> {
         }
     }
 
-    fn miss(&self) -> Option<&CacheMiss> {
+    fn miss(&self) -> Option<&PromptMiss> {
         self.record.as_ref()?.miss.as_ref()
     }
 
@@ -148,7 +149,7 @@ impl Passage {
             metrics,
             watch: Arc::default(),
             max_body: settings.max_body_bytes(),
-            patience: settings.answer_time(),
+            patience: Duration::from_secs(settings.answer_seconds),
             on_failure: settings.on_failure,
             retries_too_long: settings.retry_too_long,
         })

@@ -1,5 +1,7 @@
 //! The figures of one request.
 
+use crate::gateway::watch::PromptMiss;
+
 /// The figures of a request that went on to its provider, or of a call of the plug. No content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,19 +24,7 @@ pub struct RequestRecord {
     /// The body as it went on.
     pub after: Size,
     /// The reason for which the provider's cache held less of it than of the request before.
-    pub miss: Option<CacheMiss>,
-}
-
-/// A request of which the provider's cache could have held more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheMiss {
-    /// The kind, such as `tools` or `edited`.
-    pub kind: &'static str,
-    /// The first part that is not as it was, such as `message 12`.
-    pub part: String,
-    /// Number of bytes that were sent before and are billed as new once more.
-    pub bytes: u64,
+    pub(crate) miss: Option<PromptMiss>,
 }
 
 /// Bytes of a request's body.

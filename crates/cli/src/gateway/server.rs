@@ -117,7 +117,7 @@ impl Gateway {
     /// Has `listener` told the figures of each request, on the way to its provider: it must not wait.
     #[must_use]
     pub fn on_request(self, listener: impl Fn(&RequestRecord) + Send + Sync + 'static) -> Self {
-        self.service.passage.watch.set_listener(Box::new(listener));
+        _ = self.service.passage.watch.listener.set(Box::new(listener));
         self
     }
 
@@ -125,7 +125,7 @@ impl Gateway {
     /// of a million tokens, with their `currency` and `source`. By default, a cached token costs a tenth of a fresh one.
     #[must_use]
     pub fn with_card(self, card: Value) -> Self {
-        self.service.passage.watch.set_card(card);
+        _ = self.service.passage.watch.card.set(card);
         self
     }
 
@@ -202,7 +202,7 @@ impl Gateway {
             is_monitor: false,
             places: Arc::new(Semaphore::new(places)),
             stopping: stopping.clone(),
-            write_pause: self.settings.body_pause(),
+            write_pause: Duration::from_secs(self.settings.body_seconds),
         }
     }
 }

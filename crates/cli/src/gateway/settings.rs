@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use bytesize::ByteSize;
 use serde::Deserialize;
@@ -240,19 +239,6 @@ impl ServeSettings {
 
     pub(crate) fn max_body_bytes(&self) -> usize {
         usize::try_from(self.max_body.as_u64()).unwrap_or(usize::MAX)
-    }
-
-    pub(crate) fn body_pause(&self) -> Duration {
-        Duration::from_secs(self.body_seconds)
-    }
-
-    /// The time in which a request has to be reduced.
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_secs(self.reduce_seconds)
-    }
-
-    pub(crate) fn answer_time(&self) -> Duration {
-        Duration::from_secs(self.answer_seconds)
     }
 }
 

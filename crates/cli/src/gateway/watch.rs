@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 pub(crate) use look::Look;
-pub(crate) use miss::{MissSums, RecentPrompts, Why};
+pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 
 use crate::gateway::record::RequestRecord;
@@ -28,8 +28,9 @@ type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;
 pub(crate) struct Watch {
     state: Mutex<State>,
     begun: Instant,
-    card: OnceLock<Value>,
-    listener: OnceLock<Listener>,
+    /// The prices that the figures come with.
+    pub(crate) card: OnceLock<Value>,
+    pub(crate) listener: OnceLock<Listener>,
 }
 
 impl Default for Watch {
@@ -44,16 +45,6 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Sets the prices that the figures come with, once.
-    pub(crate) fn set_card(&self, card: Value) {
-        _ = self.card.set(card);
-    }
-
-    /// Sets who is told of each request, once.
-    pub(crate) fn set_listener(&self, listener: Listener) {
-        _ = self.listener.set(listener);
-    }
-
     /// The figures, to be changed in one step.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)

@@ -9,7 +9,7 @@ use super::miss::{ExpectedCache, MissSums, PromptMiss, RecentPrompts};
 use super::prompt::Prompt;
 use super::totals::Totals;
 use crate::gateway::outcome::{Outcome, PassReason};
-use crate::gateway::record::{CacheMiss, RequestRecord, Size};
+use crate::gateway::record::{RequestRecord, Size};
 use crate::gateway::whose::Whose;
 use crate::usage::ProviderUsage;
 
@@ -196,11 +196,7 @@ impl State {
                 + refused.as_ref().map_or(0, |refused| refused.replaced),
             before: refused.map_or(would, |refused| refused.before),
             after: sent,
-            miss: missed.map(|miss| CacheMiss {
-                kind: miss.why.words()[0],
-                part: miss.part.name(),
-                bytes: miss.bytes,
-            }),
+            miss: missed,
         };
         CalledRequest { record, bill }
     }

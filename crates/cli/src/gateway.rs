@@ -16,7 +16,6 @@ mod holdout;
 mod jobs;
 mod metrics;
 mod naming;
-mod opened;
 mod outcome;
 mod own;
 mod page;

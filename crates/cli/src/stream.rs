@@ -257,11 +257,10 @@ fn shown_at_once(chunk: &[u8], left: usize, is_after_line: bool) -> usize {
     match fits.iter().rposition(|byte| *byte == b'\n') {
         Some(feed) => feed + 1,
         None if is_after_line => 0,
-        None => (left.saturating_sub(3)..=left)
-            .rev()
-            // The first byte of a character is none of those inside one.
-            .find(|at| chunk[*at] & 0b1100_0000 != 0b1000_0000)
-            .unwrap_or(left),
+        None => {
+            let last = fits.utf8_chunks().last();
+            left - last.map_or(0, |last| last.invalid().len())
+        }
     }
 }
 

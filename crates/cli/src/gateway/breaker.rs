@@ -14,6 +14,7 @@ use offcut::backend::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::gateway::body::BoxError;
 use crate::lock::locked;
 
 /// Strikes for a call that failed. One that succeeded takes one away, so failures add up where more than a quarter
@@ -36,6 +37,9 @@ const LOOKED_AT: &str = "meta/is-it-there";
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes that a look stores.
 const MOST_LOOKED: usize = 1 << 20;
+
+/// Opens a store by its URL, or gives the one that is open.
+pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
 
 /// A store with a circuit breaker. Each call has [`PATIENCE`], in which one that fails is made once more. At [`OUT`]
 /// strikes, puts and reads fail without asking the store; if it answers and only refuses puts, reads are still asked.

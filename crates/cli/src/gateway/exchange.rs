@@ -30,21 +30,19 @@ impl Exchange {
         let path = path.split('?').next().unwrap_or_default();
         let mut segments = path.trim_end_matches('/').rsplit('/');
         let (last, before) = (segments.next()?, segments.next().unwrap_or_default());
-        let turn = |format| Some((format, Purpose::Turn));
-        let count = |format| Some((format, Purpose::Count));
-        let found = match (before, last) {
-            ("chat", "completions") => turn(WireFormat::OpenAiChat),
-            ("responses", "input_tokens") => count(WireFormat::Responses),
-            ("messages", "count_tokens") => count(WireFormat::Anthropic),
-            (_, "responses") => turn(WireFormat::Responses),
-            (_, "messages") => turn(WireFormat::Anthropic),
+        let (format, purpose) = match (before, last) {
+            ("chat", "completions") => (WireFormat::OpenAiChat, Purpose::Turn),
+            ("responses", "input_tokens") => (WireFormat::Responses, Purpose::Count),
+            ("messages", "count_tokens") => (WireFormat::Anthropic, Purpose::Count),
+            (_, "responses") => (WireFormat::Responses, Purpose::Turn),
+            (_, "messages") => (WireFormat::Anthropic, Purpose::Turn),
             (_, model) => match model.rsplit_once(':')?.1 {
-                "generateContent" | "streamGenerateContent" => turn(WireFormat::Gemini),
-                "countTokens" => count(WireFormat::Gemini),
-                _ => None,
+                "generateContent" | "streamGenerateContent" => (WireFormat::Gemini, Purpose::Turn),
+                "countTokens" => (WireFormat::Gemini, Purpose::Count),
+                _ => return None,
             },
         };
-        found.map(|(format, purpose)| Self { format, purpose })
+        Some(Self { format, purpose })
     }
 }
 

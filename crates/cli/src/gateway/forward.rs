@@ -19,7 +19,7 @@ const ENCODED: usize = 16;
 
 /// The paths that servers may understand, each decoding once more than the one before it, as segments; `None`
 /// if nobody knows how the path will be understood, because it is encoded wrongly or too often.
-fn readings(path: &str) -> Option<Vec<Vec<String>>> {
+pub(crate) fn readings(path: &str) -> Option<Vec<Vec<String>>> {
     let mut path = decode(path.split(['?', '#']).next().unwrap_or_default().as_bytes())?;
     let mut readings = Vec::new();
     for _ in 0..ENCODED {
@@ -38,11 +38,6 @@ fn readings(path: &str) -> Option<Vec<Vec<String>>> {
         path = again.into_owned();
     }
     None
-}
-
-/// The segments of a path as the server understands them that decodes most.
-pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
-    readings(path)?.pop()
 }
 
 /// Decodes what is percent-encoded; `None` if it is not encoded rightly, or is not text.

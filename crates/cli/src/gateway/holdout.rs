@@ -30,11 +30,8 @@ pub(crate) fn group(share: f64, conversation: &str) -> Option<Group> {
     let mut digest = Sha256::new_with_prefix("offcut holdout\n");
     digest.update(conversation);
     // 32 bits are exact as a float.
-    let number = digest
-        .finalize()
-        .iter()
-        .take(4)
-        .fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+    let [one, two, three, four, ..] = <[u8; 32]>::from(digest.finalize());
+    let number = u32::from_be_bytes([one, two, three, four]);
     let place = f64::from(number) / (f64::from(u32::MAX) + 1.0);
     Some(if place < share {
         Group::HeldOut

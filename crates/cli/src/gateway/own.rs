@@ -12,7 +12,7 @@ use crate::gateway::secret::Secret;
 ///
 /// However it is spelled, and whatever follows: no provider is to see what was meant for this server.
 pub(crate) fn path(path: &str) -> Option<String> {
-    let segments = forward::segments(path)?;
+    let segments = forward::readings(path)?.pop()?;
     let names = segments
         .iter()
         .filter(|name| !name.is_empty() && *name != ".");

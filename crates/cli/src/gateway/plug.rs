@@ -24,11 +24,11 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::gateway::body::{Body, Read};
+use crate::gateway::breaker::Open;
 use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::memory_for;
 use crate::gateway::metrics::Metric;
-use crate::gateway::opened::Opened;
 use crate::gateway::outcome::{self, PassReason};
 use crate::gateway::own;
 use crate::gateway::pass::Passage;
@@ -59,9 +59,9 @@ impl Plug {
     pub(crate) fn new(
         serve: &ServeSettings,
         settings: &Settings,
-        stores: &Opened<'_>,
+        open: &Open<'_>,
     ) -> Result<Option<Self>, GatewayError> {
-        let tenants = PlugTenant::all(&serve.compress_keys, settings, stores)?;
+        let tenants = PlugTenant::all(&serve.compress_keys, settings, open)?;
         Ok((!tenants.is_empty()).then(|| Self {
             tenants,
             max_body: serve.max_body_bytes(),

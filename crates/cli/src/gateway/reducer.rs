@@ -8,11 +8,11 @@ use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, Wi
 use offcut::report::{ErrorSource, Outcome as Decided};
 use offcut::{ErrorChain, Report, Settings, ToolReduction, Turn};
 
+use crate::gateway::breaker::Open;
 use crate::gateway::error::GatewayError;
 use crate::gateway::exchange::{Exchange, Purpose};
 use crate::gateway::holdout::{Group, group};
 use crate::gateway::naming::NamingSecret;
-use crate::gateway::opened::Opened;
 use crate::gateway::outcome::{Outcome, PassReason};
 use crate::gateway::reader::{self, Tools};
 use crate::gateway::settings::ServeSettings;
@@ -85,18 +85,18 @@ impl Known {
 }
 
 impl ConversationReducer {
-    /// Builds the reductions for `settings`, with `stores`.
+    /// Builds the reductions for `settings`, with stores from `open`.
     pub(crate) fn new(
         serve: &ServeSettings,
         settings: &Settings,
-        stores: &Opened<'_>,
+        open: &Open<'_>,
     ) -> Result<Self, GatewayError> {
         let pages = serve.is_local().then(|| Pages::of(settings)).flatten();
         let builder = match pages.clone() {
             Some(pages) => ToolReduction::builder().trunc_handler(pages),
             None => ToolReduction::builder(),
         };
-        let built = builder.settings(settings.clone(), |url: &str| stores.open(url));
+        let built = builder.settings(settings.clone(), open);
         let own = built.build().map_err(GatewayError::Reduction)?;
         let mut variants = vec![own.clone()];
         for name in [None].into_iter().chain(reader::OPENERS.map(Some)) {
@@ -106,7 +106,7 @@ impl ConversationReducer {
         }
         // A store that can't be opened has failed the reductions too.
         let url = settings.backend_url.as_ref();
-        let store = url.and_then(|url| stores.open(url.as_str()).ok());
+        let store = url.and_then(|url| open(url.as_str()).ok());
         Ok(Self {
             variants,
             pages,

@@ -1,8 +1,9 @@
 //! The server: accepts connections within limits, and lets running requests end when it stops.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -16,10 +17,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
+use crate::gateway::breaker::Breaker;
 use crate::gateway::client::MAX_HEADERS;
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
-use crate::gateway::opened::Opened;
 use crate::gateway::plug::Plug;
 use crate::gateway::record::RequestRecord;
 use crate::gateway::reducer::ConversationReducer;
@@ -27,6 +28,7 @@ use crate::gateway::service::Service;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::Upstreams;
+use crate::lock::locked;
 
 /// A server between agents and their providers.
 ///
@@ -66,12 +68,20 @@ impl Gateway {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let open = move |url: &str| open(url).map_err(Into::into);
-        let stores = Opened::new(&open);
-        let reducer = ConversationReducer::new(&settings, reduction, &stores)?;
-        let plug = Plug::new(&settings, reduction, &stores)?;
         settings.check()?;
-        let service = Service::new(settings.clone(), reducer, plug, stores.all())?;
+        let opened = Mutex::new(HashMap::<String, Breaker>::new());
+        let open = |url: &str| {
+            let mut opened = locked(&opened);
+            if !opened.contains_key(url) {
+                let store = Breaker::new(open(url).map_err(Into::into)?);
+                opened.insert(url.to_owned(), store);
+            }
+            Ok(Arc::new(opened[url].clone()) as _)
+        };
+        let reducer = ConversationReducer::new(&settings, reduction, &open)?;
+        let plug = Plug::new(&settings, reduction, &open)?;
+        let stores = locked(&opened).values().cloned().collect();
+        let service = Service::new(settings.clone(), reducer, plug, stores)?;
         Ok(Self {
             settings,
             service: Arc::new(service),

@@ -26,7 +26,6 @@ use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::secret::{Secret, spellings};
 use crate::gateway::send::Payload;
 use crate::gateway::settings::ServeSettings;
-use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::{ForeignKey, Upstream, Upstreams};
 use crate::gateway::whose::Whose;
 use crate::gateway::{forward, own, page, read};
@@ -349,7 +348,7 @@ impl Service {
         };
         let client = self.client(&parts.headers, parts.uri.query());
         let mut parts = forward::head(parts, uri);
-        if let Some(header) = self.passage.tenants.header() {
+        if let Some(header) = &self.passage.tenants.header {
             parts.headers.remove(header);
         }
         if let Some(exchange) = exchange {
@@ -413,7 +412,7 @@ impl Service {
             tenant, credential, ..
         } = self.client(request.headers(), request.uri().query());
         let is_owner = own::bears(request.headers(), self.token.as_ref());
-        let keeps_apart = matches!(self.passage.tenants, Tenants::Hashed { .. });
+        let keeps_apart = self.passage.tenants.key.is_some();
         let Some(tenant) = tenant.filter(|_| keeps_apart || is_owner || credential.is_some())
         else {
             let message = "send the key that the conversation was sent with, since it tells whose content may be read; where there is none, the token of this server's page as `Authorization: Bearer TOKEN`";

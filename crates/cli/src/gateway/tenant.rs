@@ -22,14 +22,11 @@ impl Tenant {
 
 /// The way to tell tenants apart.
 #[derive(Debug)]
-pub(crate) enum Tenants {
-    /// All requests are the user's own.
-    User,
-    /// By a header, or by the credentials, of which only a keyed hash is known.
-    Hashed {
-        key: Secret,
-        header: Option<HeaderName>,
-    },
+pub(crate) struct Tenants {
+    /// Of headers and credentials, only a keyed hash is known. `None` if all requests are the user's own.
+    pub(crate) key: Option<Secret>,
+    /// The header that tells tenants apart, in place of the credentials. It is for this server alone.
+    pub(crate) header: Option<HeaderName>,
 }
 
 /// The name of the one user of a machine.
@@ -45,11 +42,9 @@ impl Tenants {
         });
         let header = header.transpose()?;
         match &settings.tenant_key {
-            Some(key) if !key.is_too_short() => Ok(Self::Hashed {
-                key: key.clone(),
-                header,
-            }),
-            Some(_) => Err(GatewayError::settings("tenant_key", Secret::TOO_SHORT)),
+            Some(key) if key.is_too_short() => {
+                Err(GatewayError::settings("tenant_key", Secret::TOO_SHORT))
+            }
             None if !settings.is_local() => Err(GatewayError::settings(
                 "tenant_key",
                 "other machines may connect, so tenants have to be kept apart: write a secret of at least 16 characters, the same for all replicas",
@@ -58,21 +53,16 @@ impl Tenants {
                 "tenant_header",
                 "it needs `tenant_key`, with which its values are hashed",
             )),
-            None => Ok(Self::User),
-        }
-    }
-
-    /// The header that tells tenants apart. It is for this server alone.
-    pub(crate) fn header(&self) -> Option<&HeaderName> {
-        match self {
-            Self::User => None,
-            Self::Hashed { header, .. } => header.as_ref(),
+            key => Ok(Self {
+                key: key.clone(),
+                header,
+            }),
         }
     }
 
     /// The tenant of a request; `None` if the request does not say.
     pub(crate) fn of(&self, headers: &HeaderMap, query: Option<&str>) -> Option<Tenant> {
-        let Self::Hashed { key, header } = self else {
+        let Some(key) = &self.key else {
             return Some(Tenant(USER.to_owned()));
         };
         let mut hash = Hmac::<Sha256>::new_from_slice(key.text().as_bytes()).ok()?;
@@ -82,7 +72,7 @@ impl Tenants {
             add_field(&mut hash, value);
             is_known |= !value.is_empty();
         };
-        if let Some(header) = header {
+        if let Some(header) = &self.header {
             headers
                 .get_all(header)
                 .iter()

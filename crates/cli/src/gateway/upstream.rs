@@ -40,10 +40,7 @@ impl Upstream {
             ));
         }
         // The URL is not shown: it may hold a password.
-        let uri: Uri = url
-            .parse()
-            .map_err(|_| wrong("this is not a URL: write it as https://host/path"))?;
-        let parts = uri.into_parts();
+        let parts = url.parse().map(Uri::into_parts).unwrap_or_default();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
             return Err(wrong("this is not a URL: write it as https://host/path"));
         };
@@ -136,8 +133,7 @@ impl Upstreams {
         let default = self.default.as_deref();
         let named = default
             .or_else(|| by_headers(headers))
-            .or_else(|| own_path(path_alone))
-            .or_else(|| path.starts_with("/v1/").then_some("openai"));
+            .or_else(|| own_path(path_alone));
         let Some(upstream) = named.and_then(|name| self.named.get(name)) else {
             return Ok(None);
         };
@@ -170,7 +166,7 @@ const GEMINI_METHODS: [&str; 5] = [
     "streamGenerateContent",
 ];
 
-/// The only provider that has such a path.
+/// The provider of a path without a prefix: the only one that has it, or OpenAI, whose form others have too.
 fn own_path(path: &str) -> Option<&'static str> {
     let is_below = |prefix: &str| {
         path.strip_prefix(prefix)
@@ -186,10 +182,8 @@ fn own_path(path: &str) -> Option<&'static str> {
         Some("anthropic")
     } else if is_below("/v1beta") || is_below("/v1alpha") || is_call() {
         Some("gemini")
-    } else if is_below("/v1/chat") || is_below("/v1/responses") {
-        Some("openai")
     } else {
-        None
+        path.starts_with("/v1/").then_some("openai")
     }
 }
 

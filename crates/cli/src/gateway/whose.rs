@@ -29,7 +29,8 @@ impl Whose {
     pub(crate) fn of(tenants: &Tenants, tenant: Option<&Tenant>, headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name)?.to_str().ok();
         let named = tenants
-            .header()
+            .header
+            .as_ref()
             .filter(|name| !is_credential(name.as_str()));
         let named = named.and_then(&text).filter(|name| !may_be_key(name));
         let agent = text(&header::USER_AGENT).unwrap_or_default();

@@ -7,7 +7,7 @@ use offcut::format::{
     Conversation, JsonText, Message, Messages, Plain, RequestBody, Spelled, WireFormat,
 };
 use offcut::report::ErrorSource;
-use offcut::{Part, Report, ToolCall, ToolOutput};
+use offcut::{Part, ToolCall, ToolOutput, Truncated};
 use serde_json::json;
 
 use super::results::{Found, results};
@@ -31,8 +31,7 @@ pub(super) struct Compressed {
 struct Short {
     found: Found,
     hash: String,
-    parts: Vec<Part>,
-    report: Report,
+    truncated: Truncated,
 }
 
 impl Compressed {
@@ -72,17 +71,13 @@ pub(super) async fn compress(tenant: &PlugTenant, mut body: RequestBody) -> Comp
     let (mut hashes, mut saved) = (Vec::new(), 0);
     let mut messages = Messages::new(&format, body.messages_mut());
     for short in shortened.into_iter().filter_map(Result::ok).flatten() {
-        let Short {
-            found,
-            hash,
-            parts,
-            report,
-        } = short;
+        let (found, hash, truncated) = (short.found, short.hash, short.truncated);
         saved += tenant.saved(&hash, || {
-            look.add(&report);
-            tokens(tenant, found.texts).saturating_sub(tokens(tenant, texts(&parts)))
+            look.add(&truncated.report);
+            let before = tokens(tenant, found.texts.concat());
+            before.saturating_sub(tokens(tenant, truncated.text()))
         });
-        messages.replace_result(found.message, found.slot, parts);
+        messages.replace_result(found.message, found.slot, truncated.parts);
         if !hashes.contains(&hash) {
             hashes.push(hash);
         }
@@ -126,21 +121,12 @@ async fn shorten(tenant: &PlugTenant, found: Found, now: SystemTime) -> Result<O
     Ok(is_short.then(|| Short {
         found,
         hash,
-        parts: truncated.parts,
-        report: truncated.report,
+        truncated,
     }))
 }
 
-fn texts(parts: &[Part]) -> Vec<String> {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.clone()),
-        _ => None,
-    });
-    texts.collect()
-}
-
-fn tokens(tenant: &PlugTenant, texts: Vec<String>) -> u64 {
-    let mut messages: Vec<_> = texts.into_iter().map(Message::user).collect();
+fn tokens(tenant: &PlugTenant, text: String) -> u64 {
+    let mut messages = [Message::user(text)];
     let messages = Messages::new(Plain, &mut messages);
     // A session of its own, whose counts go with it.
     let counter = tenant.session.session("count");

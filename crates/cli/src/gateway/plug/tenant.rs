@@ -11,8 +11,8 @@ use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
 use sha2::Sha256;
 
 use super::store::{ByHash, DIGITS, day, day_of, location};
+use crate::gateway::breaker::Open;
 use crate::gateway::error::{GatewayError, is_plain};
-use crate::gateway::opened::Opened;
 use crate::gateway::own;
 use crate::gateway::secret::{Secret, add_field};
 use crate::lock::locked;
@@ -63,11 +63,11 @@ impl PlugTenant {
     pub(super) fn all(
         keys: &BTreeMap<String, Secret>,
         settings: &Settings,
-        stores: &Opened<'_>,
+        open: &Open<'_>,
     ) -> Result<Vec<Arc<Self>>, GatewayError> {
         check_keys(keys)?;
         keys.iter()
-            .map(|(name, credential)| Self::new(name, credential, settings, stores).map(Arc::new))
+            .map(|(name, credential)| Self::new(name, credential, settings, open).map(Arc::new))
             .collect()
     }
 
@@ -75,12 +75,12 @@ impl PlugTenant {
         name: &str,
         credential: &Secret,
         settings: &Settings,
-        stores: &Opened<'_>,
+        open: &Open<'_>,
     ) -> Result<Self, GatewayError> {
         let prefix = Arc::<OnceLock<String>>::default();
         let open = |url: &str| {
             let prefix = prefix.clone();
-            stores.open(url).map(|store| ByHash { store, prefix })
+            open(url).map(|store| ByHash { store, prefix })
         };
         let mut settings = settings.clone();
         settings.read_file_tool_name = Some(READER.to_owned());

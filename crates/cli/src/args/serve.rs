@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use offcut::backend::StoreUrl;
+use tracing::Level;
 
 /// Run a server between agents and their providers that shortens requests.
 ///
@@ -43,8 +45,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) require_store: bool,
     /// Minimum level of the messages that are logged to stderr.
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(crate) log: LogLevel,
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level())]
+    pub(crate) log: Level,
     /// Log each message as one line of JSON.
     #[arg(long)]
     pub(crate) log_json: bool,
@@ -55,13 +57,10 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
 }
 
-/// A level of the log.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
+/// The levels of the log.
+fn level() -> impl TypedValueParser<Value = Level> {
+    let names = PossibleValuesParser::new(["error", "warn", "info", "debug"]);
+    names.try_map(|name| name.parse::<Level>())
 }
 
 /// Show what the running servers of this user do.

@@ -12,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::args::{self, serve};
+use crate::args;
 use crate::failure::{Failure, chain};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
@@ -119,13 +119,7 @@ async fn stopped() {
 
 /// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The
 /// guard writes what is left.
-fn log_to_stderr(level: serve::LogLevel, as_json: bool) -> WorkerGuard {
-    let level = match level {
-        serve::LogLevel::Error => Level::ERROR,
-        serve::LogLevel::Warn => Level::WARN,
-        serve::LogLevel::Info => Level::INFO,
-        serve::LogLevel::Debug => Level::DEBUG,
-    };
+fn log_to_stderr(level: Level, as_json: bool) -> WorkerGuard {
     let (stderr, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(10_000)
         .finish(std::io::stderr());

@@ -20,7 +20,7 @@ const ENCODED: usize = 16;
 /// The paths that servers may understand, each decoding once more than the one before it, as segments; `None`
 /// if nobody knows how the path will be understood, because it is encoded wrongly or too often.
 pub(crate) fn readings(path: &str) -> Option<Vec<Vec<String>>> {
-    let mut path = decode(path.split(['?', '#']).next().unwrap_or_default().as_bytes())?;
+    let mut path = decode(path.split(['?', '#']).next().unwrap_or_default())?;
     let mut readings = Vec::new();
     for _ in 0..ENCODED {
         // Some take the rest for a query, or for a parameter.
@@ -41,20 +41,17 @@ pub(crate) fn readings(path: &str) -> Option<Vec<Vec<String>>> {
 }
 
 /// Decodes what is percent-encoded; `None` if it is not encoded rightly, or is not text.
-fn decode(path: &[u8]) -> Option<String> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path.iter();
-    while let Some(&byte) = rest.next() {
-        decoded.push(if byte == b'%' {
-            let mut digit = || char::from(*rest.next()?).to_digit(16);
-            u8::try_from(digit()? * 16 + digit()?).ok()?
-        } else {
-            byte
-        });
-    }
-    let is_text = !decoded.iter().any(u8::is_ascii_control);
+fn decode(path: &str) -> Option<String> {
+    let mut escaped = path.split('%').skip(1).map(str::as_bytes);
+    let is_encoded = escaped.all(
+        |rest| matches!(rest, [one, two, ..] if one.is_ascii_hexdigit() && two.is_ascii_hexdigit()),
+    );
     // Longer spellings of ASCII, such as `%c0%ae`, are not UTF-8.
-    String::from_utf8(decoded).ok().filter(|_| is_text)
+    let text = percent_encoding::percent_decode_str(path)
+        .decode_utf8()
+        .ok()?;
+    let is_text = !text.bytes().any(|byte| byte.is_ascii_control());
+    (is_encoded && is_text).then(|| text.into_owned())
 }
 
 /// Returns true if no segment of a path leads out of the provider's base path, however it is decoded.

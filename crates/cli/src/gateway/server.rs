@@ -49,7 +49,6 @@ use crate::lock::locked;
 /// ```
 #[derive(Debug)]
 pub struct Gateway {
-    settings: ServeSettings,
     service: Arc<Service>,
 }
 
@@ -81,11 +80,8 @@ impl Gateway {
         let reducer = ConversationReducer::new(&settings, reduction, &open)?;
         let plug = Plug::new(&settings, reduction, &open)?;
         let stores = locked(&opened).values().cloned().collect();
-        let service = Service::new(settings.clone(), reducer, plug, stores)?;
-        Ok(Self {
-            settings,
-            service: Arc::new(service),
-        })
+        let service = Arc::new(Service::new(settings, reducer, plug, stores)?);
+        Ok(Self { service })
     }
 
     /// Checks settings without opening a store.
@@ -103,7 +99,7 @@ impl Gateway {
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &ServeSettings {
-        &self.settings
+        &self.service.settings
     }
 
     /// Notes for the person who starts the server: what will not be done, and why.
@@ -154,11 +150,11 @@ impl Gateway {
         let address = listener.local_addr().map_err(GatewayError::Listen)?;
         ServeSettings {
             listen: address,
-            ..self.settings.clone()
+            ..self.service.settings.clone()
         }
         .check()?;
         let stopping = Arc::new(Semaphore::new(0));
-        let monitor = match self.settings.metrics_listen {
+        let monitor = match self.service.settings.metrics_listen {
             Some(address) => {
                 let listener = TcpListener::bind(address).await;
                 let listener = listener.map_err(GatewayError::Listen)?;
@@ -176,7 +172,7 @@ impl Gateway {
                 );
             }
         });
-        let door = self.door(self.settings.max_connections, &stopping);
+        let door = self.door(self.service.settings.max_connections, &stopping);
         let places = door.places.clone();
         tokio::select! {
             () = door.accept(listener) => {}
@@ -184,10 +180,10 @@ impl Gateway {
         }
         monitor.inspect(JoinHandle::abort);
         stopping.close();
-        let all = u32::try_from(self.settings.max_connections).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.service.settings.max_connections).unwrap_or(u32::MAX);
         let running = all as usize - places.available_permits();
         tracing::info!(running, "stopping");
-        let patience = Duration::from_secs(self.settings.shutdown_seconds);
+        let patience = Duration::from_secs(self.service.settings.shutdown_seconds);
         if tokio::time::timeout(patience, places.acquire_many(all))
             .await
             .is_err()
@@ -199,10 +195,11 @@ impl Gateway {
 
     /// A way in for this many connections at once.
     fn door(&self, places: usize, stopping: &Arc<Semaphore>) -> Door {
-        let header_bytes = usize::try_from(self.settings.max_header.as_u64()).unwrap_or(usize::MAX);
+        let header_bytes =
+            usize::try_from(self.service.settings.max_header.as_u64()).unwrap_or(usize::MAX);
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(self.settings.header_seconds))
+            .header_read_timeout(Duration::from_secs(self.service.settings.header_seconds))
             .preserve_header_case(true)
             .max_headers(MAX_HEADERS)
             .max_buf_size(header_bytes);
@@ -212,7 +209,7 @@ impl Gateway {
             is_monitor: false,
             places: Arc::new(Semaphore::new(places)),
             stopping: stopping.clone(),
-            write_pause: Duration::from_secs(self.settings.body_seconds),
+            write_pause: Duration::from_secs(self.service.settings.body_seconds),
         }
     }
 }

@@ -35,7 +35,7 @@ const MAX_CALL: usize = 64 * 1024;
 
 /// The parts that all requests share.
 pub(crate) struct Service {
-    settings: ServeSettings,
+    pub(crate) settings: ServeSettings,
     upstreams: Upstreams,
     pub(crate) passage: Passage,
     plug: Option<Plug>,

@@ -104,8 +104,7 @@ impl ExpectedCache {
 
 /// As much of `number` as `part` is of `whole`.
 fn share(number: u64, part: u64, whole: u64) -> u64 {
-    let share = u128::from(number) * u128::from(part) / u128::from(whole.max(1));
-    u64::try_from(share).unwrap_or(u64::MAX)
+    number.saturating_mul(part) / whole.max(1)
 }
 
 /// A miss: bytes that were sent before, and are billed as new once more.
@@ -153,101 +152,69 @@ impl MissSums {
     }
 }
 
-/// The reason for a miss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Why {
-    Model,
-    Tools,
-    ToolOrder,
-    Dated,
-    Instructions,
-    Options,
-    Inserted,
-    Removed,
-    Thinking,
-    Edited,
-    Reduced,
-    Expired,
-    Unmarked,
-    Provider,
+/// Makes the reasons of rows with a name in code, a name in metrics, headers and logs, the meaning, and what to do.
+macro_rules! misses {
+    ($($why:ident $name:literal $meaning:literal $cure:literal)*) => {
+        /// The reason for a miss.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Why {
+            $($why),*
+        }
+
+        impl Why {
+            /// The name in metrics, headers and logs, the meaning, and what to do.
+            pub(crate) fn words(self) -> [&'static str; 3] {
+                match self {
+                    $(Self::$why => [$name, $meaning, $cure]),*
+                }
+            }
+        }
+    };
 }
 
-impl Why {
-    /// The name in metrics, headers and logs, the meaning, and what to do.
-    pub(crate) fn words(self) -> [&'static str; 3] {
-        match self {
-            Self::Model => [
-                "model",
-                "another model was asked",
-                "keep one model for a conversation",
-            ],
-            Self::Tools => [
-                "tools",
-                "a tool was added, removed or changed",
-                "send all tools from the first call on, each in the same words",
-            ],
-            Self::ToolOrder => [
-                "tool-order",
-                "the tools came in another order",
-                "sort the tools by name",
-            ],
-            Self::Dated => [
-                "dated",
-                "a date, a time or a number in the instructions changed",
-                "move it to the end of the last message",
-            ],
-            Self::Instructions => [
-                "instructions",
-                "the instructions changed",
-                "add what is new to the last message",
-            ],
-            Self::Options => [
-                "options",
-                "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema",
-                "keep it for a conversation",
-            ],
-            Self::Inserted => [
-                "inserted",
-                "a message was put before others that were sent already",
-                "add it at the end",
-            ],
-            Self::Removed => [
-                "removed",
-                "messages that were sent already are gone",
-                "compact seldom, and much at once",
-            ],
-            Self::Thinking => [
-                "thinking",
-                "the model's thinking was left out of its earlier messages",
-                "send its messages back as they came",
-            ],
-            Self::Edited => [
-                "edited",
-                "a message that was sent already has changed",
-                "leave earlier messages as they are",
-            ],
-            Self::Reduced => [
-                "reduced",
-                "this server has cleared old results",
-                "if it happens often, raise `clear_at_least_tokens`",
-            ],
-            Self::Expired => [
-                "expired",
-                "the cache's lifetime was over before this call",
-                "ask for a longer one: `\"ttl\": \"1h\"` in `cache_control`, or `prompt_cache_retention`",
-            ],
-            Self::Unmarked => [
-                "unmarked",
-                "the request has no `cache_control` from there on, so nothing of that is cached",
-                "set `cache_control` in the request, or on its last message",
-            ],
-            Self::Provider => [
-                "provider",
-                "nothing changed, and yet the provider held less than half of it",
-                "shorten the pauses or ask for a longer lifetime, and keep one route to the provider: a cache belongs to a machine or region",
-            ],
-        }
-    }
+misses! {
+    Model "model"
+        "another model was asked"
+        "keep one model for a conversation"
+    Tools "tools"
+        "a tool was added, removed or changed"
+        "send all tools from the first call on, each in the same words"
+    ToolOrder "tool-order"
+        "the tools came in another order"
+        "sort the tools by name"
+    Dated "dated"
+        "a date, a time or a number in the instructions changed"
+        "move it to the end of the last message"
+    Instructions "instructions"
+        "the instructions changed"
+        "add what is new to the last message"
+    Options "options"
+        "an option that is part of the prompt changed: thinking, the choice of tools, or the answer's schema"
+        "keep it for a conversation"
+    Inserted "inserted"
+        "a message was put before others that were sent already"
+        "add it at the end"
+    Removed "removed"
+        "messages that were sent already are gone"
+        "compact seldom, and much at once"
+    Thinking "thinking"
+        "the model's thinking was left out of its earlier messages"
+        "send its messages back as they came"
+    Edited "edited"
+        "a message that was sent already has changed"
+        "leave earlier messages as they are"
+    Reduced "reduced"
+        "this server has cleared old results"
+        "if it happens often, raise `clear_at_least_tokens`"
+    Expired "expired"
+        "the cache's lifetime was over before this call"
+        "ask for a longer one: `\"ttl\": \"1h\"` in `cache_control`, or `prompt_cache_retention`"
+    Unmarked "unmarked"
+        "the request has no `cache_control` from there on, so nothing of that is cached"
+        "set `cache_control` in the request, or on its last message"
+    Provider "provider"
+        "nothing changed, and yet the provider held less than half of it"
+        "shorten the pauses or ask for a longer lifetime, and keep one route to the provider: a cache belongs to a machine or region"
 }
 
 /// The miss of a request that came as `would` and goes on as `sent`, `seconds` after another one of the

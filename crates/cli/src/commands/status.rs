@@ -66,7 +66,7 @@ fn ask(pages: &[String]) -> Result<Vec<AskedPage>, Failure> {
 }
 
 fn as_text(page: &str, figures: &Value, most: usize) -> String {
-    let number = |name: &str| figures[name].as_u64().unwrap_or(0);
+    let number = |name: &str| number(figures, name);
     let (would, sent) = (number("would"), number("sent"));
     let mut text = format!(
         "{}, for {}\n",
@@ -94,13 +94,9 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     );
     let list = |name: &str| figures[name].as_array().into_iter().flatten();
     for open in list("passed") {
-        let said = |name: &str| output::visible(open[name].as_str().unwrap_or_default());
-        let passed = count(open["count"].as_u64().unwrap_or(0), "request");
-        text += &format!(
-            "{passed} passed open ({}): {}.\n",
-            said("reason"),
-            said("meaning")
-        );
+        let [reason, meaning] = ["reason", "meaning"].map(|name| said(open, name));
+        let passed = count(self::number(open, "count"), "request");
+        text += &format!("{passed} passed open ({reason}): {meaning}.\n");
     }
     text += &misses(&figures["misses"]);
     let senders: Vec<_> = list("senders").collect();
@@ -121,17 +117,26 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     text + "\n"
 }
 
+/// A figure of a row.
+fn number(row: &Value, name: &str) -> u64 {
+    row[name].as_u64().unwrap_or(0)
+}
+
+/// A text of a row.
+fn said(row: &Value, name: &str) -> String {
+    output::visible(row[name].as_str().unwrap_or_default())
+}
+
 /// A line for each reason for which a provider's cache missed.
 pub(super) fn misses(rows: &Value) -> String {
     let row = |miss: &Value| {
-        let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
         format!(
             "{} billed about {} tokens again ({}): {}. To mend it, {}.\n",
-            count(miss["count"].as_u64().unwrap_or(0), "call"),
+            count(number(miss, "count"), "call"),
             grouped(miss["tokens"].as_i64().unwrap_or(0)),
-            said("kind"),
-            said("meaning"),
-            said("cure"),
+            said(miss, "kind"),
+            said(miss, "meaning"),
+            said(miss, "cure"),
         )
     };
     rows.as_array().into_iter().flatten().map(row).collect()
@@ -142,13 +147,12 @@ fn sender_table(senders: &[&Value], most: usize) -> String {
     let mut senders = senders.to_vec();
     senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
     let rows = senders.into_iter().take(most).map(|one| {
-        let said = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let number = |name: &str| number(one, name);
         let tokens = |name: &str| one[name].as_i64().map_or("–".to_owned(), grouped);
         [
-            said("tenant"),
-            said("model"),
-            said("client"),
+            said(one, "tenant"),
+            said(one, "model"),
+            said(one, "client"),
             number("calls").to_string(),
             size(number("sent")),
             share(number("would"), number("sent")),
@@ -171,11 +175,11 @@ fn sender_table(senders: &[&Value], most: usize) -> String {
 
 fn table(conversations: &[&Value], now: u64) -> String {
     let rows = conversations.iter().map(|one| {
-        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let number = |name: &str| number(one, name);
         let count = |name: &str| number(name).to_string();
         [
             count("number"),
-            one["upstream"].as_str().unwrap_or_default().to_owned(),
+            said(one, "upstream"),
             count("calls"),
             size(number("would")),
             size(number("sent")),

@@ -73,8 +73,7 @@ pub(crate) struct Client {
 
 /// Counts a request by its outcome, once it is known for good or the request has ended.
 struct CountedOnce<'p> {
-    metrics: &'p Metrics,
-    watch: &'p Watch,
+    passage: &'p Passage,
     upstream: &'p str,
     outcome: Outcome,
     record: Option<RequestRecord>,
@@ -85,16 +84,20 @@ impl CountedOnce<'_> {
     /// form before, the provider has refused that.
     fn called(&mut self, look: Look, bill: &BillSlot) {
         self.outcome = look.outcome;
-        let called = self.watch.call(self.upstream, look, self.record.take());
+        let called = self
+            .passage
+            .watch
+            .call(self.upstream, look, self.record.take());
         self.record = Some(called.record);
         if let Some(awaited) = called.bill {
             _ = bill.set(awaited);
         }
+        let metrics = &self.passage.metrics;
         if let Some(miss) = self.miss() {
             let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
             let labels = [("upstream", self.upstream), ("reason", kind)];
-            self.metrics.add(Metric::CacheMisses, &labels, 1);
-            self.metrics.add(Metric::CacheMissedBytes, &labels, bytes);
+            metrics.add(Metric::CacheMisses, &labels, 1);
+            metrics.add(Metric::CacheMissedBytes, &labels, bytes);
             tracing::info!(
                 kind,
                 part,
@@ -120,9 +123,9 @@ impl Drop for CountedOnce<'_> {
             ("upstream", self.upstream),
             ("outcome", self.outcome.name()),
         ];
-        self.metrics.add(Metric::Requests, &labels, 1);
+        self.passage.metrics.add(Metric::Requests, &labels, 1);
         if let Some(record) = &self.record {
-            self.watch.tell(record);
+            self.passage.watch.tell(record);
         }
     }
 }
@@ -405,8 +408,7 @@ impl Passage {
 
     fn counted<'p>(&'p self, upstream: &'p Upstream, outcome: Outcome) -> CountedOnce<'p> {
         CountedOnce {
-            metrics: &self.metrics,
-            watch: &self.watch,
+            passage: self,
             upstream: upstream.name(),
             outcome,
             record: None,

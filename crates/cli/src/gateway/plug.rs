@@ -35,8 +35,8 @@ use crate::gateway::pass::Passage;
 use crate::gateway::secret::Secret;
 use crate::gateway::settings::{OnFailure, ServeSettings};
 use compress::{Compressed, compress};
+use tenant::PlugTenant;
 pub(crate) use tenant::check_keys;
-use tenant::{PlugTenant, by_credential};
 
 /// Answers the calls of gateways.
 pub(crate) struct Plug {
@@ -61,7 +61,11 @@ impl Plug {
         settings: &Settings,
         open: &Open<'_>,
     ) -> Result<Option<Self>, GatewayError> {
-        let tenants = PlugTenant::all(&serve.compress_keys, settings, open)?;
+        check_keys(&serve.compress_keys)?;
+        let keys = serve.compress_keys.iter();
+        let tenants =
+            keys.map(|(name, key)| PlugTenant::new(name, key, settings, open).map(Arc::new));
+        let tenants: Vec<_> = tenants.collect::<Result<_, _>>()?;
         Ok((!tenants.is_empty()).then(|| Self {
             tenants,
             max_body: serve.max_body_bytes(),
@@ -86,7 +90,9 @@ impl Plug {
         passage: &Passage,
         request: Request<Incoming>,
     ) -> Response<Body> {
-        let Some(tenant) = by_credential(&self.tenants, request.headers()) else {
+        let mut tenants = self.tenants.iter();
+        let key = own::bearer(request.headers());
+        let Some(tenant) = key.and_then(|key| tenants.find(|one| one.credential.is(key))) else {
             let message = "send one of `serve.compress_keys` as `Authorization: Bearer KEY`";
             return own::error(StatusCode::UNAUTHORIZED, message);
         };

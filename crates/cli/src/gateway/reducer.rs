@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use offcut::format::{Format, JsonText, Messages, Piece, RequestBody, Spelled, WireFormat};
 use offcut::report::{ErrorSource, Outcome as Decided};
@@ -55,7 +56,6 @@ pub(crate) struct ConversationReducer {
 struct Known {
     /// By the prefix of a conversation's content, and by variant.
     sessions: HashMap<(String, usize), HeldSession>,
-    time: u64,
     untouched: HashSet<String>,
 }
 
@@ -63,7 +63,7 @@ struct Known {
 struct HeldSession {
     session: ToolReduction,
     /// The time of its last use.
-    time: u64,
+    time: Instant,
     /// Length of its last request.
     bytes: usize,
 }
@@ -76,7 +76,7 @@ impl Known {
             sessions.len() >= HELD || held + bytes > HELD_BYTES
         };
         while !self.sessions.is_empty() && is_full(&self.sessions) {
-            let mut times: Vec<u64> = self.sessions.values().map(|held| held.time).collect();
+            let mut times: Vec<Instant> = self.sessions.values().map(|held| held.time).collect();
             times.sort_unstable();
             let middle = times[times.len() / 2];
             self.sessions.retain(|_, held| held.time > middle);
@@ -263,8 +263,7 @@ impl ConversationReducer {
         new: impl FnOnce() -> ToolReduction,
     ) -> ToolReduction {
         let mut known = locked(&self.known);
-        known.time += 1;
-        let time = known.time;
+        let time = Instant::now();
         let key = (conversation.to_owned(), variant);
         if let Some(held) = known.sessions.get_mut(&key) {
             (held.time, held.bytes) = (time, bytes);

@@ -195,13 +195,6 @@ fn is_plain(headers: &HeaderMap) -> bool {
 
 /// The error of the client's own body, which ended a request to a provider.
 fn of_client<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ReadError> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let of_client = error.downcast_ref();
-        if of_client.is_some() {
-            return of_client;
-        }
-        next = error.source();
-    }
-    None
+    let mut chain = std::iter::successors(Some(error), |error| (*error).source());
+    chain.find_map(|error| error.downcast_ref())
 }

@@ -190,12 +190,11 @@ fn own_path(path: &str) -> Option<&'static str> {
 /// The provider whose own headers or keys a request has.
 fn by_headers(headers: &HeaderMap) -> Option<&'static str> {
     let credentials = credentials(headers, None);
-    let owners = credentials.iter().flat_map(NamedCredential::owners);
-    let only = |owner| match owner {
+    let mut owners = credentials.iter().flat_map(NamedCredential::owners);
+    let owner = owners.find_map(|owner| match owner {
         Owner::Only(name) => Some(name),
         Owner::Like(_) => None,
-    };
-    let owner = owners.filter_map(only).next();
+    });
     owner.or_else(|| {
         headers
             .contains_key("anthropic-version")

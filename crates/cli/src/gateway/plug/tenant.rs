@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use hmac::{Hmac, KeyInit, Mac};
-use http::HeaderMap;
 use offcut::backend::ErrorKind;
 use offcut::{OnStoreFailure, Settings, StoredNames, ToolReduction};
 use sha2::Sha256;
@@ -13,7 +12,6 @@ use sha2::Sha256;
 use super::store::{ByHash, DIGITS, day, day_of, location};
 use crate::gateway::breaker::Open;
 use crate::gateway::error::{GatewayError, is_plain};
-use crate::gateway::own;
 use crate::gateway::secret::{Secret, add_field};
 use crate::lock::locked;
 use crate::units::hex;
@@ -59,19 +57,8 @@ pub(crate) fn check_keys(keys: &BTreeMap<String, Secret>) -> Result<(), GatewayE
 }
 
 impl PlugTenant {
-    /// The tenants of `keys`.
-    pub(super) fn all(
-        keys: &BTreeMap<String, Secret>,
-        settings: &Settings,
-        open: &Open<'_>,
-    ) -> Result<Vec<Arc<Self>>, GatewayError> {
-        check_keys(keys)?;
-        keys.iter()
-            .map(|(name, credential)| Self::new(name, credential, settings, open).map(Arc::new))
-            .collect()
-    }
-
-    fn new(
+    /// The tenant of a key.
+    pub(super) fn new(
         name: &str,
         credential: &Secret,
         settings: &Settings,
@@ -147,15 +134,4 @@ impl PlugTenant {
         known.insert(hash.to_owned(), saved);
         saved
     }
-}
-
-/// The tenant whose credential a request bears.
-pub(super) fn by_credential<'t>(
-    tenants: &'t [Arc<PlugTenant>],
-    headers: &HeaderMap,
-) -> Option<&'t Arc<PlugTenant>> {
-    let credential = own::bearer(headers)?;
-    tenants
-        .iter()
-        .find(|tenant| tenant.credential.is(credential))
 }

@@ -25,7 +25,6 @@ mod plug;
 mod read;
 mod reader;
 mod readers;
-mod record;
 mod reducer;
 mod refused;
 mod secret;
@@ -42,9 +41,9 @@ mod watch;
 mod whose;
 
 pub use error::GatewayError;
-pub use record::{RequestRecord, Size};
 pub use secret::Secret;
 pub use server::Gateway;
 pub use settings::{OnFailure, ServeSettings};
 pub use status::figures;
 pub(crate) use watch::{MissSums, Prompt, RecentPrompts};
+pub use watch::{RequestRecord, Size};

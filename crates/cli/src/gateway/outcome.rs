@@ -1,30 +1,16 @@
 //! The outcome of a request with a conversation, as the reply's header, the metrics and the log name
 //! it.
 
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderValue, Response};
 
 use crate::gateway::body::Body;
-use crate::gateway::watch::PromptMiss;
 
 /// The header of a reply that says what was done to its request.
 const HEADER: &str = "x-offcut";
-/// The header that says why the provider's cache held less of it than of the request before.
-const CACHE_HEADER: &str = "x-offcut-cache";
 
 /// Says on a reply what was done to its request.
-pub(crate) fn marked(
-    mut reply: Response<Body>,
-    outcome: Outcome,
-    miss: Option<&PromptMiss>,
-) -> Response<Body> {
-    let headers = reply.headers_mut();
-    headers.insert(HEADER, outcome.value());
-    let miss = miss.and_then(|miss| {
-        let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
-        let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
-        HeaderValue::from_str(&text).ok()
-    });
-    headers.extend(miss.map(|miss| (HeaderName::from_static(CACHE_HEADER), miss)));
+pub(crate) fn marked(mut reply: Response<Body>, outcome: Outcome) -> Response<Body> {
+    reply.headers_mut().insert(HEADER, outcome.value());
     reply
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
@@ -22,7 +22,6 @@ use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::own::Refusal;
 use crate::gateway::readers::{Credential, Readers};
-use crate::gateway::record::RequestRecord;
 use crate::gateway::reducer::{ConversationReducer, Pressure};
 use crate::gateway::refused::{Refused, examined, is_thread};
 use crate::gateway::send::{Payload, Sender};
@@ -30,7 +29,7 @@ use crate::gateway::settings::{OnFailure, ServeSettings};
 use crate::gateway::tenant::{Tenant, Tenants};
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::OnEnd;
-use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, Watch, Why};
+use crate::gateway::watch::{AwaitedBill, Look, Prompt, PromptMiss, RequestRecord, Watch, Why};
 use crate::gateway::whose::Whose;
 use crate::gateway::{own, place};
 
@@ -111,9 +110,18 @@ impl CountedOnce<'_> {
         self.record.as_ref()?.miss.as_ref()
     }
 
-    /// Says on a reply what was done to the request.
+    /// Says on a reply what was done to the request, and why the provider's cache held less of it than of the one
+    /// before.
     fn marked(&self, reply: Response<Body>) -> Response<Body> {
-        outcome::marked(reply, self.outcome, self.miss())
+        let mut reply = outcome::marked(reply, self.outcome);
+        let miss = self.miss().and_then(|miss| {
+            let (kind, part, bytes) = (miss.why.words()[0], miss.part.name(), miss.bytes);
+            let text = format!("missed; reason={kind}; part=\"{part}\"; bytes={bytes}");
+            HeaderValue::from_str(&text).ok()
+        });
+        let name = HeaderName::from_static("x-offcut-cache");
+        reply.headers_mut().extend(miss.map(|miss| (name, miss)));
+        reply
     }
 }
 

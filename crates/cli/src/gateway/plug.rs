@@ -161,7 +161,7 @@ impl Plug {
         }
         passage.watch.plug(&tenant.name, look);
         let answer = own::typed(StatusCode::OK, "application/json", body);
-        outcome::marked(answer, outcome, None)
+        outcome::marked(answer, outcome)
     }
 }
 

@@ -22,12 +22,12 @@ use crate::gateway::client::MAX_HEADERS;
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::Metric;
 use crate::gateway::plug::Plug;
-use crate::gateway::record::RequestRecord;
 use crate::gateway::reducer::ConversationReducer;
 use crate::gateway::service::Service;
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::tenant::Tenants;
 use crate::gateway::upstream::Upstreams;
+use crate::gateway::watch::RequestRecord;
 use crate::lock::locked;
 
 /// A server between agents and their providers.
@@ -217,7 +217,7 @@ impl Gateway {
 /// Number of connections at once for those who watch the server.
 const MONITORS: usize = 16;
 
-/// Where connections are accepted.
+/// A way in for connections.
 struct Door {
     http: http1::Builder,
     service: Arc<Service>,

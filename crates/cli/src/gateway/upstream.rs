@@ -158,11 +158,14 @@ impl Upstreams {
 pub(crate) struct ForeignKey;
 
 /// Methods of Gemini's API, which stand after a colon.
-const GEMINI_METHODS: [&str; 5] = [
+const GEMINI_METHODS: [&str; 8] = [
+    "asyncBatchEmbedContent",
     "batchEmbedContents",
+    "batchGenerateContent",
     "countTokens",
     "embedContent",
     "generateContent",
+    "predictLongRunning",
     "streamGenerateContent",
 ];
 

@@ -16,10 +16,11 @@ pub(crate) use look::Look;
 pub(crate) use miss::{MissSums, PromptMiss, RecentPrompts, Why};
 pub(crate) use prompt::Prompt;
 
-use crate::gateway::record::RequestRecord;
 use crate::lock::locked;
+pub use state::RequestRecord;
 use state::plug;
 pub(crate) use state::{AwaitedBill, CalledRequest, State};
+pub use totals::Size;
 
 /// Is told the figures of each request.
 type Listener = Box<dyn Fn(&RequestRecord) + Send + Sync>;

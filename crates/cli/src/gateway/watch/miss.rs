@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::prompt::{PartHash, PartKind, Prompt, PromptPart};
-use crate::gateway::record::Size;
+use super::totals::Size;
 use crate::units::BYTES_PER_TOKEN;
 use crate::usage::ProviderUsage;
 

@@ -11,7 +11,7 @@ use regex::Regex;
 use rustc_hash::FxHasher;
 use serde_json::Value;
 
-use crate::gateway::record::Size;
+use super::totals::Size;
 
 const MARK: &str = "cache_control";
 /// Fields with the model's instructions.
@@ -330,7 +330,7 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What a hash leaves out.
+/// The part of a text that a hash leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     /// Cache marks, which move from call to call and do not belong to what the model reads.

@@ -3,6 +3,7 @@
 
 mod lines;
 mod names;
+mod pattern;
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 pub(crate) use lines::{quotable, unnumbered};
 pub(crate) use names::{NamePlaces, names};
+pub(crate) use pattern::pattern;
 
 /// Number of characters to each side of a string that show its context.
 const WINDOW: usize = 40;
@@ -42,14 +44,8 @@ pub(crate) enum Speaker {
 /// Uses of a transcript's results by its turns.
 pub(crate) struct Evidence<'r> {
     pub(crate) turns: Vec<Turn>,
-    /// By message.
-    results: HashMap<usize, Result<'r>>,
-}
-
-/// A result as the tool returned it.
-struct Result<'r> {
-    text: &'r str,
-    names: NamePlaces<'r>,
+    /// By message: results as the tool returned them, and their names.
+    results: HashMap<usize, (&'r str, NamePlaces<'r>)>,
 }
 
 /// A turn of the assistant.
@@ -97,12 +93,8 @@ impl Read {
         let Some((before, after)) = places.filter_map(|text| text.split_once(used)).next() else {
             return Default::default();
         };
-        let from = before
-            .char_indices()
-            .rev()
-            .take(most)
-            .last()
-            .map_or(before.len(), |(at, _)| at);
+        let first = before.char_indices().rev().take(most).last();
+        let from = first.map_or(before.len(), |(at, _)| at);
         (
             before[from..].to_owned(),
             after.chars().take(most).collect(),
@@ -160,43 +152,28 @@ impl<'r> Evidence<'r> {
     /// Finds what the turns of `read` take from its results.
     pub(crate) fn of(read: &'r Read) -> Self {
         let (mut said_names, mut said_lines) = (HashSet::new(), HashSet::new());
-        let (mut by_name, mut by_line) = (
-            HashMap::<_, Vec<usize>>::new(),
-            HashMap::<_, Vec<usize>>::new(),
-        );
+        let mut by_name = HashMap::<_, Vec<usize>>::new();
+        let mut by_line = HashMap::<_, Vec<usize>>::new();
         let (mut turns, mut results) = (Vec::new(), HashMap::new());
         for (at, said) in read.messages.iter().enumerate() {
             let own_names = names(&said.text);
-            let own_lines: HashSet<&str> = said
-                .written
-                .iter()
-                .flat_map(|text| quotable(text))
-                .collect();
+            let own_lines = said.written.iter().flat_map(|text| quotable(text));
+            let own_lines: HashSet<&str> = own_lines.collect();
             if said.speaker == Speaker::Tool {
-                own_names
-                    .keys()
-                    .for_each(|name| by_name.entry(*name).or_default().push(at));
-                own_lines
-                    .iter()
-                    .for_each(|line| by_line.entry(*line).or_default().push(at));
-                results.insert(
-                    at,
-                    Result {
-                        text: &said.text,
-                        names: own_names,
-                    },
-                );
+                for name in own_names.keys() {
+                    by_name.entry(*name).or_default().push(at);
+                }
+                for line in own_lines {
+                    by_line.entry(line).or_default().push(at);
+                }
+                results.insert(at, (&*said.text, own_names));
                 continue;
             }
             if said.speaker == Speaker::Assistant {
                 let used = names::used(&said.text, |name| {
                     by_name.contains_key(name) && !said_names.contains(name)
                 });
-                let mut quoted: Vec<&str> = own_lines
-                    .iter()
-                    .copied()
-                    .filter(|line| !said_lines.contains(line))
-                    .collect();
+                let mut quoted: Vec<&str> = own_lines.difference(&said_lines).copied().collect();
                 quoted.sort_unstable();
                 turns.push(Turn {
                     names: uses(&used, &by_name),
@@ -212,25 +189,21 @@ impl<'r> Evidence<'r> {
     /// Returns true if `shown` holds any occurrence of `name` in the result of `message` with its
     /// surroundings on that line.
     pub(crate) fn is_window_in(&self, shown: &str, message: usize, name: &str) -> bool {
-        self.results.get(&message).is_some_and(|result| {
-            let places = result.names.get(name).map_or(&[][..], Vec::as_slice);
-            places
-                .iter()
-                .any(|at| shown.contains(window(result.text, *at, at + name.len())))
+        self.results.get(&message).is_some_and(|(text, names)| {
+            let mut places = names.get(name).into_iter().flatten();
+            places.any(|at| shown.contains(window(text, *at, at + name.len())))
         })
     }
 }
 
 fn uses(found: &[&str], known: &HashMap<&str, Vec<usize>>) -> Vec<Use> {
-    let found = found
-        .iter()
-        .filter_map(|text| Some((*text, known.get(text)?)));
-    found
-        .map(|(text, results)| Use {
-            text: text.to_owned(),
-            results: results.clone(),
+    let of = |text: &&str| {
+        Some(Use {
+            text: (*text).to_owned(),
+            results: known.get(text)?.clone(),
         })
-        .collect()
+    };
+    found.iter().filter_map(of).collect()
 }
 
 /// Returns `start..end` of `text` with up to [`WINDOW`] characters on each side, within its line.

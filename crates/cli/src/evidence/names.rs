@@ -15,6 +15,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::pattern::pattern;
+
 /// Maximum number of occurrences of one string that are recorded.
 const MAX_PLACES: usize = 64;
 /// Number of characters that make a string in scripts without spaces.
@@ -24,31 +26,22 @@ const THAI: usize = 12;
 /// The distinctive strings of a text, with the byte offset of each occurrence.
 pub(crate) type NamePlaces<'t> = HashMap<&'t str, Vec<usize>>;
 
-struct Patterns {
-    ascii: [Regex; 2],
-    spaced: Regex,
-    unspaced: [(Regex, usize); 2],
-}
-
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    #[allow(
-        clippy::expect_used,
-        reason = "constant patterns, compiled by every test"
-    )]
-    let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
+static ASCII: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [
+        pattern("[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]"),
+        pattern("[A-Za-z0-9_]{6,}"),
+    ]
+});
+static SPACED: LazyLock<Regex> = LazyLock::new(|| {
     let letter =
         r"\p{L}\p{M}\p{N}_&&[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]";
-    Patterns {
-        ascii: [
-            pattern("[A-Za-z0-9_][A-Za-z0-9_./:@#-]{4,}[A-Za-z0-9_]"),
-            pattern("[A-Za-z0-9_]{6,}"),
-        ],
-        spaced: pattern(&format!("[{letter}][[{letter}]./:@#-]{{4,}}[{letter}]")),
-        unspaced: [
-            (pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}ー]{6,}"), HAN),
-            (pattern(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]{12,}"), THAI),
-        ],
-    }
+    pattern(&format!("[{letter}][[{letter}]./:@#-]{{4,}}[{letter}]"))
+});
+static UNSPACED: LazyLock<[(Regex, usize); 2]> = LazyLock::new(|| {
+    [
+        (pattern(r"[\p{Han}\p{Hiragana}\p{Katakana}ー]{6,}"), HAN),
+        (pattern(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]{12,}"), THAI),
+    ]
 });
 
 /// Finds all distinctive strings of `text`, including overlapping ones.
@@ -56,11 +49,8 @@ pub(crate) fn names(text: &str) -> NamePlaces<'_> {
     let mut found = words(text);
     each_stretch(text, |start, stretch, bounds, size| {
         for window in bounds.windows(size + 1) {
-            add(
-                &mut found,
-                &stretch[window[0]..window[size]],
-                start + window[0],
-            );
+            let (from, to) = (window[0], window[size]);
+            add(&mut found, &stretch[from..to], start + from);
         }
     });
     found
@@ -69,10 +59,8 @@ pub(crate) fn names(text: &str) -> NamePlaces<'_> {
 /// Finds the distinctive strings of `text` that `is_known` accepts. Strings of scripts without
 /// spaces do not overlap.
 pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
-    let mut found: Vec<&str> = words(text)
-        .into_keys()
-        .filter(|name| is_known(name))
-        .collect();
+    let mut found: Vec<&str> = words(text).into_keys().collect();
+    found.retain(|name| is_known(name));
     each_stretch(text, |_, stretch, bounds, size| {
         let mut at = 0;
         while at + size < bounds.len() {
@@ -91,20 +79,18 @@ pub(crate) fn used(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
 
 fn words(text: &str) -> NamePlaces<'_> {
     let mut found = NamePlaces::new();
-    for pattern in &PATTERNS.ascii {
-        for name in pattern
-            .find_iter(text)
-            .filter(|name| is_distinctive(name.as_str()))
-        {
-            add(&mut found, name.as_str(), name.start());
-        }
-    }
-    if !text.is_ascii() {
-        for name in PATTERNS.spaced.find_iter(text) {
-            if !name.as_str().is_ascii() && is_distinctive(name.as_str()) {
-                add(&mut found, name.as_str(), name.start());
-            }
-        }
+    let ascii = ASCII.iter().flat_map(|pattern| pattern.find_iter(text));
+    // Without other letters, there is nothing more to find.
+    let other = (!text.is_ascii()).then(|| SPACED.find_iter(text));
+    let other = other
+        .into_iter()
+        .flatten()
+        .filter(|name| !name.as_str().is_ascii());
+    for name in ascii
+        .chain(other)
+        .filter(|name| is_distinctive(name.as_str()))
+    {
+        add(&mut found, name.as_str(), name.start());
     }
     found
 }
@@ -115,14 +101,11 @@ fn each_stretch<'t>(text: &'t str, mut see: impl FnMut(usize, &'t str, &[usize],
     if text.is_ascii() {
         return;
     }
-    for (pattern, size) in &PATTERNS.unspaced {
+    for (pattern, size) in &*UNSPACED {
         for found in pattern.find_iter(text) {
             let stretch = found.as_str();
-            let bounds: Vec<usize> = stretch
-                .char_indices()
-                .map(|(at, _)| at)
-                .chain([stretch.len()])
-                .collect();
+            let bounds = stretch.char_indices().map(|(at, _)| at);
+            let bounds: Vec<usize> = bounds.chain([stretch.len()]).collect();
             see(found.start(), stretch, &bounds, *size);
         }
     }

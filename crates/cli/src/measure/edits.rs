@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, unnumbered};
+use crate::evidence::{Read, Speaker, Use, pattern, unnumbered};
 
 /// Arguments with an edit's old text.
 const OLD: [&str; 7] = [
@@ -22,14 +22,10 @@ const OLD: [&str; 7] = [
 const MIN_LENGTH: usize = 3;
 
 /// Names of tools that change something.
-#[allow(
-    clippy::expect_used,
-    reason = "a constant pattern, compiled by every test"
-)]
 static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
     let words = "edit|write|create|update|delete|remove|insert|replace|patch|apply|send|book|cancel|\
                  pay|order|add|set|move|commit|push|post|put|assign|exchange|return|modify";
-    Regex::new(&format!("(?i)(?:^|[^a-z])(?:{words})")).expect("a regular expression")
+    pattern(&format!("(?i)(?:^|[^a-z])(?:{words})"))
 });
 
 /// For each turn, what its calls need of earlier messages, with the messages that hold it.
@@ -48,13 +44,15 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
             }
             wanted.sort();
             wanted.dedup();
-            let needs = wanted.into_iter().filter_map(|text| {
+            let needs = wanted.into_iter().map(|text| {
                 let results = holders(&before, &text);
-                (!results.is_empty()).then_some(Need {
+                let what = Use { text, results };
+                Need {
                     kind: Kind::Edit,
-                    what: Use { text, results },
-                })
+                    what,
+                }
             });
+            let needs = needs.filter(|need| !need.what.results.is_empty());
             turns.push(needs.collect());
         }
         before.push(unnumbered(&message.written.join("\n")));

@@ -24,29 +24,21 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Number,
-        Self::Flag,
-        Self::Noun,
-        Self::Date,
-        Self::Verdict,
-        Self::Failing,
-        Self::Own,
-        Self::Edit,
+    /// All kinds in their order, with their names in `--json`.
+    pub(crate) const ALL: [(Self, &str); 8] = [
+        (Self::Number, "numbers"),
+        (Self::Flag, "flags"),
+        (Self::Noun, "nouns"),
+        (Self::Date, "dates"),
+        (Self::Verdict, "verdicts"),
+        (Self::Failing, "failing"),
+        (Self::Own, "own"),
+        (Self::Edit, "edits"),
     ];
 
     /// Its name in `--json`.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Number => "numbers",
-            Self::Flag => "flags",
-            Self::Noun => "nouns",
-            Self::Date => "dates",
-            Self::Verdict => "verdicts",
-            Self::Failing => "failing",
-            Self::Own => "own",
-            Self::Edit => "edits",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// Returns true if an agent that lacks it would have to read it back.

@@ -3,50 +3,44 @@
 
 use std::sync::LazyLock;
 
+use offcut::ToolCall;
 use regex::Regex;
 use serde_json::Value;
 
 use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use};
+use crate::evidence::{Read, Speaker, Use, pattern};
 
 /// Maximum number of failing lines of a result that count.
 const MAX_FAILING: usize = 8;
 /// Number of bytes of a line that count.
 const MAX_LINE: usize = 160;
 
-struct OutcomePatterns {
-    work: Regex,
-    reading: Regex,
-    exit: Regex,
-    counts: Regex,
-    failing: Regex,
-}
-
-static PATTERNS: LazyLock<OutcomePatterns> = LazyLock::new(|| {
-    #[allow(
-        clippy::expect_used,
-        reason = "constant patterns, compiled by every test"
-    )]
-    let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
+static WORK: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:^|[^a-z])(?:test|tests|build|lint|check|install|compile|typecheck|tsc|pytest|jest|vitest|eslint|clippy|mypy|ruff|make)(?:[^a-z]|$)",
+    )
+});
+static READING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:[A-Z_]+=\S* +)*(?:cat|sed|grep|rg|ls|head|tail|find|git|echo|wc|nl|awk|cd|tree|printf|mkdir|rm|cp|mv|touch|which|export|sleep|kill|ps|curl|jq|diff|stat|file|pwd|test|\[)(?: |$)",
+    )
+});
+static EXIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?i)(?:exited with code|exit code:?|exit status:?|exit_code"?:|<returncode>|returncode:) ?-?[0-9]+"#,
+    )
+});
+static COUNTS: LazyLock<Regex> = LazyLock::new(|| {
     let things = "tests?|pass|passed|passes|passing|fail|failed|failures?|failing|errors?|warnings?|skipped|problems?|\
                   issues?|suites?|examples?|vulnerabilities|packages?|specs?|assertions?";
-    OutcomePatterns {
-        work: pattern(
-            r"(?:^|[^a-z])(?:test|tests|build|lint|check|install|compile|typecheck|tsc|pytest|jest|vitest|eslint|clippy|mypy|ruff|make)(?:[^a-z]|$)",
-        ),
-        reading: pattern(
-            r"^(?:[A-Z_]+=\S* +)*(?:cat|sed|grep|rg|ls|head|tail|find|git|echo|wc|nl|awk|cd|tree|printf|mkdir|rm|cp|mv|touch|which|export|sleep|kill|ps|curl|jq|diff|stat|file|pwd|test|\[)(?: |$)",
-        ),
-        exit: pattern(
-            r#"(?i)(?:exited with code|exit code:?|exit status:?|exit_code"?:|<returncode>|returncode:) ?-?[0-9]+"#,
-        ),
-        counts: pattern(&format!(
-            r"(?i)(?:^|[^0-9a-z.])[0-9]+ (?:\w+ )?(?:{things})(?:[^a-z]|$)|(?:^|[^a-z])(?:{things})[:=]? +[0-9]+(?:[^0-9]|$)"
-        )),
-        failing: pattern(
-            r"\bFAIL(?:ED|URE)?\b|\bERROR\b|\bFATAL\b|\berror(?:\[\w+\])?:|\berror TS[0-9]|\w*(?:Error|Exception)\b: |panicked at|^\s*(?:✗|✘|✕|×|not ok) ",
-        ),
-    }
+    pattern(&format!(
+        r"(?i)(?:^|[^0-9a-z.])[0-9]+ (?:\w+ )?(?:{things})(?:[^a-z]|$)|(?:^|[^a-z])(?:{things})[:=]? +[0-9]+(?:[^0-9]|$)"
+    ))
+});
+static FAILING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"\bFAIL(?:ED|URE)?\b|\bERROR\b|\bFATAL\b|\berror(?:\[\w+\])?:|\berror TS[0-9]|\w*(?:Error|Exception)\b: |panicked at|^\s*(?:✗|✘|✕|×|not ok) ",
+    )
 });
 
 /// Returns true if a line of a shell tests, builds, lints, checks or installs.
@@ -54,17 +48,17 @@ fn is_work(command: &str) -> bool {
     let parts = command.split(['\n', ';', '|', '&']).map(str::trim);
     parts.into_iter().any(|part| {
         let part = part.trim_start_matches(['(', '{', ' ']);
-        !PATTERNS.reading.is_match(part) && PATTERNS.work.is_match(part)
+        !READING.is_match(part) && WORK.is_match(part)
     })
 }
 
 /// The verdict of an output, in pieces that must all be shown: the last exit code, and the last
 /// line of counts; of an output without both, its last line.
 fn verdict(text: &str) -> Vec<String> {
-    let exit = PATTERNS.exit.find_iter(text).last();
-    let counts = text.lines().rfind(|line| PATTERNS.counts.is_match(line));
+    let exit = EXIT.find_iter(text).last();
+    let counts = text.lines().rfind(|line| COUNTS.is_match(line));
     let mut pieces: Vec<String> = exit.iter().map(|exit| exit.as_str().to_owned()).collect();
-    pieces.extend(counts.map(|line| around(line, &PATTERNS.counts)));
+    pieces.extend(counts.map(|line| around(line, &COUNTS)));
     if pieces.is_empty() {
         let last = text.lines().map(str::trim).rfind(|line| !is_ruler(line));
         pieces.extend(last.map(|line| cut(line).to_owned()));
@@ -75,8 +69,8 @@ fn verdict(text: &str) -> Vec<String> {
 /// Distinct lines that report failures, the first few of them.
 fn failing(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for line in text.lines().filter(|line| PATTERNS.failing.is_match(line)) {
-        let line = around(line, &PATTERNS.failing);
+    for line in text.lines().filter(|line| FAILING.is_match(line)) {
+        let line = around(line, &FAILING);
         if lines.len() < MAX_FAILING && !lines.contains(&line) {
             lines.push(line);
         }
@@ -108,20 +102,16 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
         match message.speaker {
             Speaker::Assistant => {
                 turns.push(std::mem::take(&mut new));
-                let calls = message.calls.iter();
-                open = calls
-                    .map(|call| (call.id.clone(), is_work(&command(&call.arguments))))
-                    .collect();
+                let work = |call: &ToolCall| (call.id.clone(), is_work(&command(&call.arguments)));
+                open = message.calls.iter().map(work).collect();
             }
             Speaker::Tool => {
                 let call = open.iter().position(|(open, _)| *open == message.answers);
                 if call.is_some_and(|call| open.remove(call).1) {
-                    let need = |kind, text: String| Need {
-                        kind,
-                        what: Use {
-                            text,
-                            results: vec![at],
-                        },
+                    let need = |kind, text: String| {
+                        let results = vec![at];
+                        let what = Use { text, results };
+                        Need { kind, what }
                     };
                     let verdict = verdict(&message.text);
                     if !verdict.is_empty() {

@@ -7,26 +7,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::needs::{Kind, Need};
-use crate::evidence::{Read, Speaker, Use, unnumbered};
+use crate::evidence::{Read, Speaker, Use, pattern, unnumbered};
 
 /// Minimum number of digits of a number.
 const MIN_DIGITS: usize = 3;
 
-struct ValuePatterns {
-    number: Regex,
-    flag: Regex,
-    word: Regex,
-    date: Regex,
-}
-
-static PATTERNS: LazyLock<ValuePatterns> = LazyLock::new(|| {
-    #[allow(
-        clippy::expect_used,
-        reason = "constant patterns, compiled by every test"
-    )]
-    let pattern = |pattern: &str| Regex::new(pattern).expect("a regular expression");
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern("[0-9]+(?:[.,][0-9]+)*"));
+static FLAG: LazyLock<Regex> = LazyLock::new(|| pattern("--[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"));
+static WORD: LazyLock<Regex> = LazyLock::new(|| pattern(r"\p{Lu}\p{Ll}\p{L}*"));
+static DATE: LazyLock<Regex> = LazyLock::new(|| {
     let month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*";
-    let date = [
+    let dates = [
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
         r"[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4}",
         r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?",
@@ -34,14 +25,8 @@ static PATTERNS: LazyLock<ValuePatterns> = LazyLock::new(|| {
         &format!("[0-9]{{1,2}} {month}(?: [0-9]{{4}})?"),
         r"[$€£¥][0-9][0-9.,]*",
         r"[0-9][0-9.,]* ?(?:%|€|USD|EUR|GBP)",
-    ]
-    .join("|");
-    ValuePatterns {
-        number: pattern("[0-9]+(?:[.,][0-9]+)*"),
-        flag: pattern("--[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]"),
-        word: pattern(r"\p{Lu}\p{Ll}\p{L}*"),
-        date: pattern(&date),
-    }
+    ];
+    pattern(&dates.join("|"))
 });
 
 /// Calls `see` with each value of `text`.
@@ -50,19 +35,19 @@ fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
     let stands_alone = |start: usize, end: usize| {
         !text[..start].ends_with(joins_word) && !text[end..].starts_with(joins_word)
     };
-    for number in PATTERNS.number.find_iter(text) {
+    for number in NUMBER.find_iter(text) {
         let digits = number.as_str().bytes().filter(u8::is_ascii_digit).count();
         if digits >= MIN_DIGITS && stands_alone(number.start(), number.end()) {
             see(Kind::Number, number.as_str());
         }
     }
-    for flag in PATTERNS.flag.find_iter(text) {
+    for flag in FLAG.find_iter(text) {
         if !text[..flag.start()].ends_with(|c: char| joins_word(c) || c == '-') {
             see(Kind::Flag, flag.as_str());
         }
     }
     let mut before: Option<(usize, usize)> = None;
-    for word in PATTERNS.word.find_iter(text) {
+    for word in WORD.find_iter(text) {
         if !stands_alone(word.start(), word.end()) {
             continue;
         }
@@ -73,7 +58,7 @@ fn each(text: &str, mut see: impl FnMut(Kind, &str)) {
         }
         before = Some((word.start(), word.end()));
     }
-    for date in PATTERNS.date.find_iter(text) {
+    for date in DATE.find_iter(text) {
         if !text[..date.start()].ends_with(joins_word) {
             see(Kind::Date, date.as_str());
         }
@@ -115,8 +100,9 @@ pub(super) fn of(read: &Read) -> Vec<Vec<Need>> {
             _ => keys(text),
         };
         if speaker == Speaker::Tool {
-            own.iter()
-                .for_each(|key| known.entry(*key).or_default().push(at));
+            for key in own {
+                known.entry(key).or_default().push(at);
+            }
             continue;
         }
         if speaker == Speaker::Assistant {

@@ -91,7 +91,7 @@ impl Agent<'_, '_> {
                 let report = truncated.report;
                 if report.is_change() {
                     self.messages[at] = Message::tool(&call, truncated.parts, *is_error);
-                    self.take_in(&report, Some(at)).await;
+                    self.take_in(&report, reduction, Some(at)).await;
                 }
             }
             Message::System { .. } | Message::User { .. } => {}
@@ -109,7 +109,7 @@ impl Agent<'_, '_> {
                 .clear_turn(&mut Turn::new(&mut conversation))
                 .await?;
             self.replay.figures.pass += begin.elapsed();
-            self.take_in(&report, None).await;
+            self.take_in(&report, reduction, None).await;
         }
         let request = Request {
             script: self.script,
@@ -128,13 +128,15 @@ impl Agent<'_, '_> {
 
     /// Records the changes in a report. Truncation does not say which message it changed: it is the
     /// one that has just arrived.
-    async fn take_in(&mut self, report: &Report, arrived: Option<usize>) {
+    async fn take_in(
+        &mut self,
+        report: &Report,
+        reduction: &ToolReduction,
+        arrived: Option<usize>,
+    ) {
         let mut changed = BTreeSet::new();
-        for decision in report
-            .decisions
-            .iter()
-            .filter(|decision| decision.outcome.is_change())
-        {
+        let decisions = report.decisions.iter();
+        for decision in decisions.filter(|decision| decision.outcome.is_change()) {
             let Some(at) = decision.message.or(arrived) else {
                 continue;
             };
@@ -150,19 +152,15 @@ impl Agent<'_, '_> {
                 after,
             });
             for location in &decision.locations {
-                if let Some(reduction) = self.reduction
-                    && let Some(Ok(original)) = reduction.read_original(location).await
-                {
+                if let Some(Ok(original)) = reduction.read_original(location).await {
                     self.stored.insert(location.clone(), original.len() as u64);
                 }
             }
             changed.insert(at);
         }
         for at in changed {
-            if let Some(reduction) = self.reduction {
-                let view = ReplacedText::of(&self.messages[at], reduction).await;
-                self.views.insert(at, view);
-            }
+            let view = ReplacedText::of(&self.messages[at], reduction).await;
+            self.views.insert(at, view);
         }
     }
 }

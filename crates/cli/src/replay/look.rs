@@ -104,10 +104,8 @@ impl<'r, 't> Request<'r, 't> {
     }
 
     pub(super) fn is_stored(&self, used: &Use) -> bool {
-        let views = used.results.iter().filter_map(|at| self.views.get(at));
-        views
-            .into_iter()
-            .any(|view| view.source_of(&used.text).is_some())
+        let mut views = used.results.iter().filter_map(|at| self.views.get(at));
+        views.any(|view| view.source_of(&used.text).is_some())
     }
 
     fn gone(&self, used: &Use) -> Gone {

@@ -51,14 +51,14 @@ impl Seen {
 
     /// Shares by kind, for `--json`.
     pub(crate) fn shares(&self) -> Value {
-        let of = |(kind, count): (&Kind, &Count)| {
+        let of = |((_, name), count): (&(Kind, &str), &Count)| {
             let shares = json!({
                 "needed": count.needed,
                 "cut": count.cut,
                 "seen": share(count.seen, count.needed),
                 "readable": share(count.readable, count.needed),
             });
-            (kind.name().to_owned(), shares)
+            ((*name).to_owned(), shares)
         };
         Value::Object(Kind::ALL.iter().zip(&self.0).map(of).collect())
     }

@@ -7,21 +7,17 @@ use serde_json::Value;
 
 /// Returns the text of a field, or an empty one.
 pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
+    value[field].as_str().unwrap_or_default()
 }
 
 /// Returns true if a field is `true`.
 pub(super) fn is_true(value: &Value, field: &str) -> bool {
-    value.get(field).and_then(Value::as_bool) == Some(true)
+    value[field] == true
 }
 
 /// Iterates over a list in a field; empty if there is no list.
 pub(super) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
-    value
-        .get(field)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    value[field].as_array().into_iter().flatten()
 }
 
 /// Reads content that is a text, or a list of texts and images. Calls and thoughts are left out.

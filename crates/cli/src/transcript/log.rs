@@ -35,23 +35,20 @@ pub(super) fn lines(file: &str) -> Result<Vec<Value>, String> {
 /// Reads the transcripts in a log, as a list of messages each. A new one begins where the context
 /// was compacted.
 pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
-    if lines
-        .iter()
-        .any(|line| line.get("payload").is_some_and(Value::is_object))
-    {
-        return codex(lines)
+    let all = |format: WireFormat, transcripts: Vec<Vec<Value>>| {
+        transcripts
             .iter()
-            .map(|items| messages::read(WireFormat::Responses, items))
-            .collect();
+            .map(|raw| messages::read(format, raw))
+            .collect()
+    };
+    if lines.iter().any(|line| line["payload"].is_object()) {
+        return all(WireFormat::Responses, codex(lines));
     }
     if lines
         .iter()
         .any(|line| line.pointer("/message/role").is_some())
     {
-        return claude_code(lines)
-            .iter()
-            .map(|raw| messages::read(WireFormat::Anthropic, raw))
-            .collect();
+        return all(WireFormat::Anthropic, claude_code(lines));
     }
     let requests: Vec<_> = lines.iter().flat_map(requests::of).collect();
     if !requests.is_empty() {
@@ -78,17 +75,10 @@ fn codex(lines: &[Value]) -> Vec<Vec<Value>> {
                 }
             }
             "compacted" => {
-                let replaced = payload
-                    .get("replacement_history")
-                    .and_then(Value::as_array)
-                    .cloned();
-                transcripts.push(replaced.unwrap_or_else(|| {
-                    payload
-                        .get("message")
-                        .map(|said| json!({"role": "user", "content": said}))
-                        .into_iter()
-                        .collect()
-                }));
+                let said = payload.get("message").into_iter();
+                let said = said.map(|said| json!({"role": "user", "content": said}));
+                let replaced = payload["replacement_history"].as_array().cloned();
+                transcripts.push(replaced.unwrap_or_else(|| said.collect()));
             }
             _ => {}
         }
@@ -115,17 +105,12 @@ fn claude_code(lines: &[Value]) -> Vec<Vec<Value>> {
             transcripts.push(Vec::new());
             by_id.clear();
         }
-        let Some(message) = line
-            .get("message")
-            .filter(|message| message.get("role").is_some())
-        else {
-            continue;
-        };
+        let message = &line["message"];
         let is_made_up = text(message, "model") == "<synthetic>";
         let Some(transcript) = transcripts.last_mut() else {
             continue;
         };
-        if is_true(line, "isSidechain") || is_made_up {
+        if message.get("role").is_none() || is_true(line, "isSidechain") || is_made_up {
             continue;
         }
         let message = json!({"role": message["role"], "id": message.get("id"), "content": without_thinking(message)});

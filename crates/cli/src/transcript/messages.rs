@@ -10,10 +10,8 @@ use serde_json::Value;
 /// object with one. Returns `None` for other documents.
 pub(super) fn of_document(document: &Value) -> Option<(WireFormat, Vec<Message>)> {
     let format = WireFormat::detect(document)?;
-    let mut messages: Vec<Message> = instructions(document)
-        .map(Message::system)
-        .into_iter()
-        .collect();
+    let instructions = instructions(document).map(Message::system);
+    let mut messages: Vec<Message> = instructions.into_iter().collect();
     messages.extend(read(format, WireFormat::messages(&mut document.clone())?));
     Some((format, messages))
 }
@@ -32,21 +30,11 @@ fn instructions(document: &Value) -> Option<String> {
         "systemInstruction",
     ];
     let value = field.iter().find_map(|field| document.get(*field))?;
-    let text_of = |value: &Value| {
-        value
-            .as_str()
-            .or_else(|| value.get("text")?.as_str())
-            .map(str::to_owned)
-    };
-    let blocks = value.get("parts").unwrap_or(value).as_array();
+    let text_of = |value: &Value| Some(value.as_str().or(value["text"].as_str())?.to_owned());
     text_of(value).or_else(|| {
-        Some(
-            blocks?
-                .iter()
-                .filter_map(text_of)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        )
+        let blocks = value.get("parts").unwrap_or(value).as_array()?;
+        let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+        Some(texts.join("\n"))
     })
 }
 

@@ -25,12 +25,9 @@ pub(super) fn read(document: &Value) -> Vec<Vec<Message>> {
 
 /// Converts a step to a message, followed by the environment's answers.
 fn messages(step: &Value) -> Vec<Message> {
-    let content = parts(step.get("message").unwrap_or(&Value::Null));
+    let content = parts(&step["message"]);
     let calls: Vec<ToolCall> = items(step, "tool_calls").map(call).collect();
-    let observed = step
-        .get("observation")
-        .into_iter()
-        .flat_map(|observation| items(observation, "results"));
+    let observed = items(&step["observation"], "results");
     // Steps that are excluded were counted in another trajectory, or called no model.
     let is_call = !is_true(step, "is_copied_context") && step["llm_call_count"].as_u64() != Some(0);
     if text(step, "source") == "agent" && is_call {
@@ -40,19 +37,16 @@ fn messages(step: &Value) -> Vec<Message> {
             Message::Tool {
                 call_id: id.to_owned(),
                 name: call.map(|call| call.name.clone()).unwrap_or_default(),
-                content: parts(result.get("content").unwrap_or(&Value::Null)),
+                content: parts(&result["content"]),
                 is_error: false,
             }
         });
-        let results: Vec<Message> = results.collect();
-        let turn = Message::Assistant {
-            content,
-            calls: calls.clone(),
-        };
-        return std::iter::once(turn).chain(results).collect();
+        let mut messages: Vec<Message> = results.collect();
+        messages.insert(0, Message::Assistant { content, calls });
+        return messages;
     }
     let content = observed
-        .map(|result| parts(result.get("content").unwrap_or(&Value::Null)))
+        .map(|result| parts(&result["content"]))
         .fold(content, |said, observed| [said, observed].concat());
     vec![match text(step, "source") {
         "system" => Message::System { content },

@@ -59,16 +59,10 @@ fn put<'r>(messages: &mut Vec<&'r Value>, message: &'r Value) {
 /// Converts a message to the contents that are sent: a turn of the model, and the results of its
 /// calls.
 fn sent(message: &Value) -> Vec<Value> {
-    let said = parts(message.get("content").unwrap_or(&Value::Null));
+    let said = parts(&message["content"]);
     match text(message, "type") {
         // Results are recorded with their calls.
-        "user"
-            if said
-                .iter()
-                .any(|part| part.get("functionResponse").is_some()) =>
-        {
-            Vec::new()
-        }
+        "user" if said.iter().any(is_response) => Vec::new(),
         "user" => vec![json!({"role": "user", "parts": said})],
         "gemini" => {
             let is_said = |part: &Value| {
@@ -91,12 +85,8 @@ fn sent(message: &Value) -> Vec<Value> {
 
 /// Returns the result of a call; none if it was cancelled before it ran.
 fn result(call: &Value) -> Vec<Value> {
-    let result = parts(call.get("result").unwrap_or(&Value::Null));
-    if result.is_empty()
-        || result
-            .iter()
-            .any(|part| part.get("functionResponse").is_some())
-    {
+    let result = parts(&call["result"]);
+    if result.is_empty() || result.iter().any(is_response) {
         return result;
     }
     let texts: Vec<&str> = result.iter().map(|part| text(part, "text")).collect();
@@ -104,6 +94,10 @@ fn result(call: &Value) -> Vec<Value> {
     vec![
         json!({"functionResponse": {"id": call["id"], "name": call["name"], "response": response}}),
     ]
+}
+
+fn is_response(part: &Value) -> bool {
+    part.get("functionResponse").is_some()
 }
 
 /// Converts a part, a text, or a list of both to a list of parts.

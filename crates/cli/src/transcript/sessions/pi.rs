@@ -36,26 +36,21 @@ pub(super) fn read(lines: &[Value]) -> Vec<Vec<Message>> {
 /// Returns the path from the root to the last entry. Entries of format version 1 have no parents
 /// and are all on it.
 fn path(lines: &[Value]) -> Vec<&Value> {
-    let entries: Vec<&Value> = lines
-        .iter()
-        .filter(|line| text(line, "type") != "session")
-        .collect();
+    let entries = lines.iter().filter(|line| text(line, "type") != "session");
+    let entries: Vec<&Value> = entries.collect();
     if !entries.iter().any(|entry| entry.get("parentId").is_some()) {
         return entries;
     }
-    let by_id: HashMap<&str, &Value> = entries
-        .iter()
-        .map(|entry| (text(entry, "id"), *entry))
-        .collect();
+    let by_id = entries.iter().map(|entry| (text(entry, "id"), *entry));
+    let by_id: HashMap<&str, &Value> = by_id.collect();
     let mut path = Vec::new();
     // Parents in a file may form a cycle.
     let mut seen = HashSet::new();
     let mut next = entries.last().copied();
     while let Some(entry) = next.filter(|entry| seen.insert(text(entry, "id"))) {
         path.push(entry);
-        next = entry["parentId"]
-            .as_str()
-            .and_then(|parent| by_id.get(parent).copied());
+        let parent = entry["parentId"].as_str();
+        next = parent.and_then(|parent| by_id.get(parent).copied());
     }
     path.reverse();
     path
@@ -81,7 +76,7 @@ fn message(entry: &Value) -> Option<Message> {
 }
 
 fn said(message: &Value) -> Option<Message> {
-    let content = message.get("content").unwrap_or(&Value::Null);
+    let content = &message["content"];
     match text(message, "role") {
         "assistant" => Some(Message::Assistant {
             content: parts(content),

@@ -57,13 +57,9 @@ fn sent(entry: &Value, id: &str, acted: Option<&str>) -> Value {
             message.insert("tool_calls".to_owned(), entry["tool_calls"].clone());
         }
         "tool" => {
-            let answered = entry
-                .pointer("/tool_call_ids/0")
-                .or(entry.get("tool_call_id"));
-            message.insert(
-                "tool_call_id".to_owned(),
-                answered.cloned().unwrap_or_default(),
-            );
+            let answered = entry.pointer("/tool_call_ids/0");
+            let answered = answered.unwrap_or(&entry["tool_call_id"]).clone();
+            message.insert("tool_call_id".to_owned(), answered);
         }
         "user" => {
             if let Some(id) = acted {

@@ -26,8 +26,6 @@ pub(crate) use agents::{Gain, Hook, Install, Place};
 pub(crate) use mcp::Mcp;
 pub(crate) use read::Read;
 pub(crate) use reduction::Reduction;
-#[cfg(unix)]
-pub(crate) use reduction::Shown;
 #[cfg(all(feature = "serve", unix))]
 pub(crate) use serve::Wrap;
 #[cfg(feature = "serve")]
@@ -144,7 +142,13 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
     #[command(flatten)]
-    pub(crate) shown: Shown,
+    pub(crate) reduction: Reduction,
+    /// The tool's name, for settings of single tools.
+    #[arg(long, value_name = "NAME", default_value = "shell")]
+    pub(crate) tool: String,
+    /// The id of the call, which names the stored output. Default: a new one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
     /// The command and its arguments. Everything from the first word on is the command's.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,

@@ -29,39 +29,3 @@ pub(crate) mod trial;
 pub(crate) mod truncate;
 #[cfg(all(feature = "serve", unix))]
 pub(crate) mod wrap;
-
-use std::path::Path;
-
-use crate::failure::Failure;
-use crate::input;
-
-/// Reads a whole file, or stdin for `-`.
-fn read_text(path: &Path) -> Result<String, Failure> {
-    if path.as_os_str() == "-" {
-        return read_stdin();
-    }
-    std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(
-            format!("{} can't be read: {error}", path.display()),
-            "name an existing file, or - for stdin",
-        )
-    })
-}
-
-/// Returns the name of an input for errors.
-fn name_of(path: &Path) -> String {
-    if path.as_os_str() == "-" {
-        "stdin".to_owned()
-    } else {
-        path.display().to_string()
-    }
-}
-
-fn read_stdin() -> Result<String, Failure> {
-    String::from_utf8(input::read_all()?).map_err(|error| {
-        Failure::usage(
-            format!("stdin can't be read: {error}"),
-            "JSON must be UTF-8 text",
-        )
-    })
-}

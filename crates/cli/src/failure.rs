@@ -1,5 +1,6 @@
 //! Errors with advice and an exit code.
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -37,15 +38,6 @@ impl Failure {
         }
     }
 
-    /// Nothing is wrong with the request, but there was nothing to work on.
-    pub(crate) fn partly(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: Some(hint.into()),
-            code: PARTLY,
-        }
-    }
-
     /// The same failure, blamed on the settings called `origin`.
     pub(crate) fn of(mut self, origin: &str) -> Self {
         self.message = format!("{origin}: {}", self.message);
@@ -59,14 +51,9 @@ impl Failure {
     }
 
     /// Sets the exit code.
-    #[cfg(unix)]
     pub(crate) fn with_code(mut self, code: u8) -> Self {
         self.code = code;
         self
-    }
-
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -84,7 +71,39 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Errors as failures, whose message is what went wrong, followed by the error and its causes.
+pub(crate) trait OrFail<T> {
+    /// Something outside this program failed.
+    fn or_fail(self, what: impl fmt::Display) -> Result<T, Failure>;
+
+    /// Something outside this program failed, and this may help.
+    fn or_advise(self, what: impl fmt::Display, hint: &str) -> Result<T, Failure>;
+
+    /// Arguments, settings or input are wrong.
+    fn or_refuse(self, what: impl fmt::Display, hint: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> OrFail<T> for Result<T, E> {
+    fn or_fail(self, what: impl fmt::Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(format!("{what}: {}", chain(&*error.into()))))
+    }
+
+    fn or_advise(self, what: impl fmt::Display, hint: &str) -> Result<T, Failure> {
+        self.or_fail(what).map_err(|failure| failure.hint(hint))
+    }
+
+    fn or_refuse(self, what: impl fmt::Display, hint: &str) -> Result<T, Failure> {
+        let advised = self.or_advise(what, hint);
+        advised.map_err(|failure| failure.with_code(USAGE))
+    }
+}
+
+/// The exit code of a command that has left out what failed.
+pub(crate) fn code_of(is_whole: bool) -> ExitCode {
+    ExitCode::from(if is_whole { 0 } else { PARTLY })
+}
+
 /// Formats an error and all its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     ErrorChain(error).to_string()
 }

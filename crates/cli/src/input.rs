@@ -6,16 +6,21 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, future, stream};
 use offcut::backend::Writer;
 use offcut::{Chunk, ToolError, ToolOutput};
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::lock::locked;
 use crate::output;
 
 /// Number of bytes that are read at once, from stdin or a writer.
 const CHUNK: usize = 64 * 1024;
+/// Advice for input that can't be recovered.
+const MISSING: &str =
+    "the missing part is in the store's staging file: fix the store, and run the command again";
+const UNREADABLE: &str = "stdin can't be read";
+const READABLE: &str = "redirect a readable file or pipe to stdin, and try again";
 
 /// Reports `failure`, then copies the input to stdout unchanged, `read` first. Returns the
 /// failure's exit code.
@@ -24,7 +29,7 @@ pub(crate) fn pass_on(failure: &Failure, read: &[u8]) -> Result<ExitCode, Failur
     output::report(failure);
     output::write_bytes(read)?;
     pass_on_rest()?;
-    Ok(failure.exit_code())
+    Ok(ExitCode::from(failure.code()))
 }
 
 /// Copies unread input to stdout, unless stdin is a terminal: a person would have to type it first.
@@ -39,7 +44,7 @@ pub(crate) fn pass_on_rest() -> Result<(), Failure> {
             Ok(0) => return Ok(()),
             Ok(length) => output::write_bytes(&chunk[..length])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(&error)),
+            Err(error) => return Err(error).or_refuse(UNREADABLE, READABLE),
         }
     }
 }
@@ -47,18 +52,8 @@ pub(crate) fn pass_on_rest() -> Result<(), Failure> {
 /// Reads all of stdin.
 pub(crate) fn read_all() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    io::stdin()
-        .lock()
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(&error))?;
-    Ok(bytes)
-}
-
-fn unreadable(error: &io::Error) -> Failure {
-    Failure::usage(
-        format!("stdin can't be read: {error}"),
-        "redirect a readable file or pipe to stdin, and try again",
-    )
+    let read = io::stdin().lock().read_to_end(&mut bytes);
+    read.or_refuse(UNREADABLE, READABLE).map(|_| bytes)
 }
 
 /// Input that was read as a stream and can be recovered: the bytes that no writer has, and the
@@ -80,35 +75,40 @@ impl Input {
     /// Streams stdin, so that its length does not matter. Without `may_lose`, the stream ends once
     /// a writer was given up, because all input is then passed on unchanged.
     pub(crate) fn stream(&self, may_lose: bool) -> ToolOutput {
-        let chunks = stream::unfold(Some((self.clone(), may_lose)), async |state| {
-            let (input, may_lose) = state?;
-            if !may_lose && input.is_broken() {
-                return None;
-            }
-            let read = tokio::task::spawn_blocking(|| {
-                let mut chunk = vec![0; CHUNK];
-                let length = io::stdin().lock().read(&mut chunk)?;
-                chunk.truncate(length);
-                Ok::<_, io::Error>(Bytes::from(chunk))
-            });
-            match read.await.map_err(io::Error::other).flatten() {
-                Ok(chunk) if chunk.is_empty() => None,
-                Ok(chunk) => {
-                    input.hold(chunk.clone());
-                    Some((Ok(Chunk::Bytes(chunk)), Some((input, may_lose))))
-                }
-                Err(error) => Some((
-                    Err(ToolError::new(format!("stdin can't be read: {error}"))),
-                    None,
-                )),
-            }
+        let read = || {
+            let mut chunk = vec![0; CHUNK];
+            let length = io::stdin().lock().read(&mut chunk)?;
+            chunk.truncate(length);
+            Ok(Bytes::from(chunk))
+        };
+        let chunks = stream::unfold(read, async |read| {
+            let chunk = tokio::task::spawn_blocking(read).await;
+            Some((chunk.map_err(io::Error::other).flatten(), read))
         });
-        ToolOutput::stream(chunks)
+        self.holding(may_lose, UNREADABLE, chunks)
     }
 
-    /// Records that `chunk` was read.
-    pub(crate) fn hold(&self, chunk: Bytes) {
-        locked(&self.0).held.push_back(chunk);
+    /// Holds `chunks` as they are read, up to an empty one or a second error. Without `may_lose`, they end
+    /// once a writer was given up.
+    pub(crate) fn holding(
+        &self,
+        may_lose: bool,
+        unreadable: &'static str,
+        chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> ToolOutput {
+        let (input, mut has_failed) = (self.clone(), false);
+        let mut goes_on = move |read: &io::Result<Bytes>| {
+            let Ok(chunk) = read else {
+                return !std::mem::replace(&mut has_failed, true);
+            };
+            locked(&input.0).held.push_back(chunk.clone());
+            !chunk.is_empty() && (may_lose || !input.is_broken())
+        };
+        let chunks = chunks.take_while(move |read| future::ready(goes_on(read)));
+        ToolOutput::stream(chunks.map(move |read| match read {
+            Ok(chunk) => Ok(Chunk::Bytes(chunk)),
+            Err(error) => Err(ToolError::new(format!("{unreadable}: {error}"))),
+        }))
     }
 
     /// Returns all input so far, or `None` if a writer has part of it.
@@ -160,16 +160,10 @@ impl Input {
             let mut at = 0;
             while at < length {
                 let block = writer.read(at..length.min(at + CHUNK as u64)).await;
-                let block = block.map_err(|error| {
-                    Failure::new(format!("the input can't be recovered: {}", chain(&error))).hint(
-                        "the missing part is in the store's staging file: fix the store, and run the command again",
-                    )
-                })?;
+                let block = block.or_advise("the input can't be recovered", MISSING)?;
                 if block.is_empty() {
-                    return Err(Failure::new(
-                        "the store returned less of the input than was written to it",
-                    )
-                    .hint("fix the store, and run the command again"));
+                    let problem = "the store returned less of the input than was written to it";
+                    return Err(Failure::new(problem).hint(MISSING));
                 }
                 at += block.len() as u64;
                 see(block).await?;

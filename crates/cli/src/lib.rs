@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
     };
     done.unwrap_or_else(|failure| {
         output::report(&failure);
-        failure.exit_code()
+        ExitCode::from(failure.code())
     })
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Args;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -33,39 +33,33 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
 /// Writes bytes to stdout unchanged. A closed reader is an error, because the output did not
 /// arrive.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = stdout();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::new("stdout was closed before everything was written")
-            .hint("nothing is lost: stored content is kept; run the command again"),
-        _ => Failure::new(format!("stdout can't be written to: {error}"))
-            .hint("stored content is kept: free some space or name another file, and run the command again"),
+    #[cfg(unix)]
+    let written = write_raw(io::stdout(), bytes);
+    #[cfg(not(unix))]
+    let written = io::stdout()
+        .write_all(bytes)
+        .and_then(|()| io::stdout().flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => {
+            Failure::new("stdout was closed before everything was written")
+                .hint("nothing is lost: stored content is kept; run the command again")
+        }
+        _ => unwritable("stdout", &error),
     })
 }
 
-/// A stream of this program itself: the standard library ignores write errors if it is not open for
-/// writing.
-#[cfg(unix)]
-pub(crate) struct Raw<S>(pub(crate) S);
-
-#[cfg(unix)]
-impl<S: std::os::fd::AsFd> Write for Raw<S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(&self.0, bytes)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// The failure of a stream that can't be written to.
+pub(crate) fn unwritable(stream: &str, error: &io::Error) -> Failure {
+    Failure::new(format!("{stream} can't be written to: {error}")).hint(
+        "stored content is kept: free some space or name another file, and run the command again",
+    )
 }
 
+/// Writes to a stream of this program itself, as to a file: the standard library ignores errors if it is not open
+/// for writing.
 #[cfg(unix)]
-fn stdout() -> impl Write {
-    Raw(io::stdout())
-}
-
-#[cfg(not(unix))]
-fn stdout() -> impl Write {
-    io::stdout().lock()
+pub(crate) fn write_raw(stream: impl std::os::fd::AsFd, bytes: &[u8]) -> io::Result<()> {
+    std::fs::File::from(stream.as_fd().try_clone_to_owned()?).write_all(bytes)
 }
 
 /// Makes sure that a limit on file sizes is an error. Without a handler, it kills the program silently.
@@ -81,31 +75,30 @@ pub(crate) fn get_ready() {
 
 /// Writes `value` to stdout as JSON, followed by a line feed.
 pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(format!("the output can't be written as JSON: {error}")))?;
+    let text =
+        serde_json::to_string_pretty(value).or_fail("the output can't be written as JSON")?;
     write(&(text + "\n"))
 }
 
 /// Reports a failure. A closed stderr is not an error.
 pub(crate) fn report(failure: &Failure) {
-    let mut err = anstream::stderr().lock();
+    let (error, hint) = (failure.to_string(), failure.what_to_do());
     if wants_json() {
-        let hint = failure.what_to_do().map(shown);
-        let _ = writeln!(
-            err,
-            "{}",
-            json!({"error": shown(&failure.to_string()), "hint": hint, "code": failure.code()})
-        );
+        let (error, hint) = (shown(&error), hint.map(shown));
+        let failure = json!({"error": error, "hint": hint, "code": failure.code()});
+        _ = writeln!(io::stderr(), "{failure}");
         return;
     }
-    let _ = writeln!(
-        err,
-        "{ERROR}error:{ERROR:#} {}",
-        shown(&failure.to_string())
-    );
-    if let Some(hint) = failure.what_to_do() {
-        let _ = writeln!(err, "{HINT}hint:{HINT:#} {}", shown(hint));
+    say(ERROR, "error", &error);
+    if let Some(hint) = hint {
+        say(HINT, "hint", hint);
     }
+}
+
+/// Prints a line to stderr.
+fn say(style: Style, kind: &str, text: &str) {
+    let text = shown(text);
+    _ = writeln!(anstream::stderr().lock(), "{style}{kind}:{style:#} {text}");
 }
 
 /// Reports wrong arguments. A closed stderr is not an error.
@@ -164,37 +157,29 @@ fn shown(text: &str) -> Cow<'_, str> {
 
 /// Prints a note to stderr, not as part of the result.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(
-        anstream::stderr().lock(),
-        "{HINT}note:{HINT:#} {}",
-        shown(text)
-    );
+    say(HINT, "note", text);
 }
 
 /// Shows an untrusted name on one line, without control characters.
 pub(crate) fn visible(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| {
-            if is_hidden(c) {
-                c.escape_debug().collect()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
+    escaped(name, is_hidden)
 }
 
 /// Makes a text safe for a terminal: line feeds and tabs stay, other control characters are
 /// escaped.
 fn visible_text(text: &str) -> String {
-    let show = |c: char| {
-        if is_hidden(c) && !matches!(c, '\n' | '\t') {
-            c.escape_debug().collect()
-        } else {
-            vec![c]
+    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match is_escaped(c) {
+            true => shown.extend(c.escape_debug()),
+            false => shown.push(c),
         }
-    };
-    text.chars().flat_map(show).collect()
+    }
+    shown
 }
 
 /// Returns true if a terminal may obey `c` instead of showing it, or if `c` changes the order of
@@ -227,43 +212,47 @@ pub(crate) fn write_media(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Warns about a problem that does not stop the command.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(
-        anstream::stderr().lock(),
-        "{WARNING}warning:{WARNING:#} {}",
-        shown(text)
-    );
+    say(WARNING, "warning", text);
 }
 
-/// A table in columns that are as wide as they have to be, the first `left` of them aligned to the left. Cells are
-/// shown on one line, without what is too long.
+/// A table in columns that are as wide as they have to be, the first `left` of them aligned to the left. Bars separate
+/// the titles in `head`. Cells are shown on one line, without what is too long.
 pub(crate) fn table<const COLUMNS: usize>(
     left: usize,
-    head: [&str; COLUMNS],
+    head: &str,
     rows: impl Iterator<Item = [String; COLUMNS]>,
 ) -> String {
     const MAX_CELL: usize = 40;
-    let short = |cell: String| visible(&cell).chars().take(MAX_CELL).collect::<String>();
-    let rows: Vec<_> = std::iter::once(head.map(str::to_owned))
-        .chain(rows)
-        .map(|row| row.map(short))
-        .collect();
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    });
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-            line += &match column < left {
-                true => format!("{cell:width$}  "),
-                false => format!("{cell:>width$}  "),
+    let short = |cell: String| visible(&cell).chars().take(MAX_CELL).collect();
+    let rows = rows.map(|row| row.map(short).to_vec());
+    let lines = aligned(left, head, rows)
+        .into_iter()
+        .map(|row| row.join("  "));
+    lines
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+/// Fills the cells of a table with spaces, up to the width of their columns. The first `left` columns are aligned to the
+/// left. Bars separate the titles in `head`, which is the first row.
+pub(crate) fn aligned(
+    left: usize,
+    head: &str,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Vec<Vec<String>> {
+    let head = head.split('|').map(str::to_owned).collect();
+    let mut rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    for column in 0..rows[0].len() {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        let width = widths.max().unwrap_or(0);
+        for row in &mut rows {
+            row[column] = match column < left {
+                true => format!("{:width$}", row[column]),
+                false => format!("{:>width$}", row[column]),
             };
         }
-        text += line.trim_end();
-        text.push('\n');
     }
-    text
+    rows
 }
 
 /// Progress of long work: one line on stderr that is overwritten, if stderr is a terminal.
@@ -279,7 +268,7 @@ impl Progress {
         Self {
             what,
             total,
-            is_shown: io::IsTerminal::is_terminal(&io::stderr()),
+            is_shown: io::stderr().is_terminal(),
         }
     }
 

@@ -31,16 +31,18 @@ mod words;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use offcut::Settings;
 use offcut::backend::Backend;
 use offcut::format::Message;
 
 use crate::evidence::Read;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
+use crate::lock::locked;
 use crate::settings;
-use crate::transcript::{SkipReason, Source};
+use crate::stores;
+use crate::transcript::Source;
 pub(crate) use card::{Card, Prices};
 pub(crate) use figures::Figures;
 pub(crate) use look::Miss;
@@ -65,16 +67,11 @@ pub(crate) enum RequestSource {
     Requests(PathBuf),
 }
 
-fn names_a_store(settings: &Settings) -> bool {
-    let tools = settings.tool_config.values().map(|tool| &tool.backend_url);
-    tools.chain([&settings.backend_url]).any(Option::is_some)
-}
-
 /// A transcript that could not be replayed, with the reason.
 #[derive(Debug)]
 pub(crate) struct Skipped {
     pub(crate) name: String,
-    pub(crate) reason: SkipReason,
+    pub(crate) why: String,
 }
 
 /// The outcome for all sources.
@@ -91,7 +88,7 @@ pub(crate) fn all(
     policies: &[Policy],
     progress: impl Fn(usize) + Sync,
 ) -> Result<All, Failure> {
-    let ruler = Ruler::new().map_err(|error| Failure::new(error.to_string()))?;
+    let ruler = Ruler::new().or_fail("tokens can't be counted")?;
     // Largest first, so that the threads finish at about the same time.
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(sources[*index].size()));
@@ -105,12 +102,12 @@ pub(crate) fn all(
                     let name = source.name();
                     Ok(runtime.block_on(each(&name, transcripts, policies, &ruler))?)
                 }
-                Err(reason) => Err(Skipped {
+                Err(why) => Err(Skipped {
                     name: source.name(),
-                    reason,
+                    why,
                 }),
             };
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = locked(&done);
             done.push((*index, replayed));
             progress(done.len());
         }
@@ -129,7 +126,7 @@ pub(crate) fn all(
             })
         })
     })?;
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = std::mem::take(&mut *locked(&done));
     done.sort_by_key(|(index, _)| *index);
     let mut all = All::default();
     for (_, outcome) in done {
@@ -171,10 +168,7 @@ async fn one(
     let messages = ids::of_a_provider(messages);
     let (read, ruler) = (Read::of(&messages), ruler.for_another());
     let script = Script::new(&messages, &read, &ruler);
-    let failed = |error: offcut::OffloadError| {
-        Failure::new(format!("{name}: {}", crate::failure::chain(&error)))
-    };
-    let mut replays = vec![agent::replay(&script, None).await.map_err(failed)?];
+    let mut replays = vec![agent::replay(&script, None).await.or_fail(&name)?];
     for policy in policies {
         let settings = match &policy.by {
             RequestSource::Settings(settings) => settings,
@@ -184,19 +178,16 @@ async fn one(
                 continue;
             }
         };
-        let reduction = settings::build(settings, &policy.name, Some(scratch()))?;
+        let reduction = settings::build(settings, &policy.name, Some(scratch()), stores::open)?;
         // In a lasting store, each policy and transcript gets its own place. In our own store they
         // do not: figures must not depend on names.
-        let reduction = if names_a_store(settings) {
+        let reduction = if stores::named_in(settings).next().is_some() {
             reduction.session(&format!("{} {name}", policy.name))
         } else {
             reduction
         };
-        replays.push(
-            agent::replay(&script, Some(&reduction))
-                .await
-                .map_err(failed)?,
-        );
+        let replayed = agent::replay(&script, Some(&reduction)).await;
+        replays.push(replayed.or_fail(&name)?);
     }
     Ok(Replayed {
         name,

@@ -9,7 +9,7 @@ use offcut::{BuildError, Settings, ToolReduction};
 
 use tokio::runtime::Runtime;
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, output, stores};
 
 /// The policies of this program, by name; the default is first.
@@ -28,48 +28,31 @@ pub const READY: [(&str, &str); 6] = [
 /// Advice for wrong settings.
 pub(crate) const HELP: &str =
     "`offcut config default` prints every option; `offcut config check FILE` checks a file";
-/// Advice for wrong settings that are being checked.
-pub(crate) const HELP_IN_CHECK: &str = "`offcut config default` prints every option";
 
 /// Reads a settings file, or the built-in policy of that name if there is no such file.
 pub(crate) fn load(name: &str) -> Result<Settings, Failure> {
-    let is_file = Path::new(name).exists();
-    let ready = READY.iter().find(|(ready, _)| *ready == name && !is_file);
-    let names = || READY.map(|(ready, _)| ready).join(", ");
-    if ready.is_none() && !is_file {
+    let names = READY.map(|(ready, _)| ready).join(", ");
+    let settings = if Path::new(name).exists() {
+        Settings::load(name)
+    } else if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
+        Settings::from_toml(text)
+    } else {
         return Err(Failure::usage(
-            format!(
-                "there is no built-in policy and no file called {name} (built in: {})",
-                names()
-            ),
+            format!("there is no built-in policy and no file called {name} (built in: {names})"),
             "name one of these, or a .toml or .json file",
         ));
-    }
-    let settings = ready.map_or_else(
-        || Settings::load(name),
-        |(_, text)| Settings::from_toml(text),
-    );
+    };
     settings.map_err(|error| {
-        let is_unreadable = error.line.is_none() && error.field.is_empty();
-        let ready = format!(
-            "name a .toml or .json file, or a built-in policy: {}",
-            names()
-        );
-        Failure::usage(error.to_string(), if is_unreadable { &ready } else { HELP })
+        let hint = match error.line.is_none() && error.field.is_empty() {
+            true => &format!("name a .toml or .json file, or a built-in policy: {names}"),
+            false => HELP,
+        };
+        Failure::usage(error.to_string(), hint)
     })
 }
 
-/// Builds the reduction for `settings`. If they name no store, `or_else` is used, if given.
+/// Builds the reduction for `settings`, with stores opened by `open`. If they name no store, `or_else` is used, if given.
 pub(crate) fn build(
-    settings: &Settings,
-    origin: &str,
-    or_else: Option<Arc<dyn Backend>>,
-) -> Result<ToolReduction, Failure> {
-    build_with(settings, origin, or_else, stores::open)
-}
-
-/// Does the same as [`build`], with stores opened by `open`.
-pub(crate) fn build_with(
     settings: &Settings,
     origin: &str,
     or_else: Option<Arc<dyn Backend>>,
@@ -91,29 +74,23 @@ pub(crate) fn build_with(
     })
 }
 
-/// Builds the reduction for a command's arguments.
-pub(crate) fn reduction(args: &args::Reduction) -> Result<ToolReduction, Failure> {
-    reduction_with(args, stores::open)
-}
-
-/// Does the same as [`reduction`], with stores opened by `open`.
-pub(crate) fn reduction_with(
+/// Builds the reduction for a command's arguments, with stores opened by `open`.
+pub(crate) fn reduction(
     args: &args::Reduction,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     of_session(&named(args)?, args, open)
 }
 
-/// Does the same as [`reduction_with`] with the store that `or_else` names if nothing else names one.
+/// Does the same as [`reduction`], with the user's store if nothing names one.
 #[cfg(unix)]
-pub(crate) fn reduction_or(
+pub(crate) fn reduction_of_user(
     args: &args::Reduction,
-    or_else: impl FnOnce() -> Result<StoreUrl, Failure>,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
     let mut settings = named(args)?;
     if settings.backend_url.is_none() {
-        settings.backend_url = Some(or_else()?);
+        settings.backend_url = Some(user_store()?);
     }
     of_session(&settings, args, open)
 }
@@ -171,12 +148,9 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     }
     for url in stores::named_in(&settings) {
         let is_asked_for = args.backend.as_ref() == Some(url);
-        stores::expect(url).map_err(|failure| {
-            if is_asked_for {
-                failure
-            } else {
-                failure.of(&args.config)
-            }
+        stores::expect(url).map_err(|failure| match is_asked_for {
+            true => failure,
+            false => failure.of(&args.config),
         })?;
     }
     of_session(&settings, args, stores::open)
@@ -186,7 +160,8 @@ pub(crate) fn reader(args: &args::Reduction) -> Result<ToolReduction, Failure> {
 pub(crate) fn any_store(args: &args::Reduction) -> Result<ToolReduction, Failure> {
     let mut settings = named(args)?;
     forget_stores(&mut settings);
-    build(&settings, &args.config, Some(Arc::new(Memory::new())))
+    let memory = Arc::new(Memory::new());
+    build(&settings, &args.config, Some(memory), stores::open)
 }
 
 /// Removes all stores that `settings` name.
@@ -211,12 +186,9 @@ fn of_session(
     args: &args::Reduction,
     open: impl FnMut(&str) -> stores::OpenedStore,
 ) -> Result<ToolReduction, Failure> {
-    let reduction = build_with(settings, &args.config, None, open)?;
-    if settings
-        .backend_url
-        .as_ref()
-        .is_some_and(|url| url.as_str().starts_with("memory:"))
-    {
+    let reduction = build(settings, &args.config, None, open)?;
+    let url = settings.backend_url.as_ref();
+    if url.is_some_and(|url| url.as_str().starts_with("memory:")) {
         output::note("content in memory is lost when this command ends; pass --backend to keep it");
     }
     Ok(match &args.session {
@@ -230,7 +202,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.map_err(|error| Failure::new(format!("the async runtime can't be started: {error}")))
+    runtime.or_fail("the async runtime can't be started")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use offcut::Settings;
 use offcut::backend::{self, Backend, Fs, Key, Location, StoreUrl};
 
 pub(crate) use self::recoverable::RecoverableStore;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _};
 
 pub(crate) type OpenedStore = Result<Arc<dyn Backend>, Box<dyn Error + Send + Sync>>;
 
@@ -130,10 +130,6 @@ pub(crate) fn existing(url: &StoreUrl) -> Result<Arc<dyn Backend>, Failure> {
             "a store in memory lasts only as long as its program",
         ));
     }
-    open(url.as_str()).map_err(|error| {
-        Failure::usage(
-            format!("the store {url} can't be opened: {}", chain(&*error)),
-            "write the URL as in settings",
-        )
-    })
+    let what = format_args!("the store {url} can't be opened");
+    open(url.as_str()).or_refuse(what, "write the URL as in settings")
 }

@@ -1,21 +1,22 @@
 //! The output of a command as a model should see it, for `run`.
 
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream;
-use offcut::{Chunk, OnStoreFailure, ToolCall, ToolError, ToolOutput, ToolReduction};
+use offcut::{OnStoreFailure, ToolCall, ToolOutput, ToolReduction};
 use tokio::sync::Mutex;
 
 use crate::child::Output;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::Input;
-use crate::output::Raw;
+use crate::output::write_raw;
 use crate::stores::{self, RecoverableStore};
 use crate::{args, notes, output, settings};
+
+const UNREADABLE: &str = "the command's output can't be read";
 
 /// A stream to truncate: its reduction, the bytes that have arrived, and the call that they answer.
 pub(crate) struct Stream {
@@ -34,15 +35,19 @@ enum To {
 
 impl Stream {
     /// Builds what both streams of a command need, stdout first.
-    pub(crate) fn both(args: &args::Shown, arguments: &str) -> Result<[Self; 2], Failure> {
-        let call_id = args.call_id.clone().unwrap_or_else(unique_id);
-        let stream = |suffix: &str, to: To| {
+    pub(crate) fn both(args: &args::Run, arguments: &str) -> Result<[Self; 2], Failure> {
+        // An id that no other run of this machine has.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_micros();
+        let new_id = || format!("run-{}-{now}", std::process::id());
+        let call_id = args.call_id.clone().unwrap_or_else(new_id);
+        let stream = |suffix: &str, to: To| -> Result<Self, Failure> {
             let input = Input::default();
             let open = |url: &str| {
                 let (store, input) = (stores::open(url)?, input.clone());
                 Ok(Arc::new(RecoverableStore { store, input }) as _)
             };
-            let reduction = settings::reduction_or(&args.reduction, settings::user_store, open)?;
+            let reduction = settings::reduction_of_user(&args.reduction, open)?;
             let call = ToolCall::new(format!("{call_id}{suffix}"), &args.tool, arguments);
             Ok(Self {
                 reduction,
@@ -91,7 +96,7 @@ impl Stream {
                     match output.read().await {
                         Ok(bytes) if bytes.is_empty() => break,
                         Ok(bytes) => live.write(bytes).await,
-                        Err(error) => return Err(Failure::new(unreadable(&error))),
+                        Err(error) => return Err(error).or_fail(UNREADABLE),
                     }
                     if live.is_closed {
                         output.close();
@@ -110,31 +115,18 @@ impl Stream {
         live: Arc<Mutex<LiveOutput>>,
         may_lose: bool,
     ) -> ToolOutput {
-        let state = Some((self.input.clone(), output, live, may_lose));
-        ToolOutput::stream(stream::unfold(state, async |state| {
-            let (input, output, live, may_lose) = state?;
-            if !may_lose && input.is_broken() {
-                return None;
-            }
+        let chunks = stream::unfold((output, live), async |(output, live)| {
             let read = output.lock().await.read().await;
-            match read {
-                Ok(chunk) if chunk.is_empty() => None,
-                Ok(chunk) => {
-                    input.hold(chunk.clone());
-                    let mut shown = live.lock().await;
-                    shown.see(chunk.clone()).await;
-                    if shown.is_closed {
-                        output.lock().await.close();
-                    }
-                    drop(shown);
-                    Some((
-                        Ok(Chunk::Bytes(chunk)),
-                        Some((input, output, live, may_lose)),
-                    ))
+            if let Ok(chunk) = &read {
+                let mut shown = live.lock().await;
+                shown.see(chunk.clone()).await;
+                if shown.is_closed {
+                    output.lock().await.close();
                 }
-                Err(error) => Some((Err(ToolError::new(unreadable(&error))), None)),
             }
-        }))
+            Some((read, (output, live)))
+        });
+        self.input.holding(may_lose, UNREADABLE, chunks)
     }
 }
 
@@ -217,8 +209,8 @@ impl LiveOutput {
         }
         let to = self.to;
         let write = move || match to {
-            To::Stdout => write_to(io::stdout(), &bytes),
-            To::Stderr => write_to(io::stderr(), &bytes),
+            To::Stdout => write_raw(io::stdout(), &bytes),
+            To::Stderr => write_raw(io::stderr(), &bytes),
         };
         let written = tokio::task::spawn_blocking(write).await;
         match written.map_err(io::Error::other).flatten() {
@@ -229,10 +221,7 @@ impl LiveOutput {
                     To::Stdout => "stdout",
                     To::Stderr => "stderr",
                 };
-                let problem = Failure::new(format!("{name} can't be written to: {error}"));
-                self.failure = Some(problem.hint(
-                    "stored content is kept: free some space or name another file, and run the command again",
-                ));
+                self.failure = Some(output::unwritable(name, &error));
             }
         }
     }
@@ -241,10 +230,6 @@ impl LiveOutput {
     fn outcome(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
     }
-}
-
-fn write_to(stream: impl AsFd, bytes: &[u8]) -> io::Result<()> {
-    Raw(stream).write_all(bytes)
 }
 
 /// Number of bytes of `chunk` to show if there is room for `left`: up to the end of a line, or up to that of
@@ -262,18 +247,4 @@ fn shown_at_once(chunk: &[u8], left: usize, is_after_line: bool) -> usize {
             left - last.map_or(0, |last| last.invalid().len())
         }
     }
-}
-
-/// An id that no other run of this machine has.
-pub(crate) fn unique_id() -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    format!(
-        "run-{}-{}",
-        std::process::id(),
-        now.unwrap_or_default().as_micros()
-    )
-}
-
-fn unreadable(error: &io::Error) -> String {
-    format!("the command's output can't be read: {error}")
 }

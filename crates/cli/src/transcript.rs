@@ -8,32 +8,16 @@ mod sessions;
 pub(crate) mod unknown;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use offcut::format::{Message, WireFormat};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 use crate::units;
 pub(crate) use unknown::READ;
-
-/// Reason why a source holds nothing to replay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SkipReason {
-    /// It can't be read, or is in another format.
-    Unreadable(String),
-    /// It holds conversations, but none with a recognizable tool result.
-    NoResults(String),
-}
-
-impl SkipReason {
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Unreadable(why) | Self::NoResults(why) => why,
-        }
-    }
-}
 
 /// Location of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,15 +52,10 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 }
 
 fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), Failure> {
-    let unreadable = |error| {
-        Failure::new(format!(
-            "the folder {} can't be read: {error}",
-            folder.display()
-        ))
-    };
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
+    let unreadable = format_args!("the folder {} can't be read", folder.display());
+    for entry in std::fs::read_dir(folder).or_fail(unreadable)? {
+        let entry = entry.or_fail(unreadable)?;
+        let (path, kind) = (entry.path(), entry.file_type().or_fail(unreadable)?);
         if kind.is_dir() {
             // Links are not followed: they may form a cycle.
             collect(&path, into)?;
@@ -116,28 +95,33 @@ impl Source {
     }
 
     /// Reads its transcripts, one, or several if a session was compacted or each line is a
-    /// transcript.
-    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, SkipReason> {
-        transcripts(&self.documents()?)
+    /// transcript. An error says why it holds nothing to replay.
+    pub(crate) fn read(&self) -> Result<Vec<Vec<Message>>, String> {
+        let mut bytes = Vec::new();
+        let read = self
+            .open()
+            .and_then(|mut file| file.read_to_end(&mut bytes));
+        read.map_err(|error| error.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|_| "it is not valid UTF-8")?;
+        transcripts(&documents(&text)?)
+    }
+
+    fn open(&self) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Self::Stdin => Box::new(io::stdin().lock()),
+            Self::File(path) => Box::new(File::open(path)?),
+        })
     }
 
     /// Reads a log of requests, however long: shows each body with the number of its line, in the order of
     /// the log. Returns the numbers of lines that are not JSON. A file that is one document may have several
     /// lines.
     #[cfg(feature = "serve")]
-    pub(crate) fn see_bodies(
-        &self,
-        mut see: impl FnMut(usize, Value),
-    ) -> Result<Vec<usize>, SkipReason> {
+    pub(crate) fn see_bodies(&self, mut see: impl FnMut(usize, Value)) -> io::Result<Vec<usize>> {
         use std::io::BufRead as _;
-        let unreadable = |error: std::io::Error| SkipReason::Unreadable(error.to_string());
-        let log: Box<dyn std::io::Read> = match self {
-            Self::Stdin => Box::new(std::io::stdin().lock()),
-            Self::File(path) => Box::new(std::fs::File::open(path).map_err(unreadable)?),
-        };
-        let mut log = std::io::BufReader::new(log);
+        let mut log = io::BufReader::new(self.open()?);
         let (mut line, mut number, mut bad) = (Vec::new(), 0, Vec::new());
-        while log.read_until(b'\n', &mut line).map_err(unreadable)? > 0 {
+        while log.read_until(b'\n', &mut line)? > 0 {
             number += 1;
             let text = line
                 .strip_prefix(b"\xef\xbb\xbf")
@@ -145,7 +129,7 @@ impl Source {
                 .trim_ascii();
             let mut document = serde_json::from_slice(text);
             if number == 1 && document.as_ref().is_err_and(serde_json::Error::is_eof) {
-                log.read_to_end(&mut line).map_err(unreadable)?;
+                log.read_to_end(&mut line)?;
                 document = serde_json::from_slice(&line);
             }
             match document {
@@ -160,56 +144,42 @@ impl Source {
         }
         Ok(bad)
     }
-
-    fn documents(&self) -> Result<Vec<Value>, SkipReason> {
-        let mut bytes = Vec::new();
-        let read = match self {
-            Self::Stdin => std::io::stdin().lock().read_to_end(&mut bytes),
-            Self::File(path) => {
-                std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-            }
-        };
-        read.map_err(|error| SkipReason::Unreadable(error.to_string()))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| SkipReason::Unreadable("it is not valid UTF-8".to_owned()))?;
-        documents(&text).map_err(SkipReason::Unreadable)
-    }
 }
 
 /// Reads transcripts of any kind, as a list of messages each.
-fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, SkipReason> {
-    let transcripts = match sessions::read(documents) {
-        Some(transcripts) => transcripts,
-        None => match unknown::of_messages(documents) {
-            Some(name) => {
-                let why = format!("it looks like {name}, which replay does not read");
-                return Err(SkipReason::Unreadable(why));
-            }
-            None => log::read(documents),
-        },
+fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, String> {
+    let transcripts = match (sessions::read(documents), unknown::of_messages(documents)) {
+        (Some(transcripts), _) => transcripts,
+        (None, Some(name)) => {
+            return Err(format!("it looks like {name}, which replay does not read"));
+        }
+        (None, None) => log::read(documents),
     };
     let called: Vec<_> = transcripts
         .into_iter()
         .filter(|messages| messages.iter().any(messages::is_turn))
         .collect();
-    let count = |is_one: fn(&Message) -> bool| {
-        let all = called.iter().flatten();
-        all.filter(|message| is_one(message)).count() as u64
-    };
-    if count(is_result) > 0 {
+    if called.is_empty() {
+        return Err("it has no assistant turn in a known format".to_owned());
+    }
+    let (mut turns, mut calls, mut results) = (0, 0, 0);
+    for message in called.iter().flatten() {
+        match message {
+            Message::Assistant { calls: own, .. } => {
+                (turns, calls) = (turns + 1, calls + own.len())
+            }
+            Message::Tool { .. } => results += 1,
+            Message::System { .. } | Message::User { .. } => {}
+        }
+    }
+    if results > 0 {
         return Ok(called);
     }
-    if called.is_empty() {
-        return Err(SkipReason::Unreadable(
-            "it has no assistant turn in a known format".to_owned(),
-        ));
-    }
-    let calls: usize = called.iter().flatten().map(calls).sum();
-    Err(SkipReason::NoResults(format!(
+    Err(format!(
         "it has no tool result in a known format: {}, {}",
-        units::count(count(messages::is_turn), "assistant turn"),
+        units::count(turns, "assistant turn"),
         units::count(calls as u64, "tool call"),
-    )))
+    ))
 }
 
 /// Splits a file into documents: one, or one for each line.
@@ -226,17 +196,6 @@ pub(crate) fn chat_message(message: &Value) -> Option<Message> {
     message.get("role")?;
     let mut read = messages::read(WireFormat::OpenAiChat, std::slice::from_ref(message));
     read.pop().filter(|_| read.is_empty())
-}
-
-fn is_result(message: &Message) -> bool {
-    matches!(message, Message::Tool { .. })
-}
-
-fn calls(message: &Message) -> usize {
-    match message {
-        Message::Assistant { calls, .. } => calls.len(),
-        _ => 0,
-    }
 }
 
 #[cfg(test)]
@@ -259,10 +218,8 @@ mod tests {
             ),
             ("7", "no assistant turn"),
         ] {
-            let error = match documents(text) {
-                Ok(documents) => transcripts(&documents).unwrap_err().text().to_owned(),
-                Err(error) => error,
-            };
+            let read = documents(text).and_then(|documents| transcripts(&documents));
+            let error = read.unwrap_err();
             assert!(error.contains(why), "{text:?}: {error:?}");
         }
     }

@@ -14,6 +14,7 @@ mod record;
 use std::path::{Path, PathBuf};
 
 use offcut::backend::Fs;
+use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use command::front_words;
@@ -40,7 +41,8 @@ pub struct Changed {
 }
 
 /// The outcome of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The file was created.
     Created,

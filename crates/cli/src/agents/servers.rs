@@ -9,19 +9,22 @@ mod toml_file;
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::agents::install::{AgentFile, InstallError, Installation, front_words};
 use edit::{Wrapped, undone, wrapped};
 use place::ServersFile;
 use server::Server;
 
 /// The MCP servers in one file of an agent's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Servers {
     /// The file.
     pub path: PathBuf,
     /// Names of the servers with Offcut in front.
     pub wrapped: Vec<String>,
     /// For each of these, the words that run Offcut.
+    #[serde(skip)]
     pub(crate) fronts: Vec<Vec<String>>,
     /// Names of the servers over stdio that do not.
     pub bare: Vec<String>,

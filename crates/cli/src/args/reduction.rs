@@ -17,17 +17,3 @@ pub(crate) struct Reduction {
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
-
-/// Settings for showing the output of a command.
-#[cfg(unix)]
-#[derive(Debug, clap::Args)]
-pub(crate) struct Shown {
-    #[command(flatten)]
-    pub(crate) reduction: Reduction,
-    /// The tool's name, for settings of single tools.
-    #[arg(long, value_name = "NAME", default_value = "shell")]
-    pub(crate) tool: String,
-    /// The id of the call, which names the stored output. Default: a new one.
-    #[arg(long, value_name = "ID")]
-    pub(crate) call_id: Option<String>,
-}

@@ -57,10 +57,8 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an address with a port, such as 127.0.0.1:8787".to_owned())
 }
 
-/// The levels of the log.
 fn level() -> impl TypedValueParser<Value = Level> {
-    let names = PossibleValuesParser::new(["error", "warn", "info", "debug"]);
-    names.try_map(|name| name.parse::<Level>())
+    PossibleValuesParser::new(["error", "warn", "info", "debug"]).try_map(|level| level.parse())
 }
 
 /// Show what the running servers of this user do.

@@ -8,7 +8,7 @@ use offcut::format::RequestBody;
 use serde_json::{Value, json};
 
 use super::status;
-use crate::failure::{Failure, PARTLY};
+use crate::failure::{Failure, code_of};
 use crate::gateway::{MissSums, Prompt, RecentPrompts};
 use crate::output;
 use crate::transcript;
@@ -52,7 +52,7 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
                 count(bad.len() as u64, "line"),
                 bad[0]
             )),
-            Err(reason) => Some(reason.text().to_owned()),
+            Err(error) => Some(error.to_string()),
         };
         if let Some(why) = why {
             let [name, why] = [&*log.name(), &*why].map(output::visible);
@@ -82,15 +82,11 @@ pub(crate) fn run(logs: &[PathBuf], json: bool) -> Result<ExitCode, Failure> {
         );
         output::write(&(text + &status::misses(&sums.rows())))?;
     }
-    Ok(if skipped.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(PARTLY)
-    })
+    Ok(code_of(skipped.is_empty()))
 }
 
 fn row(miss: &Value) -> String {
-    let said = |name: &str| output::visible(miss[name].as_str().unwrap_or_default());
+    let said = |name: &str| status::said(miss, name);
     format!(
         "{} line {}: {}, from {} on, about {} tokens\n",
         said("log"),

@@ -9,10 +9,10 @@ use offcut::format::{
 use offcut::{Report, Turn};
 use serde_json::Value;
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::notes::note_failures;
 use crate::transcript::unknown;
-use crate::{args, input, output, settings};
+use crate::{args, input, output, settings, stores};
 
 /// The work to do on a conversation.
 #[derive(Clone, Copy)]
@@ -29,11 +29,10 @@ pub(crate) fn run(args: &args::Conversation, work: Work, json: bool) -> Result<E
         Ok(passed) => passed,
         Err(failure) => return input::pass_on(&failure, &read),
     };
-    if json {
-        output::write(&with_report(&text, &report)?)?;
-    } else {
-        output::write(&text)?;
-    }
+    output::write(&match json {
+        true => with_report(&text, &report)?,
+        false => text,
+    })?;
     if let Some(file) = &args.report {
         write_report(file, &report)?;
     }
@@ -42,12 +41,9 @@ pub(crate) fn run(args: &args::Conversation, work: Work, json: bool) -> Result<E
 
 /// Returns JSON that holds the body, in its own spelling, and the report beside it.
 fn with_report(body: &str, report: &Report) -> Result<String, Failure> {
-    let report = serde_json::to_string(report)
-        .map_err(|error| Failure::new(format!("the report can't be written as JSON: {error}")))?;
-    Ok(format!(
-        "{{\"body\": {}, \"report\": {report}}}\n",
-        body.trim()
-    ))
+    let report = serde_json::to_string(report).or_fail("the report can't be written as JSON")?;
+    let body = body.trim();
+    Ok(format!("{{\"body\": {body}, \"report\": {report}}}\n"))
 }
 
 /// Returns the body to send and the report. Once read, all of stdin is in `read`.
@@ -58,7 +54,7 @@ fn pass(
 ) -> Result<(String, Report), Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
-    let reduction = settings::reduction(&args.reduction)?;
+    let reduction = settings::reduction(&args.reduction, stores::open)?;
     if reduction.settings().backend_url.is_none() {
         output::warn("there is no backend, so cleared content is lost; pass --backend to keep it");
     }
@@ -131,10 +127,9 @@ fn check_format(
 
 fn sees_tools(format: WireFormat, messages: &[JsonText]) -> bool {
     let mut is_seen = false;
+    let mut see = |piece: Piece<'_>| is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_));
     for message in messages {
-        Spelled(format).visit(message, &mut |piece| {
-            is_seen |= matches!(piece, Piece::Call(_) | Piece::Result(_));
-        });
+        Spelled(format).visit(message, &mut see);
     }
     is_seen
 }
@@ -147,10 +142,10 @@ fn unusable(problem: &dyn std::fmt::Display) -> Failure {
 }
 
 fn write_report(file: &Path, report: &Report) -> Result<(), Failure> {
-    let unwritable = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("the report can't be written to {}: {error}", file.display()))
-            .hint("the messages were written; running the command again on the same input is safe, and gives the same report")
-    };
-    let text = serde_json::to_string_pretty(report).map_err(|error| unwritable(&error))?;
-    std::fs::write(file, text + "\n").map_err(|error| unwritable(&error))
+    let text = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
+    let written = text.and_then(|text| std::fs::write(file, text + "\n"));
+    written.or_advise(
+        format_args!("the report can't be written to {}", file.display()),
+        "the messages were written; running the command again on the same input is safe, and gives the same report",
+    )
 }

@@ -7,7 +7,7 @@ use offcut::Settings;
 use offcut::backend::StoreUrl;
 use serde_json::json;
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::{output, settings, stores};
 
 /// Every option with its value in the preset `recommended`.
@@ -26,16 +26,19 @@ pub(crate) fn check(file: &str, json: bool) -> Result<ExitCode, Failure> {
     let runtime = settings::runtime()?;
     let _inside = runtime.enter();
     let settings = settings::load(file).map_err(without_itself)?;
-    settings::build(&settings, file, Some(crate::replay::scratch())).map_err(without_itself)?;
+    settings::build(
+        &settings,
+        file,
+        Some(crate::replay::scratch()),
+        stores::open,
+    )
+    .map_err(without_itself)?;
     #[cfg(feature = "serve")]
     crate::serving::check(file)?;
     let urls: BTreeSet<&StoreUrl> = stores::named_in(&settings).collect();
     for url in urls {
-        runtime.block_on(stores::check(url.as_str())).map_err(|error| {
-            Failure::new(format!("{file}: {}", chain(&*error))).hint(
-                "the settings are fine: fix the store. Until then nothing is stored, and `on_offload_error` decides what is shown",
-            )
-        })?;
+        let checked = runtime.block_on(stores::check(url.as_str()));
+        checked.or_advise(file, "the settings are fine: fix the store. Until then nothing is stored, and `on_offload_error` decides what is shown")?;
     }
     if json {
         output::write_json(&json!({"ok": true, "settings": shown(settings.clone())}))?;
@@ -68,10 +71,9 @@ fn shown(mut settings: Settings) -> Settings {
 
 /// Leaves `offcut config check` out of the advice that `config check` itself gives.
 fn without_itself(failure: Failure) -> Failure {
-    if failure.what_to_do() == Some(settings::HELP) {
-        failure.hint(settings::HELP_IN_CHECK)
-    } else {
-        failure
+    match failure.what_to_do() {
+        Some(settings::HELP) => failure.hint("`offcut config default` prints every option"),
+        _ => failure,
     }
 }
 

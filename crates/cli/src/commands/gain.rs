@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::agents::gain::{Gain, Gains};
 use crate::agents::journal;
 use crate::agents::layout::Home;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 use crate::units::{self, BYTES_PER_TOKEN, count, grouped};
 use crate::{args, output};
 
@@ -24,13 +24,9 @@ pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
         output::write_json(&json!({"hooks": hooks, "served": served}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut parts = Vec::new();
-    if hooks.total.count > 0 {
-        parts.push(of_hooks(&hooks));
-    }
-    if served.total.count > 0 {
-        parts.push(of_servers(&served));
-    }
+    let both = [(&hooks, of_hooks(&hooks)), (&served, of_servers(&served))];
+    let parts = both.into_iter().filter(|(gains, _)| gains.total.count > 0);
+    let parts: Vec<_> = parts.map(|(_, text)| text).collect();
     if parts.is_empty() {
         let path = home.path().display();
         output::write(&match args.since {
@@ -49,8 +45,7 @@ pub(crate) fn run(args: &args::Gain, json: bool) -> Result<ExitCode, Failure> {
 
 /// The sums of a journal, without rows that are older than `since`.
 fn sums(path: &Path, since: u64) -> Result<Gains, Failure> {
-    let mut rows = journal::read(path)
-        .map_err(|error| Failure::new(format!("{} can't be read: {error}", path.display())))?;
+    let mut rows = journal::read(path).or_fail(format_args!("{} can't be read", path.display()))?;
     rows.retain(|row| row.time >= since);
     Ok(Gains::of(&rows))
 }
@@ -66,7 +61,7 @@ fn of_hooks(gains: &Gains) -> String {
         count(total.reads, "stored result"),
         in_place(total),
     );
-    text + &table(["tool", "results", "shortened", "reads"], gains, |gain| {
+    text + &table("tool|results|shortened|reads", gains, |gain| {
         [gain.count, gain.shortened, gain.reads]
     })
 }
@@ -82,7 +77,7 @@ fn of_servers(gains: &Gains) -> String {
         count(total.replaced, "result"),
         in_place(total),
     );
-    let head = ["upstream, model, client", "requests", "shortened", "cut"];
+    let head = "upstream, model, client|requests|shortened|cut";
     text + &table(head, gains, |gain| {
         [gain.count, gain.shortened, gain.replaced]
     })
@@ -102,9 +97,8 @@ fn in_place(total: &Gain) -> String {
 }
 
 /// A table with a row for each name: three counts, and bytes before and after.
-fn table(head: [&str; 4], gains: &Gains, counts: impl Fn(&Gain) -> [u64; 3]) -> String {
-    let [name, one, two, three] = head;
-    let head = [name, one, two, three, "bytes before", "bytes after"];
+fn table(head: &str, gains: &Gains, counts: impl Fn(&Gain) -> [u64; 3]) -> String {
+    let head = format!("{head}|bytes before|bytes after");
     let rows = gains.rows.iter().map(|row| {
         let name = format!("{} {} {}", row.by, row.what, row.client);
         let [one, two, three] = counts(&row.gain).map(|count| count.to_string());
@@ -112,5 +106,5 @@ fn table(head: [&str; 4], gains: &Gains, counts: impl Fn(&Gain) -> [u64; 3]) -> 
             [row.gain.bytes_before, row.gain.bytes_after].map(|bytes| grouped(bytes.cast_signed()));
         [name.trim_end().to_owned(), one, two, three, before, after]
     });
-    format!("\n{}", output::table(1, head, rows))
+    format!("\n{}", output::table(1, &head, rows))
 }

@@ -10,29 +10,25 @@ use crate::agents::layout::Home;
 use crate::agents::servers::Servers;
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure, chain};
+use crate::failure::{FAILED, Failure, OrFail as _, chain};
 use crate::{args, output};
 
 /// Puts Offcut into an agent's settings.
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
     #[cfg(unix)]
-    let wraps = args.mcp_servers || has_wrapped(&installation)?;
+    let wraps = args.mcp_servers || installation.has_wrapped_servers()?;
     #[cfg(not(unix))]
     let wraps = false;
     let args = &args.place;
     if wraps {
         // Both changes may be in one file: the first is taken back to its very bytes only if it was made
         // before the second.
-        installation
-            .unwrap_servers()
-            .map_err(|error| failed(&error))?;
+        installation.unwrap_servers()?;
     }
-    let changed = installation.install().map_err(|error| failed(&error))?;
+    let changed = installation.install()?;
     let servers = if wraps {
-        installation
-            .wrap_servers()
-            .map_err(|error| failed(&error))?
+        installation.wrap_servers()?
     } else {
         None
     };
@@ -73,14 +69,12 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
 /// Takes Offcut out of an agent's settings.
 pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(args)?;
-    let servers = if has_wrapped(&installation)? {
-        installation
-            .unwrap_servers()
-            .map_err(|error| failed(&error))?
+    let servers = if installation.has_wrapped_servers()? {
+        installation.unwrap_servers()?
     } else {
         None
     };
-    let changed = installation.uninstall().map_err(|error| failed(&error))?;
+    let changed = installation.uninstall()?;
     if json {
         return write_json(args, &changed, servers.as_ref());
     }
@@ -98,10 +92,7 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
         _ => format!("{path} is unchanged: Offcut is not in it\n"),
     })?;
     if changed.outcome == Outcome::Unchanged {
-        let others = installation
-            .installed_paths()
-            .map_err(|error| failed(&error))?;
-        for other in others {
+        for other in installation.installed_paths()? {
             let other = other.display();
             output::write(&format!(
                 "It is in {other}: add --project with that project's folder\n"
@@ -158,12 +149,6 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// Returns true if servers of the agent got Offcut in front before.
-fn has_wrapped(installation: &Installation) -> Result<bool, Failure> {
-    let wrapped = installation.has_wrapped_servers();
-    wrapped.map_err(|error| failed(&error))
-}
-
 /// Writes which servers have Offcut in front.
 fn write_servers(servers: Option<&Servers>, installation: &Installation) -> Result<(), Failure> {
     let Some(servers) = servers else {
@@ -193,26 +178,13 @@ fn write_json(
     changed: &Changed,
     servers: Option<&Servers>,
 ) -> Result<ExitCode, Failure> {
-    let outcome = match changed.outcome {
-        Outcome::Created => "created",
-        Outcome::Added => "added",
-        Outcome::Restored => "restored",
-        Outcome::Removed => "removed",
-        Outcome::Unchanged => "unchanged",
-    };
     output::write_json(&json!({
         "agent": args.agent.name(),
         "path": changed.path,
-        "outcome": outcome,
+        "outcome": changed.outcome,
         "backup": changed.backup,
         "values": changed.values,
-        "servers": servers.map(|servers| json!({
-            "path": servers.path,
-            "is_changed": servers.is_changed,
-            "wrapped": servers.wrapped,
-            "bare": servers.bare,
-            "remote": servers.remote,
-        })),
+        "servers": servers,
     }))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -235,8 +207,7 @@ fn installation(args: &args::Place) -> Result<Installation, Failure> {
 /// The path by which this program is called: a link to it stays right when an update moves the
 /// program itself, as package managers do.
 fn own_path() -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("this program's own path is unknown: {error}")))?;
+    let own = std::env::current_exe().or_fail("this program's own path is unknown")?;
     let called = std::env::args_os().next().map(PathBuf::from);
     let name = called
         .as_deref()
@@ -264,6 +235,8 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-fn failed(error: &InstallError) -> Failure {
-    Failure::new(chain(error)).hint("nothing was changed")
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        Self::new(chain(&error)).hint("nothing was changed")
+    }
 }

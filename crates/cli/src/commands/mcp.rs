@@ -1,6 +1,5 @@
 //! `offcut mcp`.
 
-#[cfg(feature = "serve")]
 mod fallback;
 #[cfg(feature = "serve")]
 mod listen;
@@ -38,21 +37,14 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
         runtime.shutdown_background();
         return code.map(ExitCode::from);
     }
-    let gateway = match gateway(args) {
-        Ok(gateway) => Arc::new(gateway),
-        Err(failure) => {
-            output::report(&failure);
-            output::warn("running the server without offcut");
-            return Err(replaced(&args.command));
-        }
-    };
+    let gateway = Arc::new(fallback::or_passing(gateway(args)));
     let code = runtime.block_on(async {
         // Before the server starts, because this program may be ended at any time.
         let started = child::listen().and_then(|signals| server::start(&args.command, signals));
         let client = (tokio::io::stdin(), tokio::io::stdout());
         match started {
             Ok(server) => server.carry(&gateway.conversation(), client).await,
-            Err(error) => Err(not_started(&args.command, &error)),
+            Err(error) => Err(fallback::not_started(&args.command, &error)),
         }
     });
     drop(inside);
@@ -61,21 +53,10 @@ pub(crate) fn run(args: &args::Mcp) -> Result<ExitCode, Failure> {
     code.map(ExitCode::from)
 }
 
-fn replaced(words: &[OsString]) -> Failure {
-    not_started(words, &child::replace_with(words))
-}
-
-fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
-    let name = words[0].to_string_lossy();
-    Failure::new(format!("{name} does not start: {error}"))
-        .hint("write the server's own command after `offcut mcp --`")
-        .with_code(child::start_code(error))
-}
-
 fn gateway(args: &args::Mcp) -> Result<McpGateway, Failure> {
     let (settings, origin) = named(args)?;
     let secret = secret::secret();
-    let reduction = settings::build_with(&settings, &origin, None, stores::open)?;
+    let reduction = settings::build(&settings, &origin, None, stores::open)?;
     let reduction = reduction.session(&session(args, &secret));
     let gateway = McpGateway::new(reduction);
     #[cfg(feature = "serve")]

@@ -9,7 +9,7 @@ use offcut::{Part, ToolCall, ToolReduction};
 use serde_json::json;
 
 use crate::evidence::text_of;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, output, settings, stores};
 
 pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
@@ -20,12 +20,11 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
         output::write_json(&format.tool(&reader))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if (args.pattern.is_some() || args.query.is_some())
-        && args
-            .offset
-            .as_ref()
-            .is_some_and(|offset| offset.starts_with('-'))
-    {
+    let from_end = args
+        .offset
+        .as_ref()
+        .filter(|offset| offset.starts_with('-'));
+    if from_end.is_some() && (args.pattern.is_some() || args.query.is_some()) {
         return Err(Failure::usage(
             "--pattern and --query need an --offset of 1 or more",
             "omit the minus sign, or the pattern or query",
@@ -34,12 +33,10 @@ pub(crate) fn run(args: &args::Read, json: bool) -> Result<ExitCode, Failure> {
     let reduction = settings::reader(&args.reduction)?;
     let reader = reduction.read_file_tool();
     let mut asked = match &args.arguments {
-        Some(arguments) => serde_json::from_str(arguments).map_err(|error| {
-            Failure::usage(
-                format!("--arguments is not JSON: {error}"),
-                "pass the arguments of the model's call, such as {\"path\": \"…\"}",
-            )
-        })?,
+        Some(arguments) => serde_json::from_str(arguments).or_refuse(
+            "--arguments is not JSON",
+            "pass the arguments of the model's call, such as {\"path\": \"…\"}",
+        )?,
         None => json!({
             "path": args.location,
             "offset": args.offset,
@@ -95,14 +92,9 @@ fn options_for(reduction: &ToolReduction, location: &Location) -> Option<String>
         .conversation()
         .filter(|prefix| *prefix != reduction.prefix())?;
     let store = location.strip_suffix(key.as_str())?.trim_end_matches('/');
-    let options = match prefix.trim_end_matches('/').rsplit_once('/') {
-        Some((above, session)) => format!("--backend {store}/{above} --session {session}"),
-        None => format!(
-            "--backend {store} --session {}",
-            prefix.trim_end_matches('/')
-        ),
-    };
+    let place = format!("{store}/{}", prefix.trim_end_matches('/'));
+    let (store, session) = place.rsplit_once('/')?;
     Some(format!(
-        "it is of another conversation: read it with {options}"
+        "it is of another conversation: read it with --backend {store} --session {session}"
     ))
 }

@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::args;
-use crate::failure::{Failure, PARTLY};
+use crate::failure::{Failure, code_of};
 use crate::output::{self, Progress};
 use crate::replay::{self, All, Figures, NONE, Policy, Prices, Replayed, RequestSource, Skipped};
-use crate::transcript::{self, SkipReason};
-use crate::{report, settings, units};
+use crate::{report, settings, stores, transcript, units};
 
 pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> {
     #[cfg(feature = "serve")]
@@ -27,20 +26,15 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
     }
     let progress = Progress::new("replayed", sources.len());
     let All { replayed, skipped } = replay::all(&sources, &policies, |done| progress.at(done))?;
-    for one in &skipped {
-        output::warn(&format!(
-            "skipped {}: {}",
-            output::visible(&one.name),
-            output::visible(one.reason.text())
-        ));
+    for Skipped { name, why } in &skipped {
+        let [name, why] = [name, why].map(|text| output::visible(text));
+        output::warn(&format!("skipped {name}: {why}"));
     }
     if replayed.is_empty() {
-        return Err(nothing_read(&skipped));
+        let problem = "none of the transcripts could be replayed";
+        return Err(Failure::usage(problem, transcript::READ));
     }
-    if skipped
-        .iter()
-        .any(|one| matches!(one.reason, SkipReason::Unreadable(_)))
-    {
+    if !skipped.is_empty() {
         output::note(transcript::READ);
     }
 
@@ -62,46 +56,20 @@ pub(crate) fn run(args: &args::Replay, json: bool) -> Result<ExitCode, Failure> 
         output::write(&overview(&names, &totals, &replayed, &prices))?;
     }
     written?;
-    Ok(if skipped.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(PARTLY)
-    })
-}
-
-/// The failure for a replay without any transcript.
-fn nothing_read(skipped: &[Skipped]) -> Failure {
-    if skipped
-        .iter()
-        .any(|one| matches!(one.reason, SkipReason::NoResults(_)))
-    {
-        Failure::partly(
-            "nothing to replay: none of the transcripts has a tool result",
-            transcript::READ,
-        )
-    } else {
-        Failure::usage("none of the transcripts could be read", transcript::READ)
-    }
+    Ok(code_of(skipped.is_empty()))
 }
 
 /// Tests whether `file` can be written, and leaves nothing behind. Done first, because a replay may
 /// take long.
 fn try_out(file: &Path) -> io::Result<()> {
-    match File::create_new(file) {
-        Ok(_) => std::fs::remove_file(file),
-        // A pipe must not be opened twice.
-        Err(error)
-            if error.kind() == io::ErrorKind::AlreadyExists
-                && !file.is_file()
-                && !file.is_dir() =>
-        {
-            Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            File::options().append(true).open(file).map(drop)
-        }
-        Err(error) => Err(error),
+    if !file.exists() {
+        return File::create_new(file).and_then(|_| std::fs::remove_file(file));
     }
+    // A pipe must not be opened twice.
+    if file.is_file() || file.is_dir() {
+        File::options().append(true).open(file)?;
+    }
+    Ok(())
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
@@ -119,13 +87,12 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();
-    let is_none_named = args.policies.is_empty() && args.requests.is_empty();
+    let named = match args.policies.is_empty() && args.requests.is_empty() {
+        true => &ready,
+        false => &args.policies,
+    };
     let mut policies: Vec<Policy> = Vec::new();
-    for named in if is_none_named {
-        &ready
-    } else {
-        &args.policies
-    } {
+    for named in named {
         // A store's URL is not a policy. Text after the `=` in its query is not a file name, and
         // must not be repeated.
         let is_name = |(name, _): &(&str, &str)| !name.contains([':', '?']);
@@ -134,10 +101,9 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
             .filter(is_name)
             .unwrap_or((named, named));
         if name.is_empty() || file.is_empty() {
-            let what = if name.is_empty() {
-                "no name before"
-            } else {
-                "no file after"
+            let what = match name.is_empty() {
+                true => "no name before",
+                false => "no file after",
             };
             return Err(Failure::usage(
                 format!("--policy {named:?} has {what} its `=`"),
@@ -149,12 +115,9 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
             settings::forget_stores(&mut settings);
         }
         // Settings that don't build fail before anything is replayed.
-        settings::build(&settings, file, Some(replay::scratch()))?;
-        policies.push(named_once(
-            name,
-            RequestSource::Settings(Box::new(settings)),
-            &policies,
-        )?);
+        settings::build(&settings, file, Some(replay::scratch()), stores::open)?;
+        let by = RequestSource::Settings(Box::new(settings));
+        policies.push(named_once(name, by, &policies)?);
     }
     for named in &args.requests {
         let (name, folder) = named
@@ -166,11 +129,8 @@ fn policies(args: &args::Replay) -> Result<Vec<Policy>, Failure> {
                     "write NAME=FOLDER, with a folder of requests; docs/peers.md has the format",
                 )
             })?;
-        policies.push(named_once(
-            name,
-            RequestSource::Requests(folder.into()),
-            &policies,
-        )?);
+        let by = RequestSource::Requests(folder.into());
+        policies.push(named_once(name, by, &policies)?);
     }
     Ok(policies)
 }
@@ -208,7 +168,7 @@ fn summaries(
     };
     let skipped = skipped
         .iter()
-        .map(|one| json!({"name": one.name, "why": one.reason.text()}));
+        .map(|one| json!({"name": one.name, "why": one.why}));
     json!({
         "prices": prices,
         "policies": names.iter().enumerate().map(of_policy).collect::<Vec<_>>(),

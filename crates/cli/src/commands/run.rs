@@ -1,5 +1,6 @@
 //! `offcut run`.
 
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::child::{self, Child, Output};
-use crate::failure::Failure;
+use crate::child::{self, Child, Outputs};
+use crate::failure::{Failure, OrFail as _};
 use crate::stream::Stream;
 use crate::{args, output, settings};
 
@@ -34,17 +35,12 @@ pub(crate) fn run(args: &args::Run) -> Result<ExitCode, Failure> {
 
 /// Builds what both streams need, stdout first.
 fn prepare(args: &args::Run) -> Result<(tokio::runtime::Runtime, [Stream; 2]), Failure> {
-    child::expect_room()
-        .map_err(|error| Failure::new(format!("too few files can be opened: {error}")))?;
+    child::expect_room().or_fail("too few files can be opened")?;
     let runtime = settings::runtime()?;
     let inside = runtime.enter();
-    let words: Vec<_> = args
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    let arguments = json!({ "command": words.join(" ") }).to_string();
-    let streams = Stream::both(&args.shown, &arguments)?;
+    let words = args.command.join(OsStr::new(" "));
+    let arguments = json!({"command": words.to_string_lossy()}).to_string();
+    let streams = Stream::both(args, &arguments)?;
     drop(inside);
     Ok((runtime, streams))
 }
@@ -81,8 +77,7 @@ async fn follow(
     };
     let shown = async { tokio::join!(out.show(&stdout), second) };
     let ended = child.wait_for(shown).await;
-    let ended =
-        ended.map_err(|error| Failure::new(format!("waiting for the command failed: {error}")))?;
+    let ended = ended.or_fail("waiting for the command failed")?;
     if ended.has_ended {
         for output in [Some(&stdout), stderr.as_ref()].into_iter().flatten() {
             if let Err(error) = output.lock().await.leave() {

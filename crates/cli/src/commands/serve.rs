@@ -1,6 +1,7 @@
 //! `offcut serve`.
 
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::gateway::Gateway;
@@ -12,11 +13,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::args;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
-use crate::{output, stores};
+use crate::{args, output, stores};
 
 pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     let _log = log_to_stderr(args.log, args.log_json);
@@ -33,12 +33,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
             let failure = Failure::new("a store does not answer, or takes nothing");
             return Err(failure.hint("`offcut config check FILE` says why"));
         }
-        let listen = gateway.settings().listen;
-        let listener = TcpListener::bind(listen).await.map_err(|error| {
-            Failure::new(format!("{listen} can't be listened on: {error}"))
-                .hint("choose another address with --listen; port 0 takes one that is free")
-        })?;
-        let address = listener.local_addr().unwrap_or(listen);
+        let (listener, address) = listener(gateway.settings().listen).await?;
         for note in gateway.notes() {
             output::note(&note);
         }
@@ -48,10 +43,7 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         if let Some(page) = &page {
             // Others may read a log: the token stays in its own file.
             let is_log = running.is_some() && !std::io::stderr().is_terminal();
-            let (shown, _) = page
-                .split_once('#')
-                .filter(|_| is_log)
-                .unwrap_or((page, ""));
+            let shown = page.split('#').next().filter(|_| is_log).unwrap_or(page);
             output::note(&format!("{shown} shows what passes"));
             if is_log {
                 output::note("`offcut status` has that address with its token");
@@ -67,6 +59,16 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         served.map_err(|error| Failure::new(chain(&error)))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Listens on an address. Returns the one that it is, for port 0 is any.
+pub(super) async fn listener(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(address).await.or_advise(
+        format_args!("{address} can't be listened on"),
+        "choose another address with --listen; port 0 takes one that is free",
+    )?;
+    let address = listener.local_addr().unwrap_or(address);
+    Ok((listener, address))
 }
 
 /// Raises the soft limit on open files, often 1024, to the hard one: each request takes two connections.
@@ -99,20 +101,9 @@ fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
 /// Returns once a signal asks this process to end.
 async fn stopped() {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signals = (
-            signal(SignalKind::terminate()),
-            signal(SignalKind::hangup()),
-        );
-        if let (Ok(mut terminated), Ok(mut hung_up)) = signals {
-            tokio::select! {
-                _ = terminated.recv() => {}
-                _ = hung_up.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
+    if let Ok(mut signals) = crate::child::listen() {
+        signals.recv().await;
+        return;
     }
     _ = tokio::signal::ctrl_c().await;
 }
@@ -124,10 +115,9 @@ fn log_to_stderr(level: Level, as_json: bool) -> WorkerGuard {
         .buffered_lines_limit(10_000)
         .finish(std::io::stderr());
     // It logs each of its retries.
-    let of_object_store = if level == Level::INFO {
-        Level::WARN
-    } else {
-        level
+    let of_object_store = match level {
+        Level::INFO => Level::WARN,
+        other => other,
     };
     let levels = Targets::new()
         .with_default(level)
@@ -143,12 +133,11 @@ fn log_to_stderr(level: Level, as_json: bool) -> WorkerGuard {
         .with_ansi(false)
         .with_target(false)
         .log_internal_errors(false);
-    match as_json {
-        true => {
-            let log = log.json().flatten_event(true).finish();
-            log.with(levels).with(once).init();
-        }
-        false => log.finish().with(levels).with(once).init(),
+    if as_json {
+        let log = log.json().flatten_event(true).finish();
+        log.with(levels).with(once).init();
+    } else {
+        log.finish().with(levels).with(once).init();
     }
     guard
 }

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Args;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 use crate::output;
 
 /// Prints the script by which a shell completes this program's arguments.
@@ -20,11 +20,11 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 
 /// Writes the manual pages into a folder.
 pub(crate) fn man(folder: &Path) -> Result<ExitCode, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(format!("{} can't be written to: {error}", folder.display()))
-            .hint("name a folder that you may write to; it is made if it does not exist")
-    };
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(Args::command(), folder).map_err(failed)?;
+    let made = std::fs::create_dir_all(folder);
+    let written = made.and_then(|()| clap_mangen::generate_to(Args::command(), folder));
+    written.or_advise(
+        format_args!("{} can't be written to", folder.display()),
+        "name a folder that you may write to; it is made if it does not exist",
+    )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use offcut_state::{Reducers, Schema, SchemaErrorKind, State};
 use serde_json::Value;
 
-use super::{name_of, read_text};
-use crate::failure::{Failure, chain};
-use crate::{args, exact, output};
+use crate::failure::{Failure, OrFail as _, chain};
+use crate::{args, exact, input, output};
 
 pub(crate) fn run(args: &args::Apply) -> Result<ExitCode, Failure> {
     let inputs = [&args.schema]
@@ -67,10 +66,28 @@ fn read_schema(path: &Path) -> Result<Schema, Failure> {
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
-    exact::from_slice(read_text(path)?.as_bytes()).map_err(|error| {
-        Failure::usage(
-            format!("{} can't be read as JSON: {error}", name_of(path)),
-            "write it as valid JSON",
-        )
-    })
+    let what = format!("{} can't be read as JSON", name_of(path));
+    exact::from_slice(read_text(path)?.as_bytes()).or_refuse(what, "write it as valid JSON")
+}
+
+/// Reads a whole file, or stdin for `-`.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let text = if path.as_os_str() == "-" {
+        String::from_utf8(input::read_all()?).map_err(std::io::Error::other)
+    } else {
+        std::fs::read_to_string(path)
+    };
+    text.or_refuse(
+        format!("{} can't be read", name_of(path)),
+        "name an existing file of UTF-8 text, or - for stdin",
+    )
+}
+
+/// Returns the name of an input for errors.
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "stdin".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }

@@ -1,24 +1,25 @@
 //! `offcut status`.
 
-use std::io;
 use std::process::ExitCode;
 
 use crate::agents::layout::Home;
+use crate::gateway::figures;
 use serde_json::{Value, json};
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::serving::Running;
 use crate::units::{BYTES_PER_TOKEN, count, grouped, size, span};
 use crate::{args, output, settings};
 
-/// A server's page, and its figures.
-type AskedPage = (String, io::Result<Value>);
-
 pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> {
-    let asked = match &args.page {
-        Some(page) => ask(std::slice::from_ref(page))?,
+    let pages = match &args.page {
+        Some(page) => vec![page.clone()],
         None => running()?,
     };
+    let runtime = settings::runtime()?;
+    let asked = pages.iter().map(|page| figures(page));
+    let asked = runtime.block_on(futures_util::future::join_all(asked));
+    let asked: Vec<_> = pages.iter().zip(asked).collect();
     if asked.is_empty() {
         return Err(Failure::new("no server of this user runs").hint(
             "start one with `offcut serve`, or name the page that a server printed at its start",
@@ -47,22 +48,11 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
     Ok(code)
 }
 
-/// Asks the servers that the user's own folder knows of.
-fn running() -> Result<Vec<AskedPage>, Failure> {
+/// The pages of the servers that the user's own folder knows of.
+fn running() -> Result<Vec<String>, Failure> {
     let home = Home::required()?;
-    let pages = Running::all(&home).map_err(|error| {
-        Failure::new(format!(
-            "{} can't be read: {error}",
-            home.servers().display()
-        ))
-    })?;
-    ask(&pages)
-}
-
-fn ask(pages: &[String]) -> Result<Vec<AskedPage>, Failure> {
-    let runtime = settings::runtime()?;
-    let ask = async |page: &String| (page.clone(), crate::gateway::figures(page).await);
-    Ok(runtime.block_on(futures_util::future::join_all(pages.iter().map(ask))))
+    let folder = home.servers();
+    Running::all(&home).or_fail(format_args!("{} can't be read", folder.display()))
 }
 
 fn as_text(page: &str, figures: &Value, most: usize) -> String {
@@ -94,8 +84,8 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     );
     let list = |name: &str| figures[name].as_array().into_iter().flatten();
     for open in list("passed") {
-        let [reason, meaning] = ["reason", "meaning"].map(|name| said(open, name));
         let passed = count(self::number(open, "count"), "request");
+        let (reason, meaning) = (said(open, "reason"), said(open, "meaning"));
         text += &format!("{passed} passed open ({reason}): {meaning}.\n");
     }
     text += &misses(&figures["misses"]);
@@ -147,29 +137,19 @@ fn sender_table(senders: &[&Value], most: usize) -> String {
     let mut senders = senders.to_vec();
     senders.sort_by_key(|one| std::cmp::Reverse(one["sent"].as_u64()));
     let rows = senders.into_iter().take(most).map(|one| {
-        let number = |name: &str| number(one, name);
         let tokens = |name: &str| one[name].as_i64().map_or("–".to_owned(), grouped);
         [
             said(one, "tenant"),
             said(one, "model"),
             said(one, "client"),
-            number("calls").to_string(),
-            size(number("sent")),
-            share(number("would"), number("sent")),
+            number(one, "calls").to_string(),
+            size(number(one, "sent")),
+            share(number(one, "would"), number(one, "sent")),
             tokens("fresh_tokens"),
             tokens("cached_tokens"),
         ]
     });
-    let head = [
-        "tenant",
-        "model",
-        "client",
-        "calls",
-        "sent",
-        "saved",
-        "tokens, new",
-        "cached",
-    ];
+    let head = "tenant|model|client|calls|sent|saved|tokens, new|cached";
     format!("\n{}", output::table(3, head, rows))
 }
 
@@ -191,20 +171,18 @@ fn table(conversations: &[&Value], now: u64) -> String {
             format!("{} ago", span(now.saturating_sub(number("last")))),
         ]
     });
-    let head = [
-        "number",
-        "provider",
-        "calls",
-        "would send",
-        "sent",
-        "saved",
-        "cut",
-        "cleared",
-        "reads",
-        "passed",
-        "last call",
-    ];
+    let head = "number|provider|calls|would send|sent|saved|cut|cleared|reads|passed|last call";
     format!("\n{}", output::table(2, head, rows))
+}
+
+/// A number of the figures, or 0.
+fn number(figures: &Value, name: &str) -> u64 {
+    figures[name].as_u64().unwrap_or(0)
+}
+
+/// A text of the figures, which may be untrusted.
+pub(super) fn said(figures: &Value, name: &str) -> String {
+    output::visible(figures[name].as_str().unwrap_or_default())
 }
 
 /// The estimated bill, by the server's price card. With a currency and the source of its prices, it is money. Empty

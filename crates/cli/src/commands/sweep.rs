@@ -7,7 +7,7 @@ use offcut::backend::StoreUrl;
 use offcut::sweep::{Live, SweepError, SweepPolicy, SweepReport, Tally};
 use offcut::{TokenCounter, ToolPolicy, ToolReduction};
 
-use crate::failure::{Failure, PARTLY, chain};
+use crate::failure::{Failure, OrFail as _, chain, code_of};
 use crate::{args, output, settings, stores, units};
 
 pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
@@ -39,12 +39,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
         .skip_truncation(true)
         .token_counter(TokenCounter::Estimate)
         .build()
-        .map_err(|error| {
-            Failure::usage(
-                format!("--root: {}", chain(&error)),
-                "pass the `root_dir` of the agents' settings",
-            )
-        })?;
+        .or_refuse("--root", "pass the `root_dir` of the agents' settings")?;
 
     let reduction = match &args.session {
         Some(id) => reduction.session(id),
@@ -65,7 +60,9 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
             let hint = "nothing was swept: pass only folders of transcripts in text files";
             Failure::usage(chain(&error), hint)
         })?;
-    let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy(args), now));
+    let mut policy = SweepPolicy::new().idle(args.idle);
+    (policy.quota_bytes, policy.dry_run) = (args.quota, !args.apply);
+    let swept = runtime.block_on(offcut::sweep::sweep(&reduction, &live, &policy, now));
     let report = swept.map_err(|error| match error {
         SweepError::Idle { .. } => {
             Failure::usage(chain(&error), "omit --idle for the default, 30d")
@@ -74,11 +71,8 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     })?;
 
     for failure in &report.failed {
-        output::warn(&format!(
-            "{}: {}",
-            output::visible(failure.location.as_str()),
-            failure.error
-        ));
+        let location = output::visible(failure.location.as_str());
+        output::warn(&format!("{location}: {}", failure.error));
     }
     if json {
         output::write_json(&report)?;
@@ -96,11 +90,7 @@ pub(crate) fn run(args: &args::Sweep, json: bool) -> Result<ExitCode, Failure> {
     if report.dry_run {
         output::note("nothing was changed: this was a dry run; pass --apply to sweep");
     }
-    Ok(if report.failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(PARTLY)
-    })
+    Ok(code_of(report.failed.is_empty()))
 }
 
 /// Fails if `url` names a directory that is not a store. The directory is not searched for content:
@@ -129,18 +119,10 @@ fn part(args: &args::Sweep) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-fn policy(args: &args::Sweep) -> SweepPolicy {
-    let mut policy = SweepPolicy::new().idle(args.idle);
-    policy.quota_bytes = args.quota;
-    policy.dry_run = !args.apply;
-    policy
-}
-
 fn tallies(report: &SweepReport) -> [(&'static str, Tally); 3] {
-    let removed = if report.dry_run {
-        "to be removed"
-    } else {
-        "removed"
+    let removed = match report.dry_run {
+        true => "to be removed",
+        false => "removed",
     };
     [
         ("live", report.live),
@@ -158,7 +140,7 @@ fn table(report: &SweepReport) -> String {
             units::size(tally.bytes),
         ]
     });
-    let mut table = output::table(1, ["", "conversations", "items", "size"], rows);
+    let mut table = output::table(1, "|conversations|items|size", rows);
     if report.tidied > 0 {
         table += &format!("leftovers removed  {}\n", report.tidied);
     }

@@ -12,7 +12,7 @@ use offcut::backend::Fs;
 use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::{settings, units};
 
 /// Least time between two sweeps.
@@ -21,6 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const IDLE_DAYS: u32 = 30;
 /// Bytes that conversations may take up that no transcript names.
 const QUOTA: u64 = 10 << 30;
+const NOT_SWEPT: &str = "nothing was swept";
 /// Variable that switches these sweeps off.
 const OFF: &str = "OFFCUT_NO_SWEEP";
 
@@ -115,27 +116,19 @@ fn sweep(home: &Home) -> Result<(), Failure> {
         let runtime = settings::runtime()?;
         let _inside = runtime.enter();
         let reduction = ToolReduction::builder()
-            .backend(Fs::open(&store).map_err(|error| Failure::new(chain(&error)))?)
+            .backend(Fs::open(&store).or_fail(NOT_SWEPT)?)
             .skip_truncation(true)
             .token_counter(TokenCounter::Estimate)
             .build()
-            .map_err(|error| Failure::new(chain(&error)))?;
-        let folders = transcripts::folders(home)
-            .map_err(|problem| Failure::new(format!("nothing was swept: {problem}")))?;
-        let live = served(home, now - idle)?;
+            .or_fail(NOT_SWEPT)?;
+        let folders = transcripts::folders(home).or_fail(NOT_SWEPT)?;
         let live = folders
             .iter()
-            .try_fold(live, Live::folder)
-            .map_err(|error| Failure::new(chain(&error)))?;
-        let policy = SweepPolicy::new().idle(idle).quota_bytes(QUOTA);
-        let report = runtime
-            .block_on(offcut::sweep::sweep(
-                &reduction,
-                &live,
-                &policy.apply(),
-                now,
-            ))
-            .map_err(|error| Failure::new(chain(&error)))?;
+            .try_fold(served(home, now - idle)?, Live::folder)
+            .or_fail(NOT_SWEPT)?;
+        let policy = SweepPolicy::new().idle(idle).quota_bytes(QUOTA).apply();
+        let swept = offcut::sweep::sweep(&reduction, &live, &policy, now);
+        let report = runtime.block_on(swept).or_fail(NOT_SWEPT)?;
         if let Some(failed) = report.failed.first() {
             return Err(Failure::new(format!(
                 "{} conversations could not be removed, the first because of: {}",
@@ -147,17 +140,14 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     let oldest = units::seconds(now - idle);
     journal::retain_since(&home.served(), oldest)
         .and_then(|()| journal::retain_since(&home.journal(), oldest))
-        .map_err(|error| Failure::new(format!("the journal can't be swept: {error}")))
+        .or_fail("the journal can't be swept")
 }
 
 /// The conversations that have passed through servers since a time: no transcript has their hints, for clients of
 /// servers keep the originals.
 fn served(home: &Home, since: SystemTime) -> Result<Live, Failure> {
-    let rows = journal::read(&home.served()).map_err(|error| {
-        Failure::new(format!(
-            "nothing was swept: the journal can't be read: {error}"
-        ))
-    })?;
+    let rows = journal::read(&home.served());
+    let rows = rows.or_fail("nothing was swept: the journal can't be read")?;
     let since = units::seconds(since);
     let recent = rows.iter().filter(|row| row.time >= since);
     let sessions = recent.map(|row| &*row.session);

@@ -3,23 +3,15 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use offcut::{OnStoreFailure, Part, Report, ToolCall, ToolOutput, ToolReduction, Truncated};
-use serde::Serialize;
+use offcut::{OnStoreFailure, Part, ToolCall, ToolOutput, ToolReduction, Truncated};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::input::{self, Input};
 use crate::notes::note_failures;
 use crate::stores::{self, RecoverableStore};
 use crate::{args, exact, output, settings};
-
-#[derive(Serialize)]
-struct TruncateOutput<'t> {
-    text: &'t str,
-    parts: &'t [Part],
-    report: &'t Report,
-}
 
 pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure> {
     let (runtime, input) = (settings::runtime()?, Input::default());
@@ -31,7 +23,7 @@ pub(crate) fn run(args: &args::Truncate, json: bool) -> Result<ExitCode, Failure
             input: input.clone(),
         }) as _)
     };
-    let reduction = match settings::reduction_with(&args.reduction, open) {
+    let reduction = match settings::reduction(&args.reduction, open) {
         Ok(reduction) => reduction,
         Err(failure) => return input::pass_on(&failure, b""),
     };
@@ -83,7 +75,7 @@ fn of_text(
         Err(failure) => {
             output::report(&failure);
             runtime.block_on(input.pass_on())?;
-            Ok(failure.exit_code())
+            Ok(ExitCode::from(failure.code()))
         }
     }
 }
@@ -104,11 +96,8 @@ fn show(truncated: &Truncated, json: bool) -> Result<ExitCode, Failure> {
     note_failures(&truncated.report);
     let text = truncated.text();
     if json {
-        output::write_json(&TruncateOutput {
-            text: &text,
-            parts: &truncated.parts,
-            report: &truncated.report,
-        })?;
+        let Truncated { parts, report, .. } = truncated;
+        output::write_json(&json!({"text": text, "parts": parts, "report": report}))?;
     } else {
         output::write(&text)?;
     }
@@ -130,11 +119,9 @@ fn parts(text: &[u8]) -> Result<ToolOutput, Failure> {
             .then_some(parts)
             .ok_or_else(|| "a part has a field that parts of its type do not have".to_owned())
     };
-    let parts = read().map_err(|error| {
-        Failure::usage(
-            format!("stdin is not a list of parts: {error}"),
-            "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
-        )
-    })?;
+    let parts = read().or_refuse(
+        "stdin is not a list of parts",
+        "write [{\"type\": \"text\", \"value\": \"…\"}], as `--json` does, or pipe the text itself without --parts",
+    )?;
     Ok(ToolOutput::parts(parts))
 }

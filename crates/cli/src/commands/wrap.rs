@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::agents::Agent;
@@ -13,10 +12,11 @@ use crate::agents::endpoints::endpoints;
 use crate::gateway::Gateway;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tempfile::NamedTempFile;
 
+use super::serve::listener;
 use super::tidy;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::ignored::Ignored;
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
@@ -28,15 +28,12 @@ struct Lead {
     program: &'static str,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
-    /// An extension for the agent to load: its file and its text.
-    extension: Option<(PathBuf, String)>,
+    /// The text of an extension for the agent to load.
+    extension: Option<String>,
 }
 
 pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
-    let (name, own) = args
-        .agent
-        .split_first()
-        .ok_or_else(|| Failure::new("no agent is named"))?;
+    let (name, own) = (&args.agent[0], &args.agent[1..]);
     let name = name.to_string_lossy();
     let agent = Agent::named(&name).ok_or_else(|| {
         Failure::usage(
@@ -50,17 +47,11 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     // The agent keeps its connections for as long as it runs.
     serve.shutdown_seconds = 0;
     tidy::while_serving(&reduction);
-    let store = reduction
-        .backend_url
-        .as_ref()
-        .and_then(|url| url.directory());
-    let store = store.and_then(|path| std::path::absolute(path).ok());
-    let own_text: Vec<_> = own
-        .iter()
-        .map(|one| one.to_string_lossy().into_owned())
-        .collect();
-    let folder = std::env::current_dir()
-        .map_err(|error| Failure::new(format!("the current directory is unknown: {error}")))?;
+    let store = reduction.backend_url.as_ref();
+    let store = store.and_then(|url| std::path::absolute(url.directory()?).ok());
+    let own_text = own.iter().map(|one| one.to_string_lossy().into_owned());
+    let own_text: Vec<_> = own_text.collect();
+    let folder = std::env::current_dir().or_fail("the current directory is unknown")?;
     let endpoints = endpoints(agent, &folder, &own_text).map_err(|problem| {
         Failure::usage(problem, "nothing was started, and no key went anywhere")
     })?;
@@ -76,12 +67,8 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     let _inside = runtime.enter();
     let gateway = Gateway::reducing(serve, &reduction, stores::open_for_server)
         .map_err(|error| unusable(&origin, &error))?;
-    let gateway = journal.keep(gateway.with_card(serving::card(prices)));
-    let listen = gateway.settings().listen;
-    let listener = runtime.block_on(TcpListener::bind(listen));
-    let listener = listener
-        .map_err(|error| Failure::new(format!("loopback can't be listened on: {error}")))?;
-    let address = listener.local_addr().unwrap_or(listen);
+    let gateway = journal.keep(gateway.with_card(prices.into()));
+    let (listener, address) = runtime.block_on(listener(gateway.settings().listen))?;
     let page = gateway.page();
     let _running = page.and_then(|page| Running::note(&format!("http://{address}{page}")));
     runtime.spawn(async move {
@@ -89,17 +76,13 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
             tracing::error!(error = chain(&error), "the server ended");
         }
     });
-    let lead = lead(
-        agent,
-        &format!("http://{address}"),
-        store.as_deref(),
-        &versions,
-    );
-    let _extension = match &lead.extension {
-        Some((path, text)) => Some(Extension::write(path, text)?),
-        None => None,
-    };
+    let url = format!("http://{address}");
+    let lead = lead(agent, &url, store.as_deref(), &versions);
     let mut command = Command::new(lead.program);
+    let extension = lead.extension.as_deref().map(extension).transpose()?;
+    if let Some(file) = &extension {
+        command.arg("--extension").arg(file.path());
+    }
     command.args(&lead.arguments).args(own).envs(lead.variables);
     // Signals from the terminal reach the agent too, which decides about them. A handler would be the end
     // of ignoring them for both.
@@ -114,26 +97,18 @@ pub(crate) fn run(args: &args::Wrap) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(child::exit_code(status)))
 }
 
-/// A file that is removed again.
-struct Extension<'p>(&'p Path);
-
-impl<'p> Extension<'p> {
-    fn write(path: &'p Path, text: &str) -> Result<Self, Failure> {
-        // Never a file or a link that is there already: others may write to that folder too.
-        let file = File::create_new(path);
-        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| {
-            Failure::new(format!("{} can't be written: {error}", path.display()))
-                .hint("remove it if it is there, or set TMPDIR to a folder of yours")
-        })?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Extension<'_> {
-    fn drop(&mut self) {
-        _ = std::fs::remove_file(self.0);
-    }
+/// Writes an extension for pi into a file that goes once it is dropped.
+fn extension(text: &str) -> Result<NamedTempFile, Failure> {
+    let name = format!("offcut-wrap-{}-", std::process::id());
+    let file = tempfile::Builder::new()
+        .prefix(&name)
+        .suffix(".ts")
+        .tempfile();
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+    written.or_advise(
+        "no extension for pi can be written",
+        "set TMPDIR to a folder of yours",
+    )
 }
 
 /// The value `name` of an object, which takes the place of anything else.
@@ -230,13 +205,9 @@ fn lead(
                 "openai": base("openai", "/v1"),
                 "google": base("gemini", "/v1beta"),
             });
-            let text = format!(
+            lead.extension = Some(format!(
                 "export default (pi) => {{\n  for (const [name, baseUrl] of Object.entries({bases}))\n    pi.registerProvider(name, {{ baseUrl }});\n}};\n"
-            );
-            let name = format!("offcut-wrap-{}.ts", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            lead.arguments = vec!["--extension".into(), path.clone().into()];
-            lead.extension = Some((path, text));
+            ));
         }
     }
     lead
@@ -285,8 +256,7 @@ mod tests {
             "allow"
         );
         let pi = lead(Agent::Pi);
-        let (path, text) = pi.extension.unwrap();
-        assert_eq!(pi.arguments[1], path);
+        let text = pi.extension.unwrap();
         assert!(text.contains(r#""google":"http://127.0.0.1:9/gemini/v1beta""#));
         for (url, expected) in [
             ("http://lab:4000", ("http://lab:4000", "")),

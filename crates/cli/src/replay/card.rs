@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 
 /// Prices of input tokens: weights, or prices for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -90,16 +89,16 @@ impl Prices {
             "anthropic" => return Ok(Card::ANTHROPIC.into()),
             _ => {}
         }
-        let text = std::fs::read_to_string(name).map_err(|error| {
-            Failure::usage(
-                format!("the price card {name} can't be read: {error}"),
-                HINT,
-            )
-        })?;
-        let written: Result<Written, String> = parsed(Path::new(name), &text);
-        let written = written.map_err(|error| {
-            Failure::usage(format!("{name} is not a price card: {error}"), HINT)
-        })?;
+        let text = std::fs::read_to_string(name);
+        let text = text.or_refuse(format_args!("the price card {name} can't be read"), HINT)?;
+        let is_json = Path::new(name)
+            .extension()
+            .is_some_and(|ending| ending == "json");
+        let written: Result<Written, String> = match is_json {
+            true => serde_json::from_str(&text).map_err(|error| error.to_string()),
+            false => toml::from_str(&text).map_err(|error| error.to_string()),
+        };
+        let written = written.or_refuse(format_args!("{name} is not a price card"), HINT)?;
         let card = Card {
             cached: written.cached,
             fresh: written.fresh,
@@ -133,14 +132,5 @@ impl Prices {
             output: written.output,
             money,
         })
-    }
-}
-
-/// Reads the text of a `file` as JSON if it is called so, and else as TOML.
-fn parsed<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, String> {
-    if file.extension().is_some_and(|ending| ending == "json") {
-        serde_json::from_str(text).map_err(|error| error.to_string())
-    } else {
-        toml::from_str(text).map_err(|error| error.to_string())
     }
 }

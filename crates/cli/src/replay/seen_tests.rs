@@ -22,7 +22,7 @@ fn figures(messages: &[Message], toml: &str) -> Figures {
 
 fn build(toml: &str) -> ToolReduction {
     let settings = Settings::from_toml(toml).unwrap();
-    settings::build(&settings, "a test", Some(scratch())).unwrap()
+    settings::build(&settings, "a test", Some(scratch()), crate::stores::open).unwrap()
 }
 
 /// Cuts each result of over 600 bytes to its first 150 and last 150 bytes, and arguments when old.

@@ -144,24 +144,19 @@ fn table<T>(
     policies: &[T],
     cells: impl Fn(&T) -> Vec<String>,
 ) -> String {
-    let mut rows: Vec<Vec<String>> = vec![head.split('|').map(str::to_owned).collect()];
-    for (name, policy) in names.iter().zip(policies) {
-        rows.push([vec![output::visible(name)], cells(policy)].concat());
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        text += &format!("| {:<1$} ", row[0], widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            text += &format!("| {cell:>width$} ");
-        }
-        text += "|\n";
-        if index == 0 {
-            // Only the names are aligned to the left.
-            let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-            text += &format!("|-{}:|\n", rules.join(":|-").replacen(':', "-", 1));
-        }
-    }
-    text
+    let rows = names.iter().zip(policies);
+    let rows = rows.map(|(name, policy)| [vec![output::visible(name)], cells(policy)].concat());
+    let rows = output::aligned(1, head, rows);
+    let rules: Vec<String> = rows[0]
+        .iter()
+        .map(|title| "-".repeat(title.chars().count()))
+        .collect();
+    // Only the names are aligned to the left.
+    let rules = format!("|-{}:|\n", rules.join(":|-").replacen(':', "-", 1));
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|row| format!("| {} |\n", row.join(" | ")))
+        .collect();
+    lines.insert(1, rules);
+    lines.concat()
 }

@@ -19,7 +19,7 @@ fn settings(toml: &str) -> Settings {
 }
 
 fn build(settings: &Settings) -> ToolReduction {
-    settings::build(settings, "a test", Some(scratch())).unwrap()
+    settings::build(settings, "a test", Some(scratch()), crate::stores::open).unwrap()
 }
 
 fn run(messages: &[Message], reduction: Option<&ToolReduction>) -> Replay {
@@ -213,7 +213,7 @@ fn visibility_equals_the_figures_by_hand() {
 #[test]
 fn content_that_was_not_stored_is_not_reachable() {
     let policy = settings("skip_truncation = true\nmax_tokens_for_clear = 600");
-    let reduction = settings::build(&policy, "a test", None).unwrap();
+    let reduction = settings::build(&policy, "a test", None, crate::stores::open).unwrap();
     let done = run(&by_hand(), Some(&reduction));
     assert_eq!(
         (

@@ -1,9 +1,11 @@
-//! The gateway for settings that can't be used.
+//! Settings and servers that can't be used.
+
+use std::ffi::OsString;
 
 use offcut_mcp::McpGateway;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{child, output};
 
 /// The gateway, or one that changes nothing.
 pub(super) fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
@@ -12,4 +14,12 @@ pub(super) fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
         output::warn("passing everything as it is, without offcut");
         McpGateway::passing().log(output::warn)
     })
+}
+
+/// The failure of a server that does not start.
+pub(super) fn not_started(words: &[OsString], error: &std::io::Error) -> Failure {
+    let name = words[0].to_string_lossy();
+    Failure::new(format!("{name} does not start: {error}"))
+        .hint("write the server's own command after `offcut mcp --`")
+        .with_code(child::start_code(error))
 }

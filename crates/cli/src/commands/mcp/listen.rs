@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use offcut_mcp::{Conversation, McpEndpoint, McpGateway};
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{fallback, remote, server};
-use crate::failure::{Failure, chain};
+use crate::commands::serve::listener;
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::{args, child, output, serving};
 
 /// Serves clients until a signal ends it. Returns the exit code.
@@ -35,13 +35,8 @@ pub(super) fn run(
     let endpoint = endpoint(args, gateway)?;
     drop(inside);
     let code = runtime.block_on(async {
-        let mut signals = child::listen()
-            .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;
-        let listener = TcpListener::bind(address).await.map_err(|error| {
-            Failure::new(format!("{address} can't be listened on: {error}"))
-                .hint("choose another address with --listen; port 0 takes one that is free")
-        })?;
-        let address = listener.local_addr().unwrap_or(address);
+        let mut signals = child::listen().or_fail("signals can't be received")?;
+        let (listener, address) = listener(address).await?;
         output::write(&format!("http://{address}/mcp\n"))?;
         let served = endpoint.serve(listener, async {
             signals.recv().await;
@@ -62,12 +57,11 @@ fn endpoint(
     let gateway = Arc::new(fallback::or_passing(gateway()));
     let endpoint = match remote {
         Some(remote) => {
-            let endpoint = if args.session.is_some() {
-                McpEndpoint::shared_before(gateway, remote)
-            } else {
-                McpEndpoint::before(gateway, remote)
+            let before = match args.session {
+                Some(_) => McpEndpoint::shared_before,
+                None => McpEndpoint::before,
             };
-            endpoint.map_err(|error| Failure::new(chain(&error)))?
+            before(gateway, remote).map_err(|error| Failure::new(chain(&error)))?
         }
         None => {
             let command = args.command.clone();
@@ -76,14 +70,9 @@ fn endpoint(
             })
         }
     };
-    let endpoint = args
-        .allow_host
-        .iter()
-        .fold(endpoint, McpEndpoint::allow_host);
-    Ok(args
-        .allow_origin
-        .iter()
-        .fold(endpoint, McpEndpoint::allow_origin))
+    let (hosts, origins) = (args.allow_host.iter(), args.allow_origin.iter());
+    let endpoint = hosts.fold(endpoint, McpEndpoint::allow_host);
+    Ok(origins.fold(endpoint, McpEndpoint::allow_origin))
 }
 
 /// Runs a server for one session. Once its client has gone, it is asked to end, and then killed.
@@ -105,10 +94,8 @@ async fn host(
         std::future::pending::<()>().await;
     };
     let served = async {
-        let server = server::start(&command, received).map_err(|error| {
-            let name = command[0].to_string_lossy();
-            Failure::new(format!("{name} does not start: {error}"))
-        })?;
+        let server = server::start(&command, received);
+        let server = server.map_err(|error| fallback::not_started(&command, &error))?;
         let code = server.carry(&conversation, (client, writer)).await?;
         if code != 0 {
             output::warn(&format!("a server has ended with exit code {code}"));

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use offcut_mcp::{McpGateway, Remote, RemoteError};
+use offcut_mcp::{McpGateway, Remote};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
 use super::fallback;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, OrFail as _};
 use crate::{args, child};
 
 /// Advice for headers.
@@ -25,8 +25,7 @@ pub(super) fn run(
     let remote = remote(args, url)?;
     let gateway = fallback::or_passing(gateway);
     runtime.block_on(async {
-        let mut signals = child::listen()
-            .map_err(|error| Failure::new(format!("signals can't be received: {error}")))?;
+        let mut signals = child::listen().or_fail("signals can't be received")?;
         let mut ended_by = None;
         let stop = async {
             while let Some(signal) = signals.recv().await {
@@ -43,38 +42,29 @@ pub(super) fn run(
         let done = remote.run(&conversation, client, stop).await;
         match (ended_by, done) {
             (Some(signal), _) => Ok(128 + child::signal_number(signal)),
-            (None, Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(
-                Failure::new(format!("the server can't be used: {}", chain(&error))),
-            ),
+            (None, Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(error).or_fail("the server can't be used")
+            }
             _ => Ok(0),
         }
     })
 }
 
 pub(super) fn remote(args: &args::Mcp, url: &str) -> Result<Remote, Failure> {
-    let failed = |error: RemoteError| {
-        Failure::usage(
-            format!("--url: {error}"),
-            "name a URL such as https://example.com/mcp",
-        )
-    };
-    let mut remote = Remote::new(url).map_err(failed)?;
+    let remote = Remote::new(url);
+    let mut remote = remote.or_refuse("--url", "name a URL such as https://example.com/mcp")?;
     for header in &args.header {
-        let (name, value) = header.split_once(':').ok_or_else(|| {
-            Failure::usage(
-                "--header: there is no colon after the header's name",
-                HEADER,
-            )
-        })?;
-        let value = expanded(value)?;
-        remote = remote
-            .header(name, &value)
-            .map_err(|error| Failure::usage(format!("--header {name:?}: {error}"), HEADER))?;
+        let (name, value) = header
+            .split_once(':')
+            .ok_or("there is no colon after the header's name")
+            .or_refuse("--header", HEADER)?;
+        let added = remote.header(name, &expanded(value)?);
+        remote = added.or_refuse(format_args!("--header {name:?}"), HEADER)?;
     }
     if let Some(name) = &args.bearer_token_env_var {
         let token = variable(name)?;
         let added = remote.header("Authorization", &format!("Bearer {token}"));
-        remote = added.map_err(|error| Failure::usage(format!("{name}: {error}"), HEADER))?;
+        remote = added.or_refuse(name, HEADER)?;
     }
     Ok(remote)
 }

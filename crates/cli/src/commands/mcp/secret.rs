@@ -1,12 +1,13 @@
 //! The secret of a user's gateways, with which they name what nobody else is to find.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use crate::agents::layout::Home;
+use tempfile::NamedTempFile;
 
+use crate::agents::layout::Home;
 use crate::output;
 
 /// Number of bytes of a secret.
@@ -38,22 +39,21 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
         }
         Err(error) => return Err(error),
     }
-    if let Some(folder) = path.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-    }
-    let new = path.with_extension(std::process::id().to_string());
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    options.open(&new)?.write_all(&random()?)?;
+    let folder = path.parent().unwrap_or(path);
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    // Only its owner can read it.
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(&random()?)?;
     // If several begin at once, the secret of the first counts.
-    let linked = fs::hard_link(&new, path);
-    fs::remove_file(&new)?;
-    match (linked, read(path)?) {
+    let named = new.persist_noclobber(path);
+    match (named, read(path)?) {
         (_, Some(secret)) => Ok(secret),
-        (linked, None) => linked.and(Err(io::ErrorKind::NotFound.into())),
+        (named, None) => {
+            Err(named.map_or_else(io::Error::from, |_| io::ErrorKind::NotFound.into()))
+        }
     }
 }
 

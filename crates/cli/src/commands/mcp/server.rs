@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::child;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 
 /// Time for a server to end by itself once its client is gone. The client would have given it as long
 /// after closing its stdin.
@@ -73,10 +73,7 @@ impl ServerProcess {
                     }
                 }
                 status = process.wait(), if code.is_none() => {
-                    let status = status.map_err(|error| {
-                        Failure::new(format!("waiting for the server failed: {error}"))
-                    })?;
-                    code = Some(child::exit_code(status));
+                    code = Some(child::exit_code(status.or_fail("waiting for the server failed")?));
                 }
                 Some(signal) = signals.recv() => {
                     child::pass_on(&process, signal);

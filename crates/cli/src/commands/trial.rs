@@ -8,11 +8,11 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::args;
-use crate::failure::{Failure, PARTLY};
+use crate::failure::{Failure, OrFail as _, code_of};
 use crate::ignored::Ignored;
 use crate::output::{self, Progress};
 use crate::replay::Prices;
-use crate::trials::{Analysis, Arm, Design, Plan, Trial, markdown, plan_text, tasks};
+use crate::trials::{Analysis, Arm, Design, Plan, Results, Trial, markdown, plan_text, tasks};
 
 /// Says what a trial takes, or runs it.
 pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let plan = Plan::new(
         design,
         arms,
-        &tasks,
+        tasks,
         args.repetitions,
         args.seed,
         args.time_limit.as_secs(),
@@ -43,30 +43,34 @@ pub(crate) fn run(args: &args::Trial, json: bool) -> Result<ExitCode, Failure> {
     let Some(results) = &args.results else {
         return say(&plan, json);
     };
-    let mut trial = Trial::open(plan, tasks, results, args.keep.clone())?;
-    let progress = Progress::new("made", trial.plan().runs_of_arm() as usize * 2);
+    let mut trial = Trial {
+        results: Results::open(results, &plan)?,
+        plan,
+        keep: args.keep.clone(),
+    };
+    let progress = Progress::new("made", trial.plan.runs_of_arm() as usize * 2);
     let stop = stop_at_signals()?;
     let ran = trial.run(&stop, |made| progress.at(made));
-    let analysis = Analysis::new(trial.plan(), trial.records(), prices.as_ref());
-    let page = markdown(trial.plan(), &analysis, prices.as_ref());
+    let analysis = Analysis::new(&trial.plan, &trial.results.records, prices.as_ref());
+    let page = markdown(&trial.plan, &analysis, prices.as_ref());
     if let Some(file) = &args.report {
-        std::fs::write(file, &page).map_err(|error| {
-            Failure::new(format!("the report can't be written to {}: {error}", file.display()))
-                .hint("the runs are recorded: name a file in an existing folder, and run the command again")
-        })?;
+        std::fs::write(file, &page).or_advise(
+            format_args!("the report can't be written to {}", file.display()),
+            "the runs are recorded: name a file in an existing folder, and run the command again",
+        )?;
     }
     // Also if the trial could not go on: the runs that were made are shown.
     if json {
-        output::write_json(&json!({"plan": trial.plan(), "analysis": analysis, "prices": prices}))?;
+        output::write_json(&json!({"plan": trial.plan, "analysis": analysis, "prices": prices}))?;
     } else {
         output::write(&page)?;
     }
     ran?;
-    if stop.load(Ordering::Relaxed) {
+    let is_stopped = stop.load(Ordering::Relaxed);
+    if is_stopped {
         output::note("stopped; the same command goes on from here");
-        return Ok(ExitCode::from(PARTLY));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code_of(!is_stopped))
 }
 
 /// Prints the plan and runs nothing.
@@ -92,7 +96,7 @@ fn stop_at_signals() -> Result<Arc<AtomicBool>, Failure> {
             continue;
         }
         signal_hook::flag::register(signal.as_raw(), Arc::clone(&stop))
-            .map_err(|error| Failure::new(format!("signals can't be caught: {error}")))?;
+            .or_fail("signals can't be caught")?;
     }
     Ok(stop)
 }

@@ -48,11 +48,8 @@ impl Design {
             power,
         } = self;
         let is_share = |share: f64| share > 0.0 && share < 1.0;
-        if !(is_share(difference)
-            && is_share(alpha)
-            && is_share(power)
-            && (0.0..=1.0).contains(&expected))
-        {
+        let are_shares = [difference, alpha, power].into_iter().all(is_share);
+        if !(are_shares && (0.0..=1.0).contains(&expected)) {
             return Err(not_a_design(
                 "difference, alpha and power must be above 0 % and below 100 %",
             ));
@@ -82,16 +79,6 @@ pub(crate) struct Arm {
     pub(crate) command: String,
 }
 
-/// A task as a plan names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PlannedTask {
-    /// Name of the task.
-    pub(crate) name: String,
-    /// Digest of its folder.
-    pub(crate) digest: String,
-}
-
 /// A trial as it is written into the first line of its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +96,7 @@ pub(crate) struct Plan {
     /// The first arm, which the second is compared with.
     pub(crate) arms: [Arm; 2],
     /// The tasks, by name.
-    pub(crate) tasks: Vec<PlannedTask>,
+    pub(crate) tasks: Vec<Task>,
 }
 
 impl Plan {
@@ -121,19 +108,14 @@ impl Plan {
     pub(crate) fn new(
         design: Design,
         arms: [Arm; 2],
-        tasks: &[Task],
+        tasks: Vec<Task>,
         repetitions: Option<u64>,
         seed: u64,
         seconds: u64,
     ) -> Result<Self, Failure> {
         let design = design.checked()?;
-        let is_name = |arm: &Arm| {
-            !arm.name.is_empty()
-                && arm
-                    .name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-        };
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let is_name = |arm: &Arm| !arm.name.is_empty() && arm.name.chars().all(is_letter);
         if !arms.iter().all(is_name) || arms[0].name == arms[1].name {
             return Err(not_a_design(
                 "arms must have two names, of letters, digits, `-`, `_` and `.`",
@@ -151,13 +133,7 @@ impl Plan {
             seed,
             seconds,
             arms,
-            tasks: tasks
-                .iter()
-                .map(|task| PlannedTask {
-                    name: task.name.clone(),
-                    digest: task.digest.clone(),
-                })
-                .collect(),
+            tasks,
         })
     }
 

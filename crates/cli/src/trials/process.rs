@@ -1,9 +1,12 @@
 //! A process with a limit of time, ended with all that it has started.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(10);
@@ -27,9 +30,7 @@ pub(crate) fn run(
     limit: Duration,
     stop: &AtomicBool,
 ) -> io::Result<ProcessEnd> {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    let mut child = command.spawn()?;
+    let mut child = command.process_group(0).spawn()?;
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -40,10 +41,9 @@ pub(crate) fn run(
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || began.elapsed() > limit {
             end(&mut child)?;
-            return Ok(if is_stopped {
-                ProcessEnd::Stopped
-            } else {
-                ProcessEnd::OverTime
+            return Ok(match is_stopped {
+                true => ProcessEnd::Stopped,
+                false => ProcessEnd::OverTime,
             });
         }
         std::thread::sleep(LOOK);
@@ -63,9 +63,7 @@ fn end(child: &mut Child) -> io::Result<()> {
 }
 
 /// Ends the process's group, at once or by asking. A group that has ended is not an error.
-#[cfg(unix)]
 fn end_group(child: &Child, at_once: bool) {
-    use rustix::process::{Pid, Signal, kill_process_group};
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     if let Ok(id) = i32::try_from(child.id())
         && let Some(group) = Pid::from_raw(id)
@@ -73,6 +71,3 @@ fn end_group(child: &Child, at_once: bool) {
         let _ = kill_process_group(group, signal);
     }
 }
-
-#[cfg(not(unix))]
-fn end_group(_child: &Child, _at_once: bool) {}

@@ -24,15 +24,7 @@ fn plan(design: Design, tasks: usize, seed: u64) -> Plan {
             digest: String::new(),
         })
         .collect();
-    Plan::new(
-        design,
-        [arm("without"), arm("with")],
-        &tasks,
-        None,
-        seed,
-        60,
-    )
-    .unwrap()
+    Plan::new(design, [arm("without"), arm("with")], tasks, None, seed, 60).unwrap()
 }
 
 /// A number from 0 up to, but not including, 1.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::output;
 use crate::replay::Prices;
 use crate::trials::statistics::Interval;
 use crate::trials::{Analysis, ArmFigures, Plan, Verdict};
@@ -140,54 +141,42 @@ fn answer(plan: &Plan, analysis: &Analysis) -> String {
 
 fn table(plan: &Plan, analysis: &Analysis, prices: Option<&Prices>) -> String {
     let row = |name: &str, cell: &dyn Fn(&ArmFigures) -> Option<String>| {
-        let [first, second] = analysis
-            .arms
-            .each_ref()
-            .map(|arm| cell(arm).unwrap_or("–".to_owned()));
+        let cell = |arm| cell(arm).unwrap_or("–".to_owned());
+        let [first, second] = analysis.arms.each_ref().map(cell);
         format!("| {name} | {first} | {second} |\n")
     };
+    let whole = |number: u64| Some(number.to_string());
+    let places = |number: Option<f64>, places: usize| Some(format!("{:.places$}", number?));
     let [first, second] = &plan.arms;
     let mut text = format!("| | {} | {} |\n|---|---|---|\n", first.name, second.name);
-    text += &row("runs", &|arm| Some(arm.runs.to_string()));
-    text += &row("solved", &|arm| Some(arm.solved.to_string()));
+    text += &row("runs", &|arm| whole(arm.runs));
+    text += &row("solved", &|arm| whole(arm.solved));
     text += &row("share that is solved", &|arm| {
         let Interval { value, low, high } = arm.share?;
         let [value, low, high] = [value, low, high].map(tenth);
         Some(format!("{value} % ({low} to {high})"))
     });
-    text += &row("ended for taking too long", &|arm| {
-        Some(arm.over_time.to_string())
-    });
-    text += &row("agent ended with an error", &|arm| {
-        Some(arm.failed_agents.to_string())
-    });
-    text += &row("counted by the provider", &|arm| {
-        Some(arm.counted.to_string())
-    });
+    text += &row("ended for taking too long", &|arm| whole(arm.over_time));
+    text += &row("agent ended with an error", &|arm| whole(arm.failed_agents));
+    text += &row("counted by the provider", &|arm| whole(arm.counted));
     if let Some(money) = prices.and_then(|prices| prices.money.as_ref()) {
-        let currency = shown(&money.currency);
-        text += &row(&format!("{currency}, all runs"), &|arm| {
-            Some(format!("{:.4}", arm.money?))
-        });
-        text += &row(&format!("**{currency} for each solved task**"), &|arm| {
-            Some(format!("{:.4}", arm.per_solved?))
-        });
-        text += &row(&format!("{currency} for each run"), &|arm| {
-            Some(format!("{:.4}", arm.means.money?))
+        let money = shown(&money.currency);
+        text += &row(&format!("{money}, all runs"), &|arm| places(arm.money, 4));
+        let of_solved = format!("**{money} for each solved task**");
+        text += &row(&of_solved, &|arm| places(arm.per_solved, 4));
+        text += &row(&format!("{money} for each run"), &|arm| {
+            places(arm.means.money, 4)
         });
     }
     text += &row("model calls for each run", &|arm| {
-        Some(format!("{:.2}", arm.means.calls?))
+        places(arm.means.calls, 2)
     });
-    text += &row("input tokens, cached ones too, for each run", &|arm| {
-        Some(format!("{:.0}", arm.means.input?))
-    });
+    let input = "input tokens, cached ones too, for each run";
+    text += &row(input, &|arm| places(arm.means.input, 0));
     text += &row("output tokens for each run", &|arm| {
-        Some(format!("{:.0}", arm.means.output?))
+        places(arm.means.output, 0)
     });
-    text += &row("seconds for each run", &|arm| {
-        Some(format!("{:.2}", arm.means.seconds?))
-    });
+    text += &row("seconds for each run", &|arm| places(arm.means.seconds, 2));
     text + "\n"
 }
 
@@ -206,9 +195,6 @@ fn points(difference: f64) -> String {
 
 /// A name or command on one line, so that it can't break a table or a terminal.
 fn shown(text: &str) -> String {
-    let plain = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect::<String>();
+    let plain = output::visible(text);
     plain.replace('|', "\\|").replace("```", "'''")
 }

@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFail as _};
 use crate::trials::error::file;
 use crate::trials::schedule::Planned;
 use crate::trials::{Plan, Usage};
@@ -58,8 +59,8 @@ enum Line {
 pub(crate) struct Results {
     path: PathBuf,
     file: File,
-    /// All runs so far.
-    records: Vec<Record>,
+    /// All runs so far, in the order in which they were made.
+    pub(crate) records: Vec<Record>,
 }
 
 impl Results {
@@ -73,23 +74,17 @@ impl Results {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         // Arms' commands and what runs cost concern nobody else.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.mode(0o600);
         let mut opened = options.open(path).map_err(file(path))?;
-        match opened.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::new("another process is running this trial")
-                    .hint("wait for its end, or name another file of results"));
-            }
-            Err(TryLockError::Error(error)) => return Err(file(path)(error)),
-        }
+        opened.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Failure::new("another process is running this trial")
+                .hint("wait for its end, or name another file of results"),
+            TryLockError::Error(error) => file(path)(error),
+        })?;
         let mut text = Vec::new();
         opened.read_to_end(&mut text).map_err(file(path))?;
-        let whole = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
+        let end = text.iter().rposition(|byte| *byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
         let records = read(&text[..whole], plan)?;
         if whole < text.len() {
             opened.set_len(whole as u64).map_err(file(path))?;
@@ -106,11 +101,6 @@ impl Results {
         Ok(results)
     }
 
-    /// All runs so far, in the order in which they were made.
-    pub(crate) fn records(&self) -> &[Record] {
-        &self.records
-    }
-
     /// Appends a run. When this returns, it is on the disk.
     ///
     /// # Errors
@@ -123,14 +113,12 @@ impl Results {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), Failure> {
-        let written = serde_json::to_vec(line)
-            .map_err(std::io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                self.file.write_all(&line)?;
-                self.file.sync_data()
-            });
-        written.map_err(file(&self.path))
+        let mut write = || {
+            let line = serde_json::to_string(line)? + "\n";
+            self.file.write_all(line.as_bytes())?;
+            self.file.sync_data()
+        };
+        write().map_err(file(&self.path))
     }
 }
 
@@ -138,14 +126,10 @@ fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
     let mut records: Vec<Record> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let damaged = |why: String| {
-            Failure::usage(
-                format!("line {} of the results can't be read: {why}", at + 1),
-                "restore the file from a copy, or name another file of results",
-            )
-        };
-        let line: Line =
-            serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        let unreadable = format!("line {} of the results can't be read", at + 1);
+        let remedy = "restore the file from a copy, or name another file of results";
+        let damaged = |why: &str| Failure::usage(format!("{unreadable}: {why}"), remedy);
+        let line: Line = serde_json::from_slice(line).or_refuse(&unreadable, remedy)?;
         match line {
             Line::Plan(written) if at == 0 => {
                 if let Some(what) = plan.differs(&written) {
@@ -160,14 +144,12 @@ fn read(text: &[u8], plan: &Plan) -> Result<Vec<Record>, Failure> {
                     && record.arm < 2
                     && record.repetition < plan.repetitions;
                 if !(is_planned && seen.insert(record.planned())) {
-                    return Err(damaged(
-                        "the run is not planned, or was made before".to_owned(),
-                    ));
+                    return Err(damaged("the run is not planned, or was made before"));
                 }
                 records.push(record);
             }
             Line::Plan(_) | Line::Run(_) => {
-                return Err(damaged("the plan must be the first line".to_owned()));
+                return Err(damaged("the plan must be the first line"));
             }
         }
     }

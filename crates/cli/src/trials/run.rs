@@ -15,7 +15,8 @@ use crate::trials::{Arm, Record, Task, Usage, tasks};
 /// Limit of a setup or a check.
 const OWN_LIMIT: Duration = Duration::from_secs(3_600);
 /// Exit codes by which `sh` says that it could not start a command.
-const NOT_STARTED: [i32; 2] = [126, 127];
+const NOT_RUN: i32 = 126;
+const NOT_FOUND: i32 = 127;
 
 /// Makes one run in `folder`, which is empty. Returns `None` if it was stopped.
 pub(crate) fn run(
@@ -77,15 +78,9 @@ pub(crate) fn run(
     agent.stdin(File::open(task.prompt()).map_err(file(&task.prompt()))?);
     let began = Instant::now();
     let (exit, over_time) = match process::run(&mut agent, limit, stop) {
-        Ok(ProcessEnd::Exit(status))
-            if status
-                .code()
-                .is_some_and(|code| NOT_STARTED.contains(&code)) =>
-        {
-            return Err(failed(format!(
-                "the agent does not start: {}",
-                last_line(&folder.join("agent.err"))
-            )));
+        Ok(ProcessEnd::Exit(status)) if matches!(status.code(), Some(NOT_FOUND | NOT_RUN)) => {
+            let said = last_line(&folder.join("agent.err"));
+            return Err(failed(format!("the agent does not start: {said}")));
         }
         Ok(ProcessEnd::Exit(status)) => (status.code(), false),
         Ok(ProcessEnd::OverTime) => (None, true),
@@ -99,11 +94,6 @@ pub(crate) fn run(
     if check.code().is_none() {
         return Err(failed(format!("its check ended with {check}")));
     }
-    let text = |path: &Path| {
-        fs::read(path)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default()
-    };
     Ok(Some(Record {
         task: planned.task,
         arm: planned.arm,
@@ -116,10 +106,14 @@ pub(crate) fn run(
     }))
 }
 
+/// The text of a file; empty if there is none.
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
 /// The last line of a file, without control characters.
 fn last_line(path: &Path) -> String {
-    let text = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let text = text(path);
     let line = text.lines().last().unwrap_or_default();
     line.chars().filter(|c| !c.is_control()).take(200).collect()
 }

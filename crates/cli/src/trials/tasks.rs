@@ -1,8 +1,10 @@
 //! A directory of tasks.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
@@ -11,11 +13,13 @@ use crate::units;
 
 /// A task: a folder with `prompt.md`, an executable `check`, and, if it needs them, `files/` and an executable
 /// `setup`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Task {
     /// Name of the folder.
     pub(crate) name: String,
-    /// The folder.
+    /// The folder, which may be another when the trial goes on.
+    #[serde(skip)]
     pub(crate) folder: PathBuf,
     /// Digest of all that is in the folder.
     pub(crate) digest: String,
@@ -52,11 +56,8 @@ pub(crate) fn tasks(folder: &Path) -> Result<Vec<Task>, Failure> {
     let folder = std::path::absolute(folder).map_err(file(folder))?;
     let mut tasks = Vec::new();
     for path in entries(&folder)? {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
         if name.starts_with('.') || !path.is_dir() {
             continue;
         }
@@ -100,9 +101,7 @@ fn digest(folder: &Path) -> Result<String, Failure> {
     let mut digest = Sha256::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
-        let kind = fs::symlink_metadata(&path)
-            .map_err(file(&path))?
-            .file_type();
+        let kind = fs::symlink_metadata(&path).map_err(file(&path))?;
         let (kind, content) = if kind.is_dir() {
             open.extend(entries(&path)?);
             (b'd', Vec::new())
@@ -112,11 +111,8 @@ fn digest(folder: &Path) -> Result<String, Failure> {
         } else {
             (b'f', fs::read(&path).map_err(file(&path))?)
         };
-        let name = path
-            .strip_prefix(folder)
-            .unwrap_or(&path)
-            .to_string_lossy()
-            .into_owned();
+        let name = path.strip_prefix(folder).unwrap_or(&path);
+        let name = name.to_string_lossy();
         for part in [name.as_bytes(), &[kind], &content] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
@@ -129,28 +125,16 @@ fn digest(folder: &Path) -> Result<String, Failure> {
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     for path in entries(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
-        let kind = fs::symlink_metadata(&path)
-            .map_err(file(&path))?
-            .file_type();
+        let kind = fs::symlink_metadata(&path).map_err(file(&path))?;
         if kind.is_dir() {
             fs::create_dir(&target).map_err(file(&target))?;
             copy(&path, &target)?;
         } else if kind.is_symlink() {
-            link(&path, &target)?;
+            let to = fs::read_link(&path).map_err(file(&path))?;
+            symlink(to, &target).map_err(file(&target))?;
         } else {
             fs::copy(&path, &target).map_err(file(&target))?;
         }
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn link(path: &Path, target: &Path) -> Result<(), Failure> {
-    let to = fs::read_link(path).map_err(file(path))?;
-    std::os::unix::fs::symlink(to, target).map_err(file(target))
-}
-
-#[cfg(not(unix))]
-fn link(path: &Path, target: &Path) -> Result<(), Failure> {
-    fs::copy(path, target).map(drop).map_err(file(target))
 }

@@ -1,5 +1,6 @@
 //! A trial from its plan to its last run.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,49 +9,18 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::trials::error::file;
 use crate::trials::schedule::Planned;
-use crate::trials::{Plan, Record, Results, Task, run, schedule};
+use crate::trials::{Plan, Record, Results, run, schedule};
 
 /// A plan with its tasks and what was recorded so far.
 #[derive(Debug)]
 pub(crate) struct Trial {
-    plan: Plan,
-    tasks: Vec<Task>,
-    results: Results,
+    pub(crate) plan: Plan,
+    pub(crate) results: Results,
     /// A folder in which each run's files and output stay.
-    keep: Option<PathBuf>,
+    pub(crate) keep: Option<PathBuf>,
 }
 
 impl Trial {
-    /// Opens the file of results at `path`, or begins it. In a folder to `keep`, each run's files and output stay.
-    ///
-    /// # Errors
-    ///
-    /// As [`Results::open`].
-    pub(crate) fn open(
-        plan: Plan,
-        tasks: Vec<Task>,
-        path: &Path,
-        keep: Option<PathBuf>,
-    ) -> Result<Self, Failure> {
-        let results = Results::open(path, &plan)?;
-        Ok(Self {
-            plan,
-            tasks,
-            results,
-            keep,
-        })
-    }
-
-    /// The plan.
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// All runs so far.
-    pub(crate) fn records(&self) -> &[Record] {
-        self.results.records()
-    }
-
     /// Makes all runs that are missing, in the plan's order, until `stop` is set. Calls `progress` with the number of
     /// recorded runs, before the first and after each. A run that is stopped leaves nothing, and is made again.
     ///
@@ -62,13 +32,11 @@ impl Trial {
         stop: &AtomicBool,
         progress: impl Fn(usize),
     ) -> Result<(), Failure> {
-        let made: std::collections::HashSet<Planned> =
-            self.records().iter().map(Record::planned).collect();
+        let made = self.results.records.iter().map(Record::planned);
+        let made: HashSet<Planned> = made.collect();
         progress(made.len());
-        for planned in schedule(&self.plan)
-            .into_iter()
-            .filter(|planned| !made.contains(planned))
-        {
+        let missing = schedule(&self.plan).into_iter();
+        for planned in missing.filter(|planned| !made.contains(planned)) {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -76,13 +44,13 @@ impl Trial {
                 break;
             };
             self.results.append(record)?;
-            progress(self.records().len());
+            progress(self.results.records.len());
         }
         Ok(())
     }
 
     fn one(&self, planned: Planned, stop: &AtomicBool) -> Result<Option<Record>, Failure> {
-        let (task, arm) = (&self.tasks[planned.task], &self.plan.arms[planned.arm]);
+        let (task, arm) = (&self.plan.tasks[planned.task], &self.plan.arms[planned.arm]);
         let limit = Duration::from_secs(self.plan.seconds);
         let made = |folder: &Path| run::run(task, arm, planned, limit, folder, stop);
         let Some(keep) = &self.keep else {
@@ -90,9 +58,8 @@ impl Trial {
             let folder = folder.map_err(file(&std::env::temp_dir()))?;
             return made(folder.path());
         };
-        let folder = keep
-            .join(&task.name)
-            .join(format!("{}-{}", arm.name, planned.repetition));
+        let name = format!("{}-{}", arm.name, planned.repetition);
+        let folder = keep.join(&task.name).join(name);
         // Left by a run that was not recorded.
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(file(&folder))?;

@@ -1,6 +1,6 @@
 //! Tokens of a run, by its provider's count: from a file, or from its agent's output.
 
-use std::ops::AddAssign;
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Usage {
                 ..Self::of_provider(usage)?
             })
         });
-        replies.reduce(added).or_else(|| Self::of_output(output))
+        replies.reduce(Add::add).or_else(|| Self::of_output(output))
     }
 
     /// Reads the output of Claude Code (`--output-format json` or `stream-json`) and of Codex (`exec --json`).
@@ -51,27 +51,21 @@ impl Usage {
             "turn.completed" => Self::of_provider(&event["usage"]),
             _ => None,
         });
-        found.reduce(added)
+        found.reduce(Add::add)
     }
 
     /// Reads a provider's usage.
     fn of_provider(usage: &Value) -> Option<Self> {
         let number = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64());
-        let output = number(&["/output_tokens", "/completion_tokens"]).or_else(|| {
-            Some(
-                number(&["/candidatesTokenCount"])? + number(&["/thoughtsTokenCount"]).unwrap_or(0),
-            )
-        });
-        let ProviderUsage {
-            fresh,
-            cached,
-            written,
-        } = ProviderUsage::of(usage)?;
+        let thoughts = number(&["/thoughtsTokenCount"]).unwrap_or(0);
+        let output = number(&["/output_tokens", "/completion_tokens"])
+            .or_else(|| Some(number(&["/candidatesTokenCount"])? + thoughts));
+        let input = ProviderUsage::of(usage)?;
         Some(Self {
             calls: None,
-            input: fresh,
-            cached: cached.unwrap_or(0),
-            written,
+            input: input.fresh,
+            cached: input.cached.unwrap_or(0),
+            written: input.written,
             output: output.unwrap_or(0),
         })
     }
@@ -90,26 +84,18 @@ const USAGE: [&str; 4] = [
     "/usageMetadata",
 ];
 
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        let Self {
-            calls,
-            input,
-            cached,
-            written,
-            output,
-        } = other;
-        self.calls = self.calls.zip(calls).map(|(one, other)| one + other);
-        self.input += input;
-        self.cached += cached;
-        self.written += written;
-        self.output += output;
-    }
-}
+impl Add for Usage {
+    type Output = Self;
 
-fn added(mut one: Usage, other: Usage) -> Usage {
-    one += other;
-    one
+    fn add(self, more: Self) -> Self {
+        Self {
+            calls: self.calls.zip(more.calls).map(|(one, other)| one + other),
+            input: self.input + more.input,
+            cached: self.cached + more.cached,
+            written: self.written + more.written,
+            output: self.output + more.output,
+        }
+    }
 }
 
 /// The JSON objects of a text: the whole of it, or one a line. Other lines are left out.

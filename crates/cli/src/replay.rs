@@ -21,7 +21,6 @@ mod script;
 mod seen;
 #[cfg(test)]
 mod seen_tests;
-mod send;
 mod store;
 mod table;
 #[cfg(test)]
@@ -45,8 +44,7 @@ use crate::stores;
 use crate::transcript::Source;
 pub(crate) use card::{Card, Prices};
 pub(crate) use figures::Figures;
-pub(crate) use look::Miss;
-pub(crate) use replayed::{Change, NONE, Replay, Replayed};
+pub(crate) use replayed::{Change, Miss, NONE, Replay, Replayed};
 use script::{Ruler, Script};
 pub(crate) use table::{costs, outcomes, table_by_trace, values, visibility};
 pub(crate) use words::{LEGEND, money, sentence, wrapped};

@@ -1,30 +1,39 @@
-//! Looks at what a turn needs, and at what of it is in view.
+//! A model call of a replay: what its request costs, and what the coming turn needs and sees.
 
 use std::collections::HashSet;
 
 use super::call::{Gone, Request};
 use super::figures::Figures;
 use super::pages::Pages;
+use super::replayed::{Miss, Replay};
 use super::script::Script;
 use super::view::ReplacedText;
 use crate::evidence::Use;
 
-/// Something that a turn used and that was no longer shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Miss {
-    pub(crate) call: usize,
-    pub(crate) text: String,
-    pub(crate) is_quote: bool,
-    /// The newest result that held it.
-    pub(crate) result: usize,
-    /// True if a hint leads to it.
-    pub(crate) is_reachable: bool,
-}
-
 impl<'r, 't> Request<'r, 't> {
+    /// Sends the request: charges for it, looks at what the coming turn needs, and reads back what
+    /// is gone.
+    pub(super) async fn send(&self, replay: &mut Replay, pages: &mut Pages) {
+        let total = self.total();
+        let cached: u64 = self.tokens[..self.untouched].iter().sum();
+        let figures = &mut replay.figures;
+        figures.model_calls += 1;
+        figures.tokens += total;
+        figures.fresh += total - cached;
+        figures.peak = figures.peak.max(total);
+        figures.breaks += u64::from(self.untouched < self.previous);
+        replay.contexts.push(total);
+        pages.pay_again(self.untouched, figures);
+        let misses = self.at_evidence(total, figures);
+        let gone = self.at_all(&misses, pages, figures);
+        let misses = misses.into_iter().map(|(miss, _)| miss);
+        replay.misses.extend(misses);
+        pages.read(self, gone, figures).await;
+    }
+
     /// Counts names and lines that the coming turn takes from results, and returns those that are
     /// not shown. Nothing that was read back counts as shown.
-    pub(super) fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<(Miss, &'r Use)> {
+    fn at_evidence(&self, total: u64, figures: &mut Figures) -> Vec<(Miss, &'r Use)> {
         let script: &'r Script<'t> = self.script;
         let evidence = &script.evidence;
         let turn = &evidence.turns[self.call];
@@ -72,12 +81,7 @@ impl<'r, 't> Request<'r, 't> {
 
     /// Counts everything else that the coming turn needs, and returns what it would have to read
     /// back, with the names and lines that are missing. What was read before stays in view.
-    pub(super) fn at_all(
-        &self,
-        misses: &[(Miss, &Use)],
-        pages: &Pages,
-        figures: &mut Figures,
-    ) -> Vec<Gone> {
+    fn at_all(&self, misses: &[(Miss, &Use)], pages: &Pages, figures: &mut Figures) -> Vec<Gone> {
         let unread = misses
             .iter()
             .filter(|(_, used)| !pages.show_words(&used.text));
@@ -96,14 +100,14 @@ impl<'r, 't> Request<'r, 't> {
 
     /// Returns true if one of the messages that hold `used` is whole, or its view or an added
     /// message `shows` it.
-    pub(super) fn any(&self, used: &Use, shows: impl Fn(&ReplacedText, usize) -> bool) -> bool {
+    fn any(&self, used: &Use, shows: impl Fn(&ReplacedText, usize) -> bool) -> bool {
         used.results.iter().any(|at| {
             self.views.get(at).is_none_or(|view| shows(view, *at))
                 || self.added.iter().any(|added| shows(added, *at))
         })
     }
 
-    pub(super) fn is_stored(&self, used: &Use) -> bool {
+    fn is_stored(&self, used: &Use) -> bool {
         let mut views = used.results.iter().filter_map(|at| self.views.get(at));
         views.any(|view| view.source_of(&used.text).is_some())
     }

@@ -4,7 +4,6 @@ use offcut::format::Message;
 use offcut::report::Outcome;
 
 use super::figures::Figures;
-use super::look::Miss;
 
 /// Name of the row for doing nothing.
 pub(crate) const NONE: &str = "none";
@@ -36,4 +35,16 @@ pub(crate) struct Change {
     pub(crate) outcome: Outcome,
     pub(crate) before: u64,
     pub(crate) after: u64,
+}
+
+/// Something that a turn used and that was no longer shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Miss {
+    pub(crate) call: usize,
+    pub(crate) text: String,
+    pub(crate) is_quote: bool,
+    /// The newest result that held it.
+    pub(crate) result: usize,
+    /// True if a hint leads to it.
+    pub(crate) is_reachable: bool,
 }

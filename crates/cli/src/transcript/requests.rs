@@ -212,18 +212,11 @@ fn hashes(messages: &[Message]) -> Vec<u64> {
 /// as any other.
 fn finished(request: Request) -> Vec<Message> {
     let is_open = request.is_logged && !is_finished(&request);
-    let Request {
-        mut messages,
-        answer,
-        ..
-    } = request;
-    match answer {
-        Some(answer) => messages.push(answer),
-        None if is_open => messages.push(Message::Assistant {
-            content: Vec::new(),
-            calls: Vec::new(),
-        }),
-        None => {}
-    }
+    let unknown = is_open.then(|| Message::Assistant {
+        content: Vec::new(),
+        calls: Vec::new(),
+    });
+    let mut messages = request.messages;
+    messages.extend(request.answer.or(unknown));
     messages
 }

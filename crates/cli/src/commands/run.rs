@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::child::{self, Child, Outputs};
+use crate::child::{self, Child, Output};
 use crate::failure::{Failure, OrFail as _};
 use crate::stream::Stream;
 use crate::{args, output, settings};

@@ -107,16 +107,6 @@ fn as_text(page: &str, figures: &Value, most: usize) -> String {
     text + "\n"
 }
 
-/// A figure of a row.
-fn number(row: &Value, name: &str) -> u64 {
-    row[name].as_u64().unwrap_or(0)
-}
-
-/// A text of a row.
-fn said(row: &Value, name: &str) -> String {
-    output::visible(row[name].as_str().unwrap_or_default())
-}
-
 /// A line for each reason for which a provider's cache missed.
 pub(super) fn misses(rows: &Value) -> String {
     let row = |miss: &Value| {

@@ -9,6 +9,7 @@ mod functions;
 mod records;
 mod value;
 
+use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufReader, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,38 +77,36 @@ pub(super) async fn answer(
             block: Bytes::new(),
         };
         let ran = catch_unwind(AssertUnwindSafe(|| run(&query, content, cutter)));
-        _ = done.send(ran.unwrap_or_else(|payload| {
-            let excess = payload
-                .downcast::<Excess>()
-                .map(|excess| QueryError::Costly(*excess));
-            Err(excess.unwrap_or_else(|_| QueryError::Failed("this query can't be run".to_owned())))
-        }));
+        let failed = |payload: Box<dyn Any + Send>| match payload.downcast::<Excess>() {
+            Ok(excess) => QueryError::Costly(*excess),
+            Err(_) => can_not_run(),
+        };
+        _ = done.send(ran.map_err(failed).flatten());
     };
     let spawned = thread::Builder::new()
         .name("offcut query".to_owned())
         .stack_size(bounds::STACK)
         .spawn(work);
     if let Err(error) = spawned {
-        return Ok(Err(QueryError::Failed(format!(
-            "no thread could be started: {error}"
-        ))));
+        let problem = format!("no thread could be started: {error}");
+        return Ok(Err(QueryError::Failed(problem)));
     }
     let mut failed = None;
     while let Some((at, reply)) = asked.recv().await {
-        let read = stored.read(at..at + BLOCK).await;
-        let block = read
-            .map(|block| block.bytes)
-            .map_err(|error| failed = Some(error));
+        let block = stored.read(at..at + BLOCK).await;
+        let block = block.map_err(|error| failed = Some(error)).ok();
         // A thread that has given up reads no more.
-        _ = reply.send(block.ok());
+        _ = reply.send(block.map(|block| block.bytes));
     }
-    let ran = result
-        .await
-        .map_err(|_| QueryError::Failed("this query can't be run".to_owned()));
+    let ran = result.await.map_err(|_| can_not_run());
     match failed {
         Some(error) => Err(error),
         None => Ok(ran.flatten()),
     }
+}
+
+fn can_not_run() -> QueryError {
+    QueryError::Failed("this query can't be run".to_owned())
 }
 
 /// Stored content, read from the query's thread.
@@ -124,9 +123,8 @@ impl Read for Content {
         if self.block.is_empty() && self.at < self.total {
             let (reply, block) = oneshot::channel();
             let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-            self.ask
-                .blocking_send((self.at, reply))
-                .map_err(|_| gone())?;
+            let asked = self.ask.blocking_send((self.at, reply));
+            asked.map_err(|_| gone())?;
             self.block = block.blocking_recv().ok().flatten().ok_or_else(gone)?;
             self.at += self.block.len() as u64;
         }
@@ -185,9 +183,8 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
         let records = value.clone();
         let length = records.items().map_or(1, <[Value]>::len);
         let record = move |at: usize| {
-            Ok(records
-                .items()
-                .map_or_else(|| records.clone(), |items| items[at].clone()))
+            let items = records.items();
+            Ok(items.map_or_else(|| records.clone(), |items| items[at].clone()))
         };
         (value, Box::new((0..length).map(record)))
     } else {
@@ -208,17 +205,15 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
         inputs: &inputs,
     };
     let mut printed = Output { cutter, length: 0 };
-    for value in filter
-        .id
-        .run((Ctx::<Kind>::new(data, Vars::new([])), input))
-    {
+    let context = Ctx::<Kind>::new(data, Vars::new([]));
+    for value in filter.id.run((context, input)) {
         match value {
             Ok(value) => _ = printed.value(&value),
             Err(exception) => {
-                let problem = match exception.get_err() {
-                    Ok(error) => shown(&error),
-                    Err(_) => "`break` without its label".to_owned(),
-                };
+                let stray = |_| "`break` without its label".to_owned();
+                let problem = exception
+                    .get_err()
+                    .map_or_else(stray, |error| shown(&error));
                 return Err(QueryError::Failed(format!("{problem}. {described}")));
             }
         }
@@ -230,15 +225,10 @@ fn run(query: &str, mut content: Content, cutter: PageCutter) -> Result<Page, Qu
 }
 
 fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
-    let (arena, program) = (
-        Arena::default(),
-        File {
-            code: query,
-            path: (),
-        },
-    );
+    let (code, path) = (query, ());
+    let arena = Arena::default();
     let loader = Loader::new(functions::definitions());
-    let loaded = loader.load(&arena, program).map_err(|errors| {
+    let loaded = loader.load(&arena, File { code, path }).map_err(|errors| {
         let problems = errors.into_iter().map(|(_, error)| {
             let problem = match error {
                 load::Error::Io(imports) => imports
@@ -255,12 +245,8 @@ fn compile(query: &str) -> Result<jaq_core::Filter<Kind>, QueryError> {
         });
         QueryError::Failed(problems.collect::<Vec<_>>().join("; "))
     })?;
-    let functions = functions::functions().chain(
-        jaq_std::input::funs()
-            .into_vec()
-            .into_iter()
-            .map(jaq_core::native::run),
-    );
+    let of_inputs = jaq_std::input::funs().into_vec().into_iter();
+    let functions = functions::functions().chain(of_inputs.map(jaq_core::native::run));
     let compiler = Compiler::default().with_funs(functions);
     compiler.compile(loaded).map_err(|errors| {
         let undefined = errors.into_iter().flat_map(|(_, errors)| errors).next();
@@ -298,8 +284,10 @@ struct Beginning {
 
 impl Beginning {
     fn of(room: usize) -> Self {
-        let text = String::new();
-        Self { text, room }
+        Self {
+            text: String::new(),
+            room,
+        }
     }
 }
 
@@ -323,10 +311,11 @@ fn describe(input: &Value) -> String {
         Value::Null => write!(said, "`inputs` are its records"),
         Value::Array(_) => {
             let items = input.items().unwrap_or_default();
-            write!(said, "`.` is an array of {}", items.len()).and_then(|()| match items.first() {
-                Some(first) => write!(said, ", the first: {first}"),
-                None => Ok(()),
-            })
+            let first = items.first().map(|_| ", the first: ").unwrap_or_default();
+            let shown = items
+                .first()
+                .map_or(&"" as &dyn fmt::Display, |first| first);
+            write!(said, "`.` is an array of {}{first}{shown}", items.len())
         }
         Value::Object(_) => {
             let entries = input.entries().into_iter().flatten();

@@ -89,7 +89,7 @@ pub(super) fn depth_above(of_values: u32) -> u32 {
 }
 
 /// Memory that a value holds, until it is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Charge(usize);
 
 impl Charge {

@@ -22,20 +22,8 @@ const KEPT: usize = 64;
 
 /// Names of the standard library that are left out: those that end the program, write to its log, or
 /// read its environment and clock; and those that divide by zero, which is an error here.
-const LEFT_OUT: [&str; 12] = [
-    "debug",
-    "debug_empty",
-    "env",
-    "halt",
-    "halt_error",
-    "infinite",
-    "localtime",
-    "nan",
-    "now",
-    "stderr",
-    "stderr_empty",
-    "strflocaltime",
-];
+const LEFT_OUT: &str = "debug debug_empty env halt halt_error infinite localtime nan now stderr \
+                        stderr_empty strflocaltime";
 /// A definition in place of the standard library's, to which NaN is less than itself.
 const ISNAN: &str = "def isnan: isnumber and (. == . | not);";
 
@@ -63,15 +51,18 @@ def @tsv: [.[] | if isstring then gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsu
 pub(super) fn definitions() -> impl Iterator<Item = Def<&'static str>> {
     let standard = jaq_core::defs().chain(jaq_std::defs());
     let standard = standard
-        .filter(|def| !LEFT_OUT.contains(&def.name))
-        .flat_map(|def| {
-            if def.name == "isnan" {
-                parsed(ISNAN)
-            } else {
-                vec![def]
-            }
+        .filter(|def| !is_left_out(def.name))
+        .flat_map(|def| match def.name {
+            "isnan" => parsed(ISNAN),
+            _ => vec![def],
         });
     standard.chain(parsed(DEFINITIONS))
+}
+
+fn is_left_out(name: &str) -> bool {
+    LEFT_OUT
+        .split_ascii_whitespace()
+        .any(|left_out| left_out == name)
 }
 
 fn parsed(definitions: &'static str) -> Vec<Def<&'static str>> {
@@ -80,7 +71,7 @@ fn parsed(definitions: &'static str) -> Vec<Def<&'static str>> {
 
 pub(super) fn functions<D: for<'a> DataT<V<'a> = Value>>() -> impl Iterator<Item = Fun<D>> {
     let standard = jaq_core::funs().chain(jaq_std::funs());
-    let standard = standard.filter(|(name, ..)| !LEFT_OUT.contains(name));
+    let standard = standard.filter(|(name, ..)| !is_left_out(name));
     let ours: [(&'static str, _, jaq_core::RunPtr<D>); 11] = [
         ("nan", v(0), |_| bome(Ok(Value::from(f64::NAN)))),
         ("infinite", v(0), |_| bome(Ok(Value::from(f64::INFINITY)))),

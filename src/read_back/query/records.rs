@@ -45,26 +45,20 @@ fn table(text: &str) -> Option<Value> {
         step();
         if known != columns {
             columns.clone_into(&mut known);
-            names = named(columns);
+            names = named(columns.iter());
         }
         row(&names, cells.iter())
     })?;
     Some(table.rows.into_iter().collect())
 }
 
-fn named(names: &[impl AsRef<str>]) -> Vec<Value> {
-    names
-        .iter()
-        .map(|name| Value::text(name.as_ref()))
-        .collect()
+fn named(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<Value> {
+    names.map(|name| Value::text(name.as_ref())).collect()
 }
 
 fn row(names: &[Value], cells: impl Iterator<Item = impl AsRef<str>>) -> Value {
-    let cells = names
-        .iter()
-        .cloned()
-        .zip(cells.map(|text| cell(text.as_ref())));
-    jaq_core::ValT::from_map(cells).unwrap_or(Value::Null)
+    let cells = cells.map(|text| cell(text.as_ref()));
+    jaq_core::ValT::from_map(names.iter().cloned().zip(cells)).unwrap_or(Value::Null)
 }
 
 /// A cell that is a number as JSON writes it becomes one, everything else stays text.
@@ -87,24 +81,17 @@ fn rows_of(text: impl Read, separator: u8) -> impl Iterator<Item = Result<Value,
         }
     });
     if let Some(Ok(header)) = rows.next() {
-        names = named(
-            &header
-                .iter()
-                .map(String::from_utf8_lossy)
-                .collect::<Vec<_>>(),
-        );
+        names = named(header.iter().map(String::from_utf8_lossy));
     }
     rows.zip(2..).map(move |(cells, number)| {
-        let cells = cells?;
-        if cells.len() == names.len() {
-            Ok(row(&names, cells.iter().map(String::from_utf8_lossy)))
-        } else {
-            Err(format!(
-                "record {number} has {} cells instead of {}",
-                cells.len(),
-                names.len()
-            ))
+        let (cells, wanted) = (cells?, names.len());
+        if cells.len() == wanted {
+            return Ok(row(&names, cells.iter().map(String::from_utf8_lossy)));
         }
+        let has = cells.len();
+        Err(format!(
+            "record {number} has {has} cells instead of {wanted}"
+        ))
     })
 }
 
@@ -115,21 +102,16 @@ pub(super) type Records<'r> = Box<dyn Iterator<Item = Result<Value, String>> + '
 pub(super) fn read_in_order<'r>(
     mut text: impl BufRead + 'r,
 ) -> std::io::Result<Option<Records<'r>>> {
-    let beginning = text.fill_buf()?;
-    let line = beginning
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let line = String::from_utf8_lossy(line).into_owned();
-    if line.starts_with(['{', '[']) {
-        if serde_json::from_str::<Value>(&line).is_err() {
+    let beginning = String::from_utf8_lossy(text.fill_buf()?).into_owned();
+    if beginning.starts_with(['{', '[']) {
+        let line = beginning.split('\n').next().unwrap_or_default();
+        if serde_json::from_str::<Value>(line).is_err() {
             return Ok(None);
         }
         let values = serde_json::Deserializer::from_reader(text).into_iter();
         let values = values.map(|value| value.map_err(|error| error.to_string()));
         return Ok(Some(Box::new(values)));
     }
-    let beginning = String::from_utf8_lossy(text.fill_buf()?).into_owned();
     let whole_lines = beginning.rfind('\n').map_or("", |feed| &beginning[..=feed]);
     if let Some(separator) = table::separator(whole_lines) {
         return Ok(Some(Box::new(rows_of(text, separator))));

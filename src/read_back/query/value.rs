@@ -1,9 +1,9 @@
 //! Values of a query: JSON whose memory and depth are bounded.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::io;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 
@@ -13,6 +13,7 @@ use jaq_core::ops::Math;
 use jaq_core::path::Opt;
 use jaq_core::{Exn, ValX};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use super::bounds::{Charge, depth_above, step};
 
@@ -40,7 +41,8 @@ pub(super) enum Value {
     Object(Rc<Object>),
 }
 
-#[derive(Clone, Debug)]
+/// Bytes, and their charge, which follows from their number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Text(Rc<(Box<[u8]>, Charge)>);
 
 #[derive(Clone, Debug)]
@@ -58,10 +60,8 @@ pub(super) struct Object {
 }
 
 impl Object {
-    fn sorted(&self) -> Vec<(&Text, &Value)> {
-        let mut entries: Vec<_> = self.entries.iter().collect();
-        entries.sort_by_key(|(key, _)| key.as_bytes());
-        entries
+    fn sorted(&self) -> BTreeMap<&Text, &Value> {
+        self.entries.iter().collect()
     }
 }
 
@@ -78,26 +78,6 @@ impl Text {
 
     pub(super) fn to_str(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
-    }
-}
-
-impl PartialEq for Text {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-
-impl Eq for Text {}
-
-impl Hash for Text {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_bytes().hash(state);
-    }
-}
-
-impl indexmap::Equivalent<Text> for [u8] {
-    fn equivalent(&self, key: &Text) -> bool {
-        self == key.as_bytes()
     }
 }
 
@@ -141,8 +121,10 @@ impl Value {
         }
     }
 
-    fn field(&self, name: &[u8]) -> Option<&Value> {
-        self.entries()?.get(name)
+    /// The range that an object such as `{"start": 1}` stands for.
+    fn as_range(&self) -> Range<&Self> {
+        let bound = |name: &str| self.entries()?.get(&Text::new(name.as_bytes()));
+        bound("start")..bound("end")
     }
 
     pub(super) fn number(&self) -> Option<f64> {
@@ -175,6 +157,11 @@ impl Value {
         })
     }
 
+    /// An index of something of `length` elements, unless it lies before its start.
+    fn place(&self, length: usize) -> Option<usize> {
+        usize::try_from(self.counted_from_start(length)?).ok()
+    }
+
     /// The kinds of values in the order that jq gives them.
     fn rank(&self) -> u8 {
         match self {
@@ -191,11 +178,7 @@ impl Value {
         let length = match self {
             Self::Null => 0,
             Self::Bool(_) => return Err(Error::typ(self.clone(), "something that has a length")),
-            Self::Int(number) => {
-                return Ok(number
-                    .checked_abs()
-                    .map_or(Self::Float(2f64.powi(63)), Self::Int));
-            }
+            Self::Int(number) => return Ok(number.unsigned_abs().into()),
             Self::Large(_) => return Ok(self.clone()),
             Self::Float(number) => return Ok(Self::Float(number.abs())),
             Self::Text(text) => text.to_str().chars().count(),
@@ -228,10 +211,8 @@ impl Value {
                 .all(|part| array.items.iter().any(|item| item.contains(part))),
             (Self::Object(object), Self::Object(parts)) => {
                 parts.entries.iter().all(|(key, part)| {
-                    object
-                        .entries
-                        .get(key)
-                        .is_some_and(|value| value.contains(part))
+                    let value = object.entries.get(key);
+                    value.is_some_and(|value| value.contains(part))
                 })
             }
             _ => self == other,
@@ -242,24 +223,21 @@ impl Value {
     pub(super) fn indices(&self, part: &Self) -> ValR {
         let windows = |items: &[Value], part: &[Value]| {
             let found = items.windows(part.len()).enumerate();
-            found
-                .filter(|(_, window)| *window == part)
-                .map(|(at, _)| at.into())
-                .collect()
+            let found = found.filter(|(_, window)| *window == part);
+            found.map(|(at, _)| at.into()).collect()
         };
         match (self, part) {
             (Self::Null, _) => Ok(Self::Null),
             (Self::Text(text), Self::Text(part)) if !part.as_bytes().is_empty() => {
                 let (mut at, mut characters) = (0, 0);
                 let found = memchr::memmem::find_iter(text.as_bytes(), part.as_bytes());
-                Ok(found
-                    .map(|found| {
-                        let skipped = String::from_utf8_lossy(&text.as_bytes()[at..found]);
-                        characters += skipped.chars().count();
-                        at = found;
-                        characters.into()
-                    })
-                    .collect())
+                let places = found.map(|found| {
+                    let skipped = String::from_utf8_lossy(&text.as_bytes()[at..found]);
+                    characters += skipped.chars().count();
+                    at = found;
+                    characters.into()
+                });
+                Ok(places.collect())
             }
             (Self::Array(array), Self::Array(part)) if !part.items.is_empty() => {
                 Ok(windows(&array.items, &part.items))
@@ -299,68 +277,59 @@ impl Value {
     pub(super) fn write_plain(&self, to: &mut impl fmt::Write) -> fmt::Result {
         match self {
             Self::Text(text) => to.write_str(&text.to_str()),
-            _ => self.write_json(to),
+            _ => write!(to, "{self}"),
         }
     }
 
     /// The JSON of the value, which can be longer than the value takes memory.
     pub(super) fn to_json(&self) -> Self {
         let mut text = Bounded::default();
-        _ = self.write_json(&mut text);
+        _ = fmt::Write::write_fmt(&mut text, format_args!("{self}"));
         Self::from(text.0)
     }
+}
 
-    fn write_json(&self, to: &mut impl fmt::Write) -> fmt::Result {
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         step();
         match self {
-            Self::Null => to.write_str("null"),
-            Self::Bool(truth) => write!(to, "{truth}"),
-            Self::Int(number) => write!(to, "{number}"),
-            Self::Large(number) => write!(to, "{number}"),
+            Self::Null => to.serialize_unit(),
+            Self::Bool(truth) => to.serialize_bool(*truth),
+            Self::Int(number) => to.serialize_i64(*number),
+            Self::Large(number) => to.serialize_u64(*number),
             Self::Float(number) if number.fract() == 0.0 && number.abs() < 1e17 => {
-                write!(to, "{}", *number as i64)
+                to.serialize_i64(*number as i64)
             }
-            // As jq writes what JSON can't.
-            Self::Float(number) if number.is_nan() => to.write_str("null"),
-            Self::Float(number) => {
-                let number = number.clamp(f64::MIN, f64::MAX);
-                to.write_str(&serde_json::json!(number).to_string())
-            }
-            Self::Text(text) => write_text(text, to),
-            Self::Array(array) => {
-                to.write_char('[')?;
-                for (at, item) in array.items.iter().enumerate() {
-                    if at > 0 {
-                        to.write_char(',')?;
-                    }
-                    item.write_json(to)?;
-                }
-                to.write_char(']')
-            }
+            // Writes infinity as jq does; NaN becomes `null`.
+            Self::Float(number) => to.serialize_f64(number.clamp(f64::MIN, f64::MAX)),
+            Self::Text(text) => to.serialize_str(&text.to_str()),
+            Self::Array(array) => to.collect_seq(&array.items),
             Self::Object(object) => {
-                to.write_char('{')?;
-                for (at, (key, value)) in object.entries.iter().enumerate() {
-                    if at > 0 {
-                        to.write_char(',')?;
-                    }
-                    write_text(key, to)?;
-                    to.write_char(':')?;
-                    value.write_json(to)?;
-                }
-                to.write_char('}')
+                let entries = object.entries.iter();
+                to.collect_map(entries.map(|(key, value)| (key.to_str(), value)))
             }
         }
     }
 }
 
-fn write_text(text: &Text, to: &mut impl fmt::Write) -> fmt::Result {
-    let spelled = serde_json::to_string(&text.to_str()).map_err(|_| fmt::Error)?;
-    to.write_str(&spelled)
+/// Takes the JSON of a value to where it is shown.
+struct JsonWriter<'a, 'f>(&'a mut fmt::Formatter<'f>);
+
+impl io::Write for JsonWriter<'_, '_> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(json).map_err(io::Error::other)?;
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_json(f)
+        serde_json::to_writer(JsonWriter(f), self).map_err(|_| fmt::Error)
     }
 }
 
@@ -458,14 +427,12 @@ impl Ord for Value {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
             (Self::Int(a), Self::Int(b)) => a.cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
             (Self::Array(a), Self::Array(b)) => a.items.cmp(&b.items),
             (Self::Object(a), Self::Object(b)) => {
                 let (a, b) = (a.sorted(), b.sorted());
-                let keys = a.iter().map(|(key, _)| key.as_bytes());
-                let values = a.iter().map(|(_, value)| value);
-                keys.cmp(b.iter().map(|(key, _)| key.as_bytes()))
-                    .then_with(|| values.cmp(b.iter().map(|(_, value)| value)))
+                let keys = a.keys().cmp(b.keys());
+                keys.then_with(|| a.values().cmp(b.values()))
             }
             _ => match (self.number(), other.number()) {
                 // No number is less than itself, so that sorting has an order; NaN comes first.
@@ -518,11 +485,7 @@ impl Add for Value {
                 let object = Rc::make_mut(&mut a);
                 object.charge.add(b.entries.len() * ENTRY);
                 object.depth = object.depth.max(b.depth);
-                let entries = b
-                    .entries
-                    .iter()
-                    .map(|(key, value)| (key.clone(), value.clone()));
-                object.entries.extend(entries);
+                object.entries.extend(Rc::unwrap_or_clone(b).entries);
                 Ok(Self::Object(a))
             }
             (a, b) => calculate(a, Math::Add, b, i64::checked_add, |a, b| a + b),
@@ -538,11 +501,8 @@ impl Sub for Value {
         match (self, other) {
             (Self::Array(a), Self::Array(b)) => {
                 let without: BTreeSet<&Value> = b.items.iter().collect();
-                Ok(a.items
-                    .iter()
-                    .filter(|item| !without.contains(item))
-                    .cloned()
-                    .collect())
+                let left = a.items.iter().filter(|item| !without.contains(item));
+                Ok(left.cloned().collect())
             }
             (a, b) => calculate(a, Math::Sub, b, i64::checked_sub, |a, b| a - b),
         }
@@ -595,10 +555,7 @@ impl Div for Value {
                 let (text, by) = (text.to_str(), by.to_str());
                 Ok(match (text.is_empty(), by.is_empty()) {
                     (true, _) => Self::array(Vec::new()),
-                    (_, true) => text
-                        .chars()
-                        .map(|char| Self::from(char.to_string()))
-                        .collect(),
+                    (_, true) => text.chars().map(|c| c.to_string().into()).collect(),
                     _ => text.split(&*by).map(Self::text).collect(),
                 })
             }
@@ -657,11 +614,9 @@ impl jaq_core::ValT for Value {
             })),
             Self::Object(object) => Box::new((0..object.entries.len()).map(move |at| {
                 step();
-                let (key, value) = &object
-                    .entries
-                    .get_index(at)
-                    .ok_or_else(|| Error::str("gone"))?;
-                Ok((Self::Text((*key).clone()), (*value).clone()))
+                let entry = object.entries.get_index(at);
+                let (key, value) = entry.ok_or_else(|| Error::str("gone"))?;
+                Ok((Self::Text(key.clone()), value.clone()))
             })),
             other => box_once(Err(Error::typ(other, "array or object"))),
         }
@@ -680,15 +635,12 @@ impl jaq_core::ValT for Value {
                 Ok(object.entries.get(key).cloned().unwrap_or(Self::Null))
             }
             (Self::Array(array), index) if index.number().is_some() => {
-                let at = index
-                    .counted_from_start(array.items.len())
-                    .and_then(|at| usize::try_from(at).ok());
+                let at = index.place(array.items.len());
                 let item = at.and_then(|at| array.items.get(at));
                 Ok(item.cloned().unwrap_or(Self::Null))
             }
             (Self::Array(_) | Self::Text(_) | Self::Null, Self::Object(_)) => {
-                let (start, end) = (index.field(b"start"), index.field(b"end"));
-                self.range(start..end)
+                self.range(index.as_range())
             }
             (Self::Array(_), Self::Array(_)) => self.indices(index),
             _ => Err(Error::index(self, index.clone())),
@@ -705,12 +657,8 @@ impl jaq_core::ValT for Value {
             Self::Text(text) => {
                 let text = text.to_str();
                 let bounds = Self::bounds(&range, text.chars().count())?;
-                Ok(Self::from(
-                    text.chars()
-                        .skip(bounds.start)
-                        .take(bounds.len())
-                        .collect::<String>(),
-                ))
+                let part = text.chars().skip(bounds.start).take(bounds.len());
+                Ok(Self::from(part.collect::<String>()))
             }
             _ => Err(Error::typ(self, "array or string")),
         }
@@ -748,8 +696,7 @@ impl jaq_core::ValT for Value {
     ) -> ValX<'a, Self> {
         step();
         if let (Self::Array(_), Self::Object(_)) = (&self, index) {
-            let (start, end) = (index.field(b"start"), index.field(b"end"));
-            return self.map_range(start..end, opt, f);
+            return self.map_range(index.as_range(), opt, f);
         }
         if let (Self::Null, Self::Text(_)) = (&self, index) {
             self = Self::object(Entries::default());
@@ -778,10 +725,7 @@ impl jaq_core::ValT for Value {
             }
             (Self::Array(array), index) if index.number().is_some() => {
                 let length = array.items.len();
-                let at = index
-                    .counted_from_start(length)
-                    .and_then(|at| usize::try_from(at).ok());
-                let Some(at) = at else {
+                let Some(at) = index.place(length) else {
                     return opt.fail(self, |_| Exn::from(Error::str("an index is out of bounds")));
                 };
                 let array = Rc::make_mut(array);
@@ -819,18 +763,13 @@ impl jaq_core::ValT for Value {
         let bounds = Self::bounds(&range, array.items.len())?;
         let (before, after) = (&array.items[..bounds.start], &array.items[bounds.end..]);
         let part = array.items[bounds.clone()].iter().cloned().collect();
-        let new = f(part)
-            .next()
-            .transpose()?
-            .unwrap_or_else(|| Self::array(Vec::new()));
+        let new = f(part).next().transpose()?;
+        let new = new.unwrap_or_else(|| Self::array(Vec::new()));
         let Some(new) = new.items() else {
             return Err(Exn::from(Error::typ(new, "array")));
         };
-        Ok([before, new, after]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect())
+        let parts = [before, new, after].into_iter().flatten();
+        Ok(parts.cloned().collect())
     }
 
     fn as_bool(&self) -> bool {
@@ -940,11 +879,7 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(item) = items.next_element()? {
-                    all.push(item);
-                }
-                Ok(Value::array(all))
+                std::iter::from_fn(|| items.next_element().transpose()).collect()
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {

@@ -5,16 +5,16 @@
 //! with the stored content.
 
 mod classify;
-mod compare;
 
+use crate::backend::Location;
 use crate::backend::content::Stored;
 use crate::config::Policy;
 use crate::format::PartRef;
 use crate::hint::{Hint, Kind};
+use crate::read_back::{HintContext, has_known_sentence, previews, shows_only};
 use crate::session::Session;
 
 pub(crate) use classify::{Classified, classify};
-pub(crate) use compare::is_ours;
 
 /// Maximum length, in bytes, of a link that is kept. Longer ones are stored like other content.
 pub(crate) const MAX_LINK: usize = 2048;
@@ -69,10 +69,7 @@ impl Session {
     }
 
     fn apparent_hint(&self, hint: Hint) -> Option<ApparentHint> {
-        let location = hint
-            .location
-            .as_ref()
-            .map_or("", |location| location.as_str());
+        let location = hint.location.as_ref().map_or("", Location::as_str);
         if hint.prose.len() > self.prose.longest(self.reader(), location) {
             return None;
         }
@@ -96,6 +93,18 @@ impl ApparentHint {
         let is_cleared = matches!(self.hint.kind, Kind::Cleared | Kind::Link);
         (is_cleared || self.stored.is_none())
             && self.hint.preview.len() <= policy.stub_length.bytes_for(self.hint.bytes)
+    }
+}
+
+/// Returns true if a hint shows and says nothing but what it should about the content stored where it leads.
+/// `is_short` is true for a hint of clearing that is believed whatever its words.
+pub(crate) fn is_ours(hint: &Hint, content: &[u8], said: HintContext<'_>, is_short: bool) -> bool {
+    match hint.kind {
+        Kind::Cleared => {
+            previews(hint, content, said.own)
+                && (is_short || has_known_sentence(hint, content, said))
+        }
+        _ => shows_only(hint, content, said),
     }
 }
 

@@ -167,24 +167,23 @@ fn joined_texts(content: &[u8]) -> Option<(usize, &[u8])> {
     Some((manifest.get("offcut_parts")?.as_array()?.len(), texts))
 }
 
-/// A page of `stored` from `from` on, as one text of at most `room` bytes. Its content gets at
-/// least [`MIN_PAGE`] bytes, even if the text then exceeds `room`.
-pub(crate) async fn page(
+/// A page of `stored` from `from` on, as one text, with at most `room` bytes of content.
+async fn page(
     session: &Session,
     stored: &Stored,
     from: Position,
     max_lines: Option<u64>,
     room: usize,
 ) -> Result<String, BackendError> {
-    let (prose, room) = (&session.prose, room_for(session, stored, room));
     let mut cutter = page::PageCutter::new(from, max_lines, room);
     let see = |bytes: &[u8], total| cutter.push(bytes) || total <= MAX_COUNTED;
     let total = stored.scan(see).await?;
-    let page = cutter.finish(total).hint(stored.location.clone(), prose);
+    let page = cutter.finish(total);
+    let page = page.hint(stored.location.clone(), &session.prose);
     Ok(page.render())
 }
 
-/// The room for content in a page of at most `room` bytes.
+/// The room for content in a page of at most `room` bytes: at least [`MIN_PAGE`], even if the page then exceeds that.
 fn room_for(session: &Session, stored: &Stored, room: usize) -> usize {
     room.saturating_sub(overhead(&stored.location, &session.prose))
         .max(MIN_PAGE)

@@ -104,6 +104,13 @@ pub(crate) fn may_begin(text: &str) -> bool {
     FORMS.into_iter().any(|form| form.begins(text).is_some()) || first_blocks(text).next().is_some()
 }
 
+/// The beginnings of the lines within the first [`MAX_AROUND`] bytes.
+pub(crate) fn first_lines(text: &str) -> impl Iterator<Item = usize> {
+    let feeds = text.match_indices('\n').map(|(feed, _)| feed + 1);
+    let places = std::iter::once(0).chain(feeds);
+    places.take_while(|at| *at <= MAX_AROUND)
+}
+
 /// The separator of a table that `text` begins with.
 #[cfg(feature = "query")]
 pub(crate) fn separator(text: &str) -> Option<u8> {
@@ -141,11 +148,7 @@ impl TableForm {
     /// The first place at which names and the first rows below them stand, and the names.
     fn begins(self, text: &str) -> Option<(usize, Vec<String>)> {
         let first = &text[..text.floor_char_boundary(MAX_BEGINNING)];
-        let feeds = first.match_indices('\n').map(|(feed, _)| feed + 1);
-        let mut places = std::iter::once(0)
-            .chain(feeds)
-            .take_while(|from| *from <= MAX_AROUND);
-        places.find_map(|from| {
+        first_lines(first).find_map(|from| {
             let names = self.names(&first[from..])?;
             let has_rows = self.has_rows(&first[from..], names.len());
             has_rows.then_some((from, names))
@@ -198,13 +201,9 @@ impl TableForm {
             return each_separated(text, by, columns, row);
         }
         let (mut at, mut is_below, mut has_rows) = (0, false, false);
-        let first = match self {
-            Self::Drawn => drawn_names(text).map_or(0, |(_, line)| line),
-            _ => 0,
-        };
-        let gutters = match self {
-            Self::Aligned => gutters(text),
-            _ => Vec::new(),
+        let (first, gutters) = match self {
+            Self::Aligned => (0, gutters(text)),
+            _ => (drawn_names(text).map_or(0, |(_, line)| line), Vec::new()),
         };
         for (line, number) in text.split_inclusive('\n').zip(0..) {
             let begins = at;
@@ -283,20 +282,16 @@ fn each_separated(
 fn drawn_names(text: &str) -> Option<(Vec<String>, usize)> {
     let mut lines = text.lines().enumerate();
     let (_, first) = lines.next()?;
-    let (at, names) = if is_border(first) {
-        lines.next()?
-    } else {
-        (0, first)
-    };
+    let below = is_border(first).then(|| lines.next());
+    let (at, names) = below.unwrap_or(Some((0, first)))?;
     let (_, border) = lines.next()?;
     is_border(border).then(|| (drawn_cells(names), at))
 }
 
 fn is_border(line: &str) -> bool {
     let is_drawn = |c: char| ('\u{2500}'..='\u{257f}').contains(&c);
-    let mut dashes = line
-        .chars()
-        .filter(|c| matches!(c, '-' | '=') || is_drawn(*c));
+    let is_dash = |c: &char| matches!(c, '-' | '=') || is_drawn(*c);
+    let mut dashes = line.chars().filter(is_dash);
     dashes.nth(1).is_some() && line.chars().all(|c| " -=+|:".contains(c) || is_drawn(c))
 }
 
@@ -393,9 +388,7 @@ fn cells_between(line: &str, gutters: &[Range<usize>]) -> Option<Vec<String>> {
 
 /// The places at which blocks of fields may begin.
 fn first_blocks(text: &str) -> impl Iterator<Item = usize> {
-    let feeds = text.match_indices('\n').map(|(feed, _)| feed + 1);
-    let places = std::iter::once(0).chain(feeds);
-    places.take_while(|at| *at <= MAX_AROUND).filter(|at| {
+    first_lines(text).filter(|at| {
         let fields = text[*at..].lines().take(MIN_FIELDS).map_while(field);
         fields.filter(|(_, value)| !value.is_empty()).count() == MIN_FIELDS
     })
@@ -403,10 +396,8 @@ fn first_blocks(text: &str) -> impl Iterator<Item = usize> {
 
 /// The field at the beginning of a line: its name and its value. That of a commit has no colon.
 fn field(line: &str) -> Option<(&str, &str)> {
-    let commit = line.strip_prefix("commit ");
-    if let Some(hash) =
-        commit.filter(|hash| hash.bytes().take(7).all(|byte| byte.is_ascii_hexdigit()))
-    {
+    let is_hash = |hash: &&str| hash.bytes().take(7).all(|byte| byte.is_ascii_hexdigit());
+    if let Some(hash) = line.strip_prefix("commit ").filter(is_hash) {
         return Some(("commit", hash));
     }
     let (name, value) = line.split_once(':')?;

@@ -3,6 +3,7 @@
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
 use crate::preview::records::{AroundRecords, KEYED, NESTED, Records, cell_of_text, compact};
+
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
 use crate::table;
@@ -13,8 +14,7 @@ pub(crate) const MAX_TEXT: usize = 4 * 1024 * 1024;
 const MAX_VALUES: usize = 1 << 20;
 /// Objects in objects that are searched for a list.
 const MAX_DEPTH: usize = 3;
-/// Maximum number of bytes before the first line of JSON.
-const MAX_BEFORE: usize = 300;
+
 /// The header of the numbers of lines.
 const LINES: &str = "line";
 /// Number of bytes at the beginning of a text that tell whether it may have a shape.
@@ -66,9 +66,8 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
                 return vec![(item, at.to_string())];
             }
             let inner = item.items().enumerate();
-            inner
-                .map(|(inner, item)| (item, format!("{at},{inner}")))
-                .collect()
+            let inner = inner.map(|(inner, item)| (item, format!("{at},{inner}")));
+            inner.collect()
         });
         let keyed = list.fields();
         let keyed = keyed.map(|(key, value)| (value, cell_of_text(key).into_owned()));
@@ -90,11 +89,8 @@ fn list_of_records(root: Node<'_>, json: &str, before: &str, budget: usize) -> O
 
 fn show_table(text: &str, budget: usize) -> Option<String> {
     let table = table::read(text, |names, (line, cells)| (line, object(names, &cells)))?;
-    let objects: Vec<&str> = table
-        .rows
-        .iter()
-        .map(|(_, object)| object.as_str())
-        .collect();
+    let objects = table.rows.iter().map(|(_, object)| object.as_str());
+    let objects: Vec<&str> = objects.collect();
     let json = format!("[{}]", objects.join(","));
     let document = JsonText::parse_within(&json, MAX_VALUES).ok()??;
     let names = table.names.iter().map(String::as_str).collect();
@@ -113,23 +109,15 @@ fn object(names: &[String], cells: &[String]) -> String {
     let text = |text: &String| serde_json::Value::from(text.as_str()).to_string();
     let fields = names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
     let fields = fields.map(|(name, cell)| {
-        let value = if table::is_number(cell) {
-            cell.clone()
-        } else {
-            text(cell)
-        };
-        format!("{}:{value}", text(name))
+        let value = Some(cell).filter(|cell| table::is_number(cell)).cloned();
+        format!("{}:{}", text(name), value.unwrap_or_else(|| text(cell)))
     });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 /// Returns the place of the first line that begins as JSON does. Lines before it say something about the records.
 fn beginning(text: &str) -> Option<usize> {
-    let lines = text.match_indices('\n').map(|(feed, _)| feed + 1);
-    let mut lines = std::iter::once(0)
-        .chain(lines)
-        .take_while(|at| *at <= MAX_BEFORE);
-    lines.find(|at| text[*at..].starts_with(['{', '[']))
+    table::first_lines(text).find(|at| text[*at..].starts_with(['{', '[']))
 }
 
 fn first(text: &str) -> &str {
@@ -166,12 +154,9 @@ fn lists_in(json: Node<'_>) -> Vec<(String, Node<'_>)> {
         }
         let longest = json.fields().max_by_key(|(_, value)| value.range().len());
         let is_letter = |sign: char| sign.is_ascii_alphabetic() || sign == '_';
-        let longest = longest.filter(|(name, _)| {
-            name.starts_with(is_letter)
-                && name
-                    .chars()
-                    .all(|sign| is_letter(sign) || sign.is_ascii_digit())
-        });
+        let is_of_word = |sign: char| is_letter(sign) || sign.is_ascii_digit();
+        let is_word = |name: &str| name.starts_with(is_letter) && name.chars().all(is_of_word);
+        let longest = longest.filter(|(name, _)| is_word(name));
         inner = longest.map(|(name, value)| {
             path += &format!(".{name}");
             value

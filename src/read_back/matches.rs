@@ -146,8 +146,8 @@ pub(super) struct Finder {
     from: Position,
     shows: Wanted,
     room: usize,
-    /// The beginnings of the lines before the current one, with their numbers, for `context`.
-    before: VecDeque<(u64, String)>,
+    /// Rows of the beginnings of the lines before the current one, for `context`.
+    before: VecDeque<String>,
     /// The last line for which a match asks as `context`.
     context_to: u64,
     /// Number of the current line. `pending` holds the part of it that is not searched yet.
@@ -249,11 +249,8 @@ impl Finder {
             self.line += 1;
             self.line_at += self.pending_at + pending.len() as u64;
             self.pending_at = 0;
-            self.wanted = if self.line == self.from.line {
-                self.from.byte
-            } else {
-                0
-            };
+            let is_first = self.line == self.from.line;
+            self.wanted = if is_first { self.from.byte } else { 0 };
         } else {
             self.pending_at += (line.len() - kept) as u64;
             self.pending.extend_from_slice(&line[line.len() - kept..]);
@@ -278,11 +275,10 @@ impl Finder {
             && found.start < stop
         {
             let place = self.pending_at + found.start as u64;
+            let text = String::from_utf8_lossy(line);
             let (row, end) = if is_short {
-                let text = String::from_utf8_lossy(line);
                 (format!("{}:{text}\n", self.line), line.len() + 1)
             } else {
-                let text = String::from_utf8_lossy(line);
                 let cut = excerpt(&text, found.start, width, self.pending_at > 0, ends);
                 let end = found.start + (width - width / 4);
                 let row = format!("{}+{place}:{cut}\n", self.line);
@@ -297,11 +293,8 @@ impl Finder {
             let is_enough = self.shows.max_rows.is_some_and(|most| self.rows >= most);
             let row = self.with_context(row);
             if is_enough || self.shown.len() + row.len() > self.room {
-                let byte = if is_short { 0 } else { place };
-                self.next = Some(Position {
-                    line: self.line,
-                    byte,
-                });
+                let (line, byte) = (self.line, if is_short { 0 } else { place });
+                self.next = Some(Position { line, byte });
                 return;
             }
             self.shown.push_str(&row);
@@ -317,10 +310,7 @@ impl Finder {
 
     /// Puts the lines before a match above its row, if they fit.
     fn with_context(&self, row: String) -> String {
-        let before = self
-            .before
-            .iter()
-            .map(|(number, text)| format!("{number}-{text}\n"));
+        let before = self.before.iter().cloned();
         let rows: String = before.chain([row.clone()]).collect();
         if rows.len() <= self.room { rows } else { row }
     }
@@ -337,7 +327,7 @@ impl Finder {
             self.shown.push_str(&row);
         } else {
             self.context_to = 0;
-            self.before.push_back((self.line, text));
+            self.before.push_back(row);
             if self.before.len() as u64 > self.shows.context {
                 self.before.pop_front();
             }

@@ -56,9 +56,8 @@ pub(crate) async fn page_of_other(
         readable(&content)
     };
     let found = find(result, &content)?;
-    let (header, footer) = (&result[..found.header], &result[found.end..]);
-    let mut beside = String::from_utf8_lossy(header).into_owned();
-    beside.push_str(&String::from_utf8_lossy(footer));
+    let beside = [&result[..found.header], &result[found.end..]];
+    let beside = beside.map(String::from_utf8_lossy).concat();
     let room = room(session, tool)
         .min(limit.checked_sub(beside.len())?)
         .checked_sub(overhead(&stored.location, &session.prose))?;
@@ -70,13 +69,9 @@ pub(crate) async fn page_of_other(
     cutter.push(&content);
     let page = cutter.finish(content.len() as u64);
     let page = page.hint(stored.location.clone(), &session.prose);
-    let beside = (!beside.is_empty()).then_some(Part::Text(beside));
-    Some(
-        beside
-            .into_iter()
-            .chain([Part::Text(page.render())])
-            .collect(),
-    )
+    let mut texts = vec![beside, page.render()];
+    texts.retain(|text| !text.is_empty());
+    Some(texts.into_iter().map(Part::Text).collect())
 }
 
 /// A stretch of stored content in a result.
@@ -118,24 +113,19 @@ fn places(result: &[u8], content: &[u8]) -> Vec<Place> {
     if needle.len() < NEEDLE[0] {
         return Vec::new();
     }
-    let headers = || {
-        std::iter::once(0)
-            .chain(begins(&result[..most]))
-            .take(MAX_PLACES)
+    let headers = || begins(&result[..most]).take(MAX_PLACES);
+    let place = |header, at| Place {
+        header,
+        at,
+        line: None,
     };
     // Content that is read from its beginning is recognized whatever it begins with, so that it
     // is never stored again.
-    let mut places: Vec<Place> = headers()
-        .map(|header| Place {
-            header,
-            at: 0,
-            line: None,
-        })
-        .collect();
+    let mut places: Vec<Place> = headers().map(|header| place(header, 0)).collect();
     places.extend(headers().filter_map(|header| {
         let line = number_at(&result[header..])?;
         let before = usize::try_from(line.checked_sub(1)?).ok()?;
-        let at = std::iter::once(0).chain(begins(content)).nth(before)?;
+        let at = begins(content).nth(before)?;
         let line = Some(line);
         Some(Place { header, at, line })
     }));
@@ -151,11 +141,7 @@ fn places(result: &[u8], content: &[u8]) -> Vec<Place> {
             .checked_sub(1)
             .and_then(|last| memchr::memchr(b'\n', &result[last..most]));
         let header = header + feed.unwrap_or_default();
-        places.push(Place {
-            header,
-            at: at - (most - header),
-            line: None,
-        });
+        places.push(place(header, at - (most - header)));
         from = at + 1;
     }
     places
@@ -234,10 +220,10 @@ fn number_in(mark: &[u8]) -> Option<u64> {
 fn number_at(text: &[u8]) -> Option<u64> {
     let text = &text[..text.len().min(MAX_NUMBER)];
     let start = text.iter().position(u8::is_ascii_digit)?;
-    let length = text[start..]
+    let digits = text[start..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit());
-    number_in(&text[..start + length.count()])
+    number_in(&text[..start + digits.count()])
 }
 
 /// Stored content of this session that the call's arguments name, as a value or as a word of a

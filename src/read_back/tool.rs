@@ -1,7 +1,5 @@
 //! The reader as a tool.
 
-use std::fmt;
-
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use super::page::PageCutter;
 use super::page::room;
 #[cfg(feature = "query")]
 use super::query;
-use super::words::{Description, Refusal};
+use super::words::{DESCRIPTIONS, Refusal};
 use super::{decoded, matches, page, room_for};
 use crate::backend::BackendError;
 use crate::backend::content::{Stored, media_type};
@@ -27,7 +25,7 @@ use crate::tool::{Tool, ToolDefinition};
 ///
 /// It reads only content that its own reduction stored in its own session. Its answers are always
 /// within the truncation limit, so they are never truncated or stored themselves.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ReadFileTool {
     session: Session,
 }
@@ -41,18 +39,10 @@ impl ReadFileTool {
     }
 }
 
-impl fmt::Debug for ReadFileTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadFileTool")
-            .field("name", &self.session.reader_name())
-            .finish_non_exhaustive()
-    }
-}
-
 #[async_trait]
 impl Tool for ReadFileTool {
     fn definition(&self) -> ToolDefinition {
-        let description = Description::of(self.session.settings.language);
+        let description = &DESCRIPTIONS[self.session.settings.language as usize];
         let mut properties = json!({
             "path": {"type": "string", "description": description.path},
             "offset": {"type": ["integer", "string"], "description": description.offset},
@@ -155,33 +145,16 @@ impl ReadRequest {
 }
 
 /// Names that models write for the reader's arguments, beside misspellings.
-const SYNONYMS: [(&str, &[&str]); 6] = [
-    (
-        "path",
-        &["file", "filename", "file_name", "location", "uri", "url"],
-    ),
+const SYNONYMS: [(&str, &str); 6] = [
+    ("path", "file filename file_name location uri url"),
     (
         "offset",
-        &[
-            "line",
-            "start",
-            "start_line",
-            "from",
-            "from_line",
-            "line_number",
-            "skip",
-        ],
+        "line start start_line from from_line line_number skip",
     ),
-    (
-        "limit",
-        &["lines", "max_lines", "num_lines", "line_count", "max"],
-    ),
-    (
-        "pattern",
-        &["regex", "regexp", "search", "grep", "match", "filter"],
-    ),
-    ("context", &["before", "after", "around", "context_lines"]),
-    ("query", &["jq", "expression", "select"]),
+    ("limit", "lines max_lines num_lines line_count max"),
+    ("pattern", "regex regexp search grep match filter"),
+    ("context", "before after around context_lines"),
+    ("query", "jq expression select"),
 ];
 
 /// Less similar names are not taken for one another.
@@ -206,7 +179,7 @@ fn misnamed(given: &Value) -> Option<Refusal> {
         let is_meant = |name: &&&String| {
             let name = name.to_ascii_lowercase();
             let words = || name.split(['_', '-']);
-            synonyms.contains(&name.as_str())
+            synonyms.split(' ').any(|synonym| synonym == name)
                 || words().any(|word| word == *ours)
                 || strsim::jaro_winkler(&name, ours) >= LIKE
         };
@@ -230,11 +203,10 @@ fn number(value: &Value) -> Option<String> {
 fn parse_offset(offset: &Value) -> Option<Offset> {
     let text = number(offset)?;
     match text.strip_prefix('-') {
-        Some(lines) => lines
-            .parse()
-            .ok()
-            .filter(|lines| *lines > 0)
-            .map(Offset::FromEnd),
+        Some(lines) => {
+            let lines = lines.parse().ok().filter(|lines| *lines > 0);
+            lines.map(Offset::FromEnd)
+        }
         // Models ask for line 0 when they mean the beginning.
         None if text == "0" => Some(Offset::From(Position::START)),
         None => Position::parse(&text).map(Offset::From),
@@ -255,51 +227,39 @@ async fn read(
         return media(&stored).await;
     }
     let stored = decoded(stored).await.map_err(Refusal::Store)?;
-    match (&request.pattern, &request.query) {
-        (Some(pattern), _) => find(session, &stored, pattern, request, room).await,
-        #[cfg(feature = "query")]
-        (None, Some(query)) => answer(session, &stored, query, request, room).await,
-        (None, _) => show(session, &stored, request, room).await,
-    }
-}
-
-/// Answers a query with what it prints, or with a page of that.
-#[cfg(feature = "query")]
-async fn answer(
-    session: &Session,
-    stored: &Stored,
-    query: &str,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, Refusal> {
-    let Offset::From(from) = request.offset else {
-        return Err(Refusal::NegativeOffset);
-    };
-    let room = room_for(session, stored, room);
-    let cutter = PageCutter::new(from, request.wanted.max_rows, room);
-    let page = query::answer(stored, query.to_owned(), cutter).await;
-    let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
-    Ok(page.text(&session.prose).into())
-}
-
-async fn show(
-    session: &Session,
-    stored: &Stored,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, Refusal> {
     let from = match request.offset {
         Offset::From(position) => position,
+        Offset::FromEnd(_) if !is_plain => return Err(Refusal::NegativeOffset),
         Offset::FromEnd(lines) => {
-            let total = count_lines(stored).await.map_err(Refusal::Store)?;
-            Position {
-                line: total.saturating_sub(lines) + 1,
-                byte: 0,
-            }
+            let total = count_lines(&stored).await.map_err(Refusal::Store)?;
+            let line = total.saturating_sub(lines) + 1;
+            Position { line, byte: 0 }
         }
     };
-    let page = page(session, stored, from, request.wanted.max_rows, room).await;
-    page.map(ToolOutput::from).map_err(Refusal::Store)
+    let (wanted, of_content) = (request.wanted, room_for(session, &stored, room));
+    match (&request.pattern, &request.query) {
+        (Some(pattern), _) => {
+            let across_lines = matches::crosses_lines(pattern);
+            let pattern = matches::compile(pattern, ReadFileTool::MAX_PATTERN)
+                .map_err(Refusal::InvalidPattern)?;
+            let mut finder = matches::Finder::new(pattern, across_lines, from, wanted, of_content);
+            let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
+            let total = scanned.map_err(Refusal::Store)?;
+            let hint = finder.finish(total, stored.location, &session.prose);
+            Ok(hint.ok_or(Refusal::SlowPattern)?.render().into())
+        }
+        #[cfg(feature = "query")]
+        (None, Some(query)) => {
+            let cutter = PageCutter::new(from, wanted.max_rows, of_content);
+            let page = query::answer(&stored, query.clone(), cutter).await;
+            let page = page.map_err(Refusal::Store)?.map_err(Refusal::Query)?;
+            Ok(page.text(&session.prose).into())
+        }
+        (None, _) => {
+            let page = page(session, &stored, from, wanted.max_rows, of_content).await;
+            page.map(ToolOutput::from).map_err(Refusal::Store)
+        }
+    }
 }
 
 async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
@@ -311,27 +271,6 @@ async fn count_lines(stored: &Stored) -> Result<u64, BackendError> {
         })
         .await?;
     Ok(end.lines())
-}
-
-async fn find(
-    session: &Session,
-    stored: &Stored,
-    pattern: &str,
-    request: &ReadRequest,
-    room: usize,
-) -> Result<ToolOutput, Refusal> {
-    let crosses_lines = matches::crosses_lines(pattern);
-    let pattern =
-        matches::compile(pattern, ReadFileTool::MAX_PATTERN).map_err(Refusal::InvalidPattern)?;
-    let Offset::From(from) = request.offset else {
-        return Err(Refusal::NegativeOffset);
-    };
-    let room = room_for(session, stored, room);
-    let mut finder = matches::Finder::new(pattern, crosses_lines, from, request.wanted, room);
-    let scanned = stored.scan(|bytes, _| finder.push(bytes)).await;
-    let total = scanned.map_err(Refusal::Store)?;
-    let hint = finder.finish(total, stored.location.clone(), &session.prose);
-    Ok(hint.ok_or(Refusal::SlowPattern)?.render().into())
 }
 
 /// Returns a stored image, sound, video or PDF as media.

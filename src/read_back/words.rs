@@ -18,14 +18,8 @@ pub(super) struct Description {
     pub(super) query: &'static str,
 }
 
-impl Description {
-    pub(super) fn of(language: Language) -> &'static Self {
-        &DESCRIPTIONS[language as usize]
-    }
-}
-
 /// In the order of [`Language::ALL`].
-const DESCRIPTIONS: [Description; Language::ALL.len()] = [ENGLISH, CHINESE];
+pub(super) const DESCRIPTIONS: [Description; Language::ALL.len()] = [ENGLISH, CHINESE];
 
 const ENGLISH: Description = Description {
     tool: "Read a stored tool result. `path` is the location in a hint such as [offcut/1 truncated … \"path\"]. \

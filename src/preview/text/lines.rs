@@ -102,9 +102,9 @@ pub fn last_line(text: &[u8]) -> &[u8] {
     &text[memchr::memrchr(b'\n', body).map_or(0, |feed| feed + 1)..]
 }
 
-/// Offsets in `text` right after each line feed: the beginnings of all lines but the first.
+/// Offsets in `text` at which lines begin: 0, and right after each line feed.
 pub fn begins(text: &[u8]) -> impl Iterator<Item = usize> {
-    memchr::memchr_iter(b'\n', text).map(|feed| feed + 1)
+    std::iter::once(0).chain(memchr::memchr_iter(b'\n', text).map(|feed| feed + 1))
 }
 
 /// The first line of `text` that is not blank, without blanks around it, in at most `most` bytes.

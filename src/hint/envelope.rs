@@ -1,7 +1,5 @@
 //! Hints as text: rendering and parsing.
 
-use std::fmt::Write;
-
 use crate::backend::Location;
 use crate::preview::text::lines::{Position, number};
 
@@ -28,59 +26,45 @@ impl Hint {
     /// Renders the hint. [`parse`](Self::parse) returns the same hint.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut text = String::with_capacity(self.preview.len() + self.prose.len() + 160);
-        text.push_str(&self.header(self.prose.len(), self.preview.len()));
-        if !self.prose.is_empty() {
-            text.push(' ');
-            text.push_str(&self.prose);
-        }
-        if !self.preview.is_empty() {
-            text.push('\n');
-            text.push_str(&self.preview);
+        let mut text = self.header(self.prose.len(), self.preview.len());
+        for (before, part) in [(" ", &self.prose), ("\n", &self.preview)] {
+            if !part.is_empty() {
+                text = text + before + part;
+            }
         }
         text
     }
 
     fn header(&self, prose: usize, preview: usize) -> String {
-        let mut text = String::from(OPENING);
-        text.push_str(match self.kind {
+        let kind = match self.kind {
             Kind::Truncated => "truncated",
             Kind::Cleared => "cleared",
             Kind::Link => "link",
             Kind::Page { .. } => "page",
             Kind::Matches => "matches",
-        });
+        };
         let Flags {
             interrupted,
             not_utf8,
             joined,
         } = self.flags;
-        for (note, is_set) in NOTES.into_iter().zip([interrupted, not_utf8, joined]) {
-            if is_set {
-                text.push(',');
-                text.push_str(note);
-            }
-        }
-        // Writing to a String can't fail.
-        if let Kind::Page { from } = self.kind {
-            let _ = write!(text, "@{from}");
-        }
-        let _ = write!(text, " {}B", self.bytes);
-        if let Some(lines) = self.lines {
-            let _ = write!(text, "/{lines}L");
-        }
-        let _ = write!(text, " {prose}");
-        if preview > 0 {
-            let _ = write!(text, "+{preview}");
-        }
-        match &self.location {
-            Some(location) => {
-                let _ = write!(text, " {}", serde_json::Value::from(location.as_str()));
-            }
-            None => text.push_str(" -"),
-        }
-        text.push(']');
-        text
+        let notes = NOTES.into_iter().zip([interrupted, not_utf8, joined]);
+        let notes = notes.filter_map(|(note, is_set)| is_set.then(|| format!(",{note}")));
+        let notes: String = notes.collect();
+        let from = match self.kind {
+            Kind::Page { from } => format!("@{from}"),
+            _ => String::new(),
+        };
+        let bytes = self.bytes;
+        let lines = self.lines.map(|lines| format!("/{lines}L"));
+        let lines = lines.unwrap_or_default();
+        let preview = Some(preview).filter(|preview| *preview > 0);
+        let preview = preview.map(|preview| format!("+{preview}"));
+        let preview = preview.unwrap_or_default();
+        let location = self.location.as_ref();
+        let location = location.map(|location| serde_json::json!(location.as_str()).to_string());
+        let location = location.as_deref().unwrap_or("-");
+        format!("{OPENING}{kind}{notes}{from} {bytes}B{lines} {prose}{preview} {location}]")
     }
 
     /// Parses a text that is exactly one hint.
@@ -107,12 +91,7 @@ impl Hint {
 
     /// Parses a hint, and returns the text after it.
     fn parse_first(text: &str) -> Option<(Self, &str)> {
-        let Header {
-            mut hint,
-            prose,
-            preview,
-            mut rest,
-        } = parse_header(text)?;
+        let (mut hint, [prose, preview], mut rest) = parse_header(text)?;
         if prose > 0 {
             (hint.prose, rest) = take(rest.strip_prefix(' ')?, prose)?;
         }
@@ -126,16 +105,8 @@ impl Hint {
 /// Words for the flags, in the order of their fields.
 const NOTES: [&str; 3] = ["interrupted", "not-utf8", "joined"];
 
-/// A parsed header: the hint without sentence and preview, their lengths, and the text after the
-/// header.
-struct Header<'t> {
-    hint: Hint,
-    prose: usize,
-    preview: usize,
-    rest: &'t str,
-}
-
-fn parse_header(text: &str) -> Option<Header<'_>> {
+/// Parses a header: the hint without sentence and preview, their lengths, and the text after the header.
+fn parse_header(text: &str) -> Option<(Hint, [usize; 2], &str)> {
     let rest = text.strip_prefix(OPENING)?;
     let (what, rest) = rest.split_once(' ')?;
     let (size, rest) = rest.split_once(' ')?;
@@ -177,10 +148,8 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
         None => (size, None),
     };
     let (prose, preview) = lengths.split_once('+').unwrap_or((lengths, "0"));
-    let (prose, preview) = (
-        number(prose)?.try_into().ok()?,
-        number(preview)?.try_into().ok()?,
-    );
+    let length = |length| number(length)?.try_into().ok();
+    let (prose, preview) = (length(prose)?, length(preview)?);
     let hint = Hint {
         flags,
         lines,
@@ -189,12 +158,7 @@ fn parse_header(text: &str) -> Option<Header<'_>> {
     };
     // A header has only one valid spelling, so that rendering returns the bytes that were read.
     let header = &text[..text.len() - rest.len()];
-    (hint.header(prose, preview) == header).then_some(Header {
-        hint,
-        prose,
-        preview,
-        rest,
-    })
+    (hint.header(prose, preview) == header).then_some((hint, [prose, preview], rest))
 }
 
 fn take(text: &str, length: usize) -> Option<(String, &str)> {

@@ -1,5 +1,7 @@
 //! Hints, their kinds and their languages.
 
+use serde::{Deserialize, Serialize};
+
 use crate::backend::Location;
 use crate::preview::text::lines::Position;
 
@@ -7,17 +9,7 @@ use crate::hint::sentence::Sentence;
 
 /// Language of the sentences in hints. Set for each instance, never for the process.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    serde::Serialize,
-    serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

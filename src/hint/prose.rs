@@ -119,18 +119,15 @@ impl Prose {
         let (parts, bytes) = (draft.parts.to_string(), hint.bytes.to_string());
         let location = hint.location.as_ref();
         let values = [
-            ("tool", or_else(&tool, UNNAMED[language])),
-            (
-                "mime",
-                or_else(mime.as_deref().unwrap_or_default(), MEDIA[language]),
-            ),
+            ("tool", or_else(Some(&tool), UNNAMED[language])),
+            ("mime", or_else(mime.as_deref(), MEDIA[language])),
             ("reader", reader.unwrap_or_default()),
             ("parts", &parts),
             ("bytes", &bytes),
             ("location", location.map_or("-", Location::as_str)),
         ];
         let is_stored = hint.location.is_some();
-        let mut said = vec![match hint.kind {
+        let first = match hint.kind {
             Kind::Link => Sentence::ClearedLink,
             Kind::Cleared if !is_stored => Sentence::Gone,
             Kind::Cleared if draft.subject == Subject::Arguments => Sentence::ClearedArguments,
@@ -139,33 +136,29 @@ impl Prose {
             Kind::Cleared => Sentence::Cleared,
             _ if !is_stored => Sentence::Unsaved,
             _ => Sentence::Truncated,
-        }];
-        let notes = [
+        };
+        let is_readable = is_stored && hint.kind != Kind::Link && reader.is_some();
+        let said = [
+            (first, true),
             (Sentence::Joined, hint.flags.joined),
             (Sentence::Interrupted, hint.flags.interrupted),
             (Sentence::NotUtf8, hint.flags.not_utf8),
-            (
-                Sentence::Reader,
-                is_stored && hint.kind != Kind::Link && reader.is_some(),
-            ),
+            (Sentence::Reader, is_readable),
         ];
-        said.extend(
-            notes
-                .into_iter()
-                .filter_map(|(sentence, is_so)| is_so.then_some(sentence)),
-        );
+        let said = said.into_iter().filter(|(_, is_said)| *is_said);
+        let said: Vec<Sentence> = said.map(|(sentence, _)| sentence).collect();
         let text = self.join(&said, &values);
         // Sentences put spaces around names, which are Latin, but Chinese words need none.
         let is_unnamed = tool.is_empty() || mime.as_deref() == Some("");
-        if SPACE[language].is_empty() && is_unnamed {
-            return [UNNAMED[language], MEDIA[language]]
-                .iter()
-                .fold(text, |text, word| {
-                    text.replace(&format!("{word} "), word)
-                        .replace(&format!(" {word}"), word)
-                });
+        if !SPACE[language].is_empty() || !is_unnamed {
+            return text;
         }
-        text
+        [UNNAMED[language], MEDIA[language]]
+            .iter()
+            .fold(text, |text, word| {
+                let text = text.replace(&format!("{word} "), word);
+                text.replace(&format!(" {word}"), word)
+            })
     }
 
     /// A length in bytes that no sentences of a hint reach, in any language.
@@ -185,14 +178,9 @@ impl Prose {
         next: Option<Position>,
         is_empty: bool,
     ) -> String {
-        let first = from.line.to_string();
-        let last_line = last.to_string();
-        let next_offset = next.map(|next| next.to_string());
-        let values = [
-            ("first", first.as_str()),
-            ("last", &last_line),
-            ("next", next_offset.as_deref().unwrap_or_default()),
-        ];
+        let (first, last_line) = (from.line.to_string(), last.to_string());
+        let offset = next.map(|next| next.to_string()).unwrap_or_default();
+        let values = [("first", &*first), ("last", &last_line), ("next", &offset)];
         let is_inside_a_line =
             last == from.line && (from.byte > 0 || next.is_some_and(|next| next.line == last));
         let mut said = vec![if is_empty {
@@ -211,19 +199,12 @@ impl Prose {
     /// The sentences for `count` matching lines; `next` is the offset of more.
     pub(crate) fn of_matches(&self, count: u64, next: Option<Position>) -> String {
         let count = count.to_string();
-        let next_offset = next.map(|next| next.to_string());
-        let sentence = if next.is_some() {
-            Sentence::MoreMatches
-        } else {
-            Sentence::Matches
+        let offset = next.map(|next| next.to_string()).unwrap_or_default();
+        let sentence = match next {
+            Some(_) => Sentence::MoreMatches,
+            None => Sentence::Matches,
         };
-        self.join(
-            &[sentence],
-            &[
-                ("count", &count),
-                ("next", next_offset.as_deref().unwrap_or_default()),
-            ],
-        )
+        self.join(&[sentence], &[("count", &count), ("next", &offset)])
     }
 
     fn join(&self, sentences: &[Sentence], values: &Values<'_>) -> String {
@@ -249,11 +230,8 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
     let keys: Vec<&str> = template.keys().collect();
     for (at, key) in keys.iter().enumerate() {
         if !required.contains(key) && !optional.contains(key) {
-            let known: Vec<String> = required
-                .iter()
-                .chain(optional)
-                .map(|known| format!("`{{{known}}}`"))
-                .collect();
+            let known = required.iter().chain(optional);
+            let known: Vec<String> = known.map(|known| format!("`{{{known}}}`")).collect();
             return Err(format!(
                 "has the unknown placeholder `{{{key}}}` (allowed: {}): write `{{{{` for a brace",
                 known.join(", ")
@@ -273,22 +251,12 @@ fn check(sentence: Sentence, text: &str) -> Result<Template, String> {
 
 /// Cuts a name, which anyone may have written, and puts it on one line.
 fn head(name: &str) -> String {
-    let name = name
-        .get(..name.floor_char_boundary(MAX_NAME))
-        .unwrap_or_default();
-    name.chars()
-        .map(|c| {
-            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
-                '?'
-            } else {
-                c
-            }
-        })
-        .collect()
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    name[..name.floor_char_boundary(MAX_NAME)].replace(is_odd, "?")
 }
 
-fn or_else<'n>(name: &'n str, unnamed: &'n str) -> &'n str {
-    if name.is_empty() { unnamed } else { name }
+fn or_else<'n>(name: Option<&'n str>, unnamed: &'n str) -> &'n str {
+    name.filter(|name| !name.is_empty()).unwrap_or(unnamed)
 }
 
 #[cfg(test)]

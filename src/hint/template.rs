@@ -44,7 +44,6 @@ impl Template {
     ///
     /// A brace is not closed or not opened, or a placeholder has no name.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        let wrong = |at: usize, problem| Err(TemplateError { at, problem });
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -57,33 +56,22 @@ impl Template {
                 rest = behind;
                 continue;
             }
-            if found == "}" {
-                return wrong(
-                    at,
-                    "a closing brace without an opening one: write `}}` for a brace",
-                );
-            }
-            match behind.find(['{', '}']) {
-                Some(end) if behind[end..].starts_with('}') => {
-                    if behind[..end].is_empty() {
-                        return wrong(
-                            at,
-                            "a placeholder without a name: write `{key}`, or `{{}}` for braces",
-                        );
-                    }
-                    if !plain.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                    }
-                    pieces.push(Piece::Key(behind[..end].to_owned()));
-                    rest = &behind[end + 1..];
+            let key = match behind.split_once('}') {
+                _ if found == "}" => {
+                    Err("a closing brace without an opening one: write `}}` for a brace")
                 }
-                _ => {
-                    return wrong(
-                        at,
-                        "an opening brace that nothing closes: write `{{` for a brace",
-                    );
+                Some(("", _)) => {
+                    Err("a placeholder without a name: write `{key}`, or `{{}}` for braces")
                 }
+                Some((key, behind)) if !key.contains('{') => Ok((key, behind)),
+                _ => Err("an opening brace that nothing closes: write `{{` for a brace"),
+            };
+            let (key, behind) = key.map_err(|problem| TemplateError { at, problem })?;
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
             }
+            pieces.push(Piece::Key(key.to_owned()));
+            rest = behind;
         }
         plain.push_str(rest);
         if !plain.is_empty() {

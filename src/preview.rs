@@ -30,6 +30,7 @@ mod method;
 mod names;
 mod outcomes;
 mod outline;
+mod pattern;
 mod plain;
 mod records;
 mod shapes;

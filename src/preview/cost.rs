@@ -14,7 +14,11 @@ pub(crate) fn about_tokens(text: &str) -> f32 {
             b'a'..=b'z' | b'A'..=b'Z' => {
                 let upper = run(|byte| byte.is_ascii_uppercase(), at);
                 let lower = run(|byte| byte.is_ascii_lowercase(), at + upper);
-                (upper + lower, capitals(upper, lower) + small_letters(lower))
+                let small = match lower {
+                    0 => 0.0,
+                    lower => 1.0 + beyond(lower, 6) * 0.13,
+                };
+                (upper + lower, capitals(upper, lower) + small)
             }
             b'0'..=b'9' => {
                 let digits = run(|byte| byte.is_ascii_digit(), at);
@@ -23,14 +27,8 @@ pub(crate) fn about_tokens(text: &str) -> f32 {
             // One space belongs to the next word.
             b' ' | b'\t' => {
                 let spaces = run(|byte| matches!(byte, b' ' | b'\t'), at);
-                (
-                    spaces,
-                    if spaces > 1 || at + spaces == bytes.len() {
-                        1.0
-                    } else {
-                        0.0
-                    },
-                )
+                let is_token = spaces > 1 || at + spaces == bytes.len();
+                (spaces, f32::from(u8::from(is_token)))
             }
             0x21..=0x7e => {
                 let marks = run(|byte| byte.is_ascii_punctuation(), at);
@@ -58,14 +56,6 @@ fn capitals(upper: usize, lower: usize) -> f32 {
         (0 | 1, 1..) => 0.0,
         (upper, 0) => 1.0 + beyond(upper, 3) * 0.3,
         (upper, _) => 1.0 + beyond(upper, 4) * 0.3,
-    }
-}
-
-fn small_letters(lower: usize) -> f32 {
-    if lower == 0 {
-        0.0
-    } else {
-        1.0 + beyond(lower, 6) * 0.13
     }
 }
 

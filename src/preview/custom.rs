@@ -83,13 +83,12 @@ impl Previewer {
                 budget,
             }))
         });
-        Some(match shown {
-            Ok(shown) if shown.len() <= budget => Ok(shown),
-            Ok(shown) => Err(format!(
-                "the preview has {} bytes, over its limit of {budget}",
-                shown.len()
+        let shown = shown.map_err(|error| error.to_string());
+        Some(shown.and_then(|shown| match shown.len() {
+            bytes if bytes <= budget => Ok(shown),
+            bytes => Err(format!(
+                "the preview has {bytes} bytes, over its limit of {budget}"
             )),
-            Err(error) => Err(error.to_string()),
-        })
+        }))
     }
 }

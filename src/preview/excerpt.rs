@@ -15,12 +15,11 @@
 //! shown line.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 
 use crate::preview::names::each_name;
 use crate::preview::plain::PlainText;
 use crate::preview::text::lines::count_feeds;
-use crate::preview::units::{Cutter, OwnedUnits, Place, Unit, own_number};
+use crate::preview::units::{Cutter, OwnedUnits, Place, Unit};
 use crate::preview::values::{Kind, each_value};
 
 const NAMES: &str = "names:";
@@ -58,24 +57,11 @@ impl Unit<'_> {
         self.follows(before) || self.is_next_line(before)
     }
 
-    fn number(&self) -> Option<(u64, usize)> {
-        if self.place.byte == 0 {
-            own_number(self.text)
-        } else {
-            None
-        }
-    }
-
-    /// Returns true if the line begins with its own, correct number.
-    pub(crate) fn is_numbered_right(&self) -> bool {
-        self.number()
-            .is_some_and(|(number, _)| number == self.place.line)
-    }
-
-    /// The mark before it, if no shown unit comes right before.
+    /// The mark before it, if no shown unit comes right before. A line that begins with its own, correct number needs none.
     pub(crate) fn mark(&self) -> String {
+        let number = self.number().map(|(number, _)| number);
         match self.place {
-            Place { byte: 0, .. } if self.is_numbered_right() => String::new(),
+            Place { line, .. } if number == Some(line) => String::new(),
             Place { line, byte: 0, .. } => format!("{line}|"),
             Place { line, byte, .. } => format!("{line}+{byte}|{CUT}"),
         }
@@ -87,10 +73,8 @@ impl Unit<'_> {
         let number = self.number().filter(|_| is_next);
         let verbatim = is_next.then(|| (String::new(), 0));
         let counted_on = number.map(|(_, length)| (String::new(), length));
-        let mut forms = verbatim
-            .into_iter()
-            .chain(counted_on)
-            .chain([(self.mark(), 0)]);
+        let next = verbatim.into_iter().chain(counted_on);
+        let mut forms = next.chain([(self.mark(), 0)]);
         forms.find_map(|(mark, from)| {
             let text = &self.text[from..];
             let shown = line.strip_prefix(&mark)?;
@@ -102,12 +86,8 @@ impl Unit<'_> {
 
 /// Upper bound in bytes for the parts of an excerpt other than units and names.
 pub(crate) fn most_overhead(length: Length, has_names: bool) -> usize {
-    mark(length.bytes).len()
-        + if has_names {
-            NAMES.len() + "\n".len()
-        } else {
-            0
-        }
+    let of_names = NAMES.len() + "\n".len();
+    mark(length.bytes).len() + usize::from(has_names) * of_names
 }
 
 /// Upper bound in bytes for a unit without its mark.
@@ -126,6 +106,7 @@ fn mark(bytes: u64) -> String {
 
 impl Excerpt<'_> {
     pub(crate) fn render(&self, length: Length) -> String {
+        let end = |last: &Unit<'_>| if last.place.ends_line { "\n" } else { "…\n" };
         let mut out = String::new();
         let mut before: Option<(&Unit<'_>, Option<u64>)> = None;
         let mut shown = 0;
@@ -144,27 +125,21 @@ impl Excerpt<'_> {
                     out.push_str(&text[counted_on(own, number)..]);
                 }
                 _ => {
-                    if let Some((last, _)) = before {
-                        out.push_str(if last.place.ends_line { "\n" } else { "…\n" });
-                    }
-                    out.push_str(&unit.mark());
-                    out.push_str(text);
+                    let end = before.map(|(last, _)| end(last)).unwrap_or_default();
+                    out += &format!("{end}{}{text}", unit.mark());
                 }
             }
             before = Some((unit, number.map(|(number, _)| number)));
         }
-        if let Some((last, _)) = before {
-            out.push_str(if last.place.ends_line { "\n" } else { "…\n" });
-        }
+        out += before.map(|(last, _)| end(last)).unwrap_or_default();
         if !self.names.is_empty() {
             out.push_str(NAMES);
             let mut at = None;
             for (line, name) in &self.names {
-                // Writing to a String can't fail.
                 if at != Some(line) {
-                    let _ = write!(out, " {line}");
+                    out += &format!(" {line}");
                 }
-                let _ = write!(out, " {name}");
+                out += &format!(" {name}");
                 at = Some(line);
             }
             out.push('\n');

@@ -12,6 +12,7 @@ use regex::Regex;
 
 pub(crate) use crate::preview::failure_words::is_failure;
 use crate::preview::failure_words::{is_fatal, without_digits};
+use crate::preview::pattern::pattern;
 use crate::preview::units::{Place, Unit, is_excerpt_of_file, own_text};
 
 /// Extra worth of a line that reports a failure in words, for the first [`MAX_FAILURES`] of a text.
@@ -26,27 +27,18 @@ const LAST: usize = 4;
 const PLACES: usize = 5;
 
 /// A place in a file, and something about it.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+(?:,[0-9]+)?\) ?: \S)")
-        .expect("a pattern")
+    pattern(
+        r"^\s*[^\s:()]*[^\s:()/.]\.\w+(?::[0-9]+:[0-9]+: \S|:[0-9]+: \w+ ?[:：]|\([0-9]+(?:,[0-9]+)?\) ?: \S)",
+    )
 });
 
 /// Words of lines that are not failures.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static MILD: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意")
-        .expect("a pattern")
+    pattern(
+        r"(?i)\b(?:warning|warn|warnung|avertissement|advertencia|note|info|hint|debug)\b|警告|注意",
+    )
 });
-
-/// A way in which a line is known to report a failure, the surest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Sign {
-    Odd,
-    Place,
-    Word,
-    Fatal,
-}
 
 /// Returns true if `line` may report a failure, by its words or by the place that it begins with.
 pub(crate) fn may_be_failure(line: &str) -> bool {
@@ -85,26 +77,19 @@ pub(crate) fn failing(units: &[Unit<'_>], templates: &Templates) -> Vec<usize> {
         .collect();
     let are_reports = places.len() as u64 * PLACES as u64 <= templates.lines;
     let odd: HashSet<Place> = templates.odd().map(|unit| unit.place).collect();
-    let sign = |at: &usize| {
-        if has(at, is_fatal) {
-            Some(Sign::Fatal)
-        } else if has(at, is_failure) {
-            Some(Sign::Word)
-        } else if are_reports && places.contains(at) {
-            Some(Sign::Place)
-        } else if odd.contains(&units[*at].place) {
-            Some(Sign::Odd)
-        } else {
-            None
-        }
-    };
-    let mut failing: Vec<(Sign, usize)> = (0..units.len())
-        .filter_map(|at| Some((sign(&at)?, at)))
-        .collect();
-    failing.sort_by_key(|(sign, _)| std::cmp::Reverse(*sign));
+    // The ways in which a line is known to report a failure, the surest first.
+    let signs: [&dyn Fn(&usize) -> bool; 4] = [
+        &|at| has(at, is_fatal),
+        &|at| has(at, is_failure),
+        &|at| are_reports && places.contains(at),
+        &|at| odd.contains(&units[*at].place),
+    ];
+    let sign = |at: usize| Some((signs.iter().position(|is| is(&at))?, at));
+    let mut failing: Vec<(usize, usize)> = (0..units.len()).filter_map(sign).collect();
+    failing.sort_unstable();
     let mut distinct = HashSet::new();
     failing.retain(|(_, at)| distinct.insert(without_digits(units[*at].text)));
-    let told = failing.partition_point(|(sign, _)| *sign != Sign::Odd);
+    let told = failing.partition_point(|(sign, _)| *sign < signs.len() - 1);
     if told > MAX_FAILURES {
         failing.drain(MAX_FAILURES - LAST..told - LAST);
     }
@@ -136,12 +121,9 @@ pub(crate) struct Templates {
 impl Templates {
     /// Counts the lines of a unit, which must not be a ruler.
     pub(crate) fn add(&mut self, unit: Unit<'_>) {
-        let Place {
-            byte, ends_line, ..
-        } = unit.place;
         let mut lines = unit.lines();
         // The beginning of a line of JSON stands before the string that has the lines.
-        if byte == 0 && !ends_line && lines.clone().nth(1).is_some() {
+        if unit.place.byte == 0 && !unit.place.ends_line && lines.clone().nth(1).is_some() {
             lines.next();
         }
         lines.for_each(|line| self.count(template(line), unit));
@@ -162,11 +144,8 @@ impl Templates {
     pub(crate) fn append(&mut self, other: &Self, lines: u64) {
         self.lines += other.lines - other.few.len() as u64;
         for (template, text, place) in &other.few {
-            let line = Unit {
-                text,
-                place: *place,
-            };
-            self.count(*template, line.moved(lines));
+            let place = *place;
+            self.count(*template, Unit { text, place }.moved(lines));
         }
         for (template, count) in &other.counts {
             if let Some(all) = self.counts.get_mut(template) {
@@ -183,13 +162,9 @@ impl Templates {
 
     /// The lines of odd templates in a text that is repetitive.
     pub(crate) fn odd(&self) -> impl Iterator<Item = Unit<'_>> {
-        let few = if self.is_repetitive() {
-            self.few.as_slice()
-        } else {
-            &[]
-        };
-        let few = few.iter().filter(|(template, text, _)| {
-            self.counts[template] <= ODD && text.trim().len() >= MIN_ODD
+        let is_repetitive = self.is_repetitive();
+        let few = self.few.iter().filter(move |(template, text, _)| {
+            is_repetitive && self.counts[template] <= ODD && text.trim().len() >= MIN_ODD
         });
         few.map(|(_, text, place)| Unit {
             text,

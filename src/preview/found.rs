@@ -1,7 +1,5 @@
 //! The names and values in the units of a text, and which of them an excerpt shows.
 
-use std::ops::Range;
-
 use foldhash::{HashMap, HashMapExt};
 
 use crate::preview::names::each_name;
@@ -22,9 +20,8 @@ pub(crate) fn worth(name: &str) -> f32 {
 #[derive(Debug)]
 pub(crate) struct Found<'t> {
     pub(crate) names: Vec<Named<'t>>,
-    /// Indexes of those in each unit, all in one, and the end of each unit's.
-    names_in: Vec<usize>,
-    ends: Vec<usize>,
+    /// Indexes of those in each unit.
+    names_in: Vec<Vec<usize>>,
 }
 
 /// A name or a value.
@@ -47,10 +44,9 @@ impl<'t> Found<'t> {
     pub(crate) fn new(units: &[Unit<'t>]) -> Self {
         let mut names = Vec::<Named<'t>>::with_capacity(2 * units.len());
         let mut known = HashMap::with_capacity(2 * units.len());
-        let (mut names_in, mut ends) = (Vec::new(), Vec::<usize>::new());
-        let mut seen = Vec::new();
+        let (mut names_in, mut seen) = (Vec::with_capacity(units.len()), Vec::new());
         for (first, unit) in units.iter().enumerate() {
-            let from = names_in.len();
+            let mut all = Vec::new();
             let mut add = |names: &mut Vec<Named<'t>>, text: &'t str, named: f32, shown: f32| {
                 let index = *known.entry((text, named > 0.0)).or_insert(names.len());
                 if index == names.len() {
@@ -64,8 +60,8 @@ impl<'t> Found<'t> {
                         is_shown: false,
                     });
                 }
-                if !names_in[from..].contains(&index) {
-                    names_in.push(index);
+                if !all.contains(&index) {
+                    all.push(index);
                 }
                 index
             };
@@ -81,40 +77,31 @@ impl<'t> Found<'t> {
                 }
             });
             each_value(own_text(unit), |kind, text| {
+                let worth = kind.worth();
                 // An option is listed like a name.
-                let named = if kind == Kind::Flag {
-                    kind.worth()
-                } else {
-                    0.0
+                let (named, shown) = match kind {
+                    Kind::Flag => (worth, SHOWN * worth),
+                    _ => (0.0, worth),
                 };
-                let shown = if kind == Kind::Flag { SHOWN } else { 1.0 } * kind.worth();
                 add(&mut names, text, named, shown);
             });
-            ends.push(names_in.len());
+            names_in.push(all);
         }
-        Self {
-            names,
-            names_in,
-            ends,
-        }
-    }
-
-    fn range(&self, unit: usize) -> Range<usize> {
-        unit.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[unit]
+        Self { names, names_in }
     }
 
     /// Marks all in a unit as shown.
     pub(crate) fn show(&mut self, unit: usize) {
         self.name_all_in(unit);
-        for at in self.range(unit) {
-            self.names[self.names_in[at]].is_shown = true;
+        for name in &self.names_in[unit] {
+            self.names[*name].is_shown = true;
         }
     }
 
     /// Marks all names in a unit as named, and their parts.
     pub(crate) fn name_all_in(&mut self, unit: usize) {
-        for at in self.range(unit) {
-            self.name(self.names_in[at]);
+        for at in 0..self.names_in[unit].len() {
+            self.name(self.names_in[unit][at]);
         }
     }
 
@@ -129,7 +116,7 @@ impl<'t> Found<'t> {
 
     /// Worth of what a unit would show for the first time.
     pub(crate) fn gain_of_unit(&self, unit: usize) -> f32 {
-        let names = self.names_in[self.range(unit)].iter();
+        let names = self.names_in[unit].iter();
         let gain = names.map(|name| {
             let name = &self.names[*name];
             name.gain() + if name.is_shown { 0.0 } else { name.shown }

@@ -54,20 +54,14 @@ impl HeadTailSketch {
     }
 
     fn add(&mut self, head: &str, tail: &str, bytes: u64, end: Position) {
-        if let Some(missing) = self
-            .budget
-            .checked_sub(self.head.len())
-            .filter(|missing| *missing > 0)
-        {
-            self.head
-                .push_str(&head[..head.ceil_char_boundary(missing)]);
-        }
+        let missing = self.budget.saturating_sub(self.head.len());
+        self.head += &head[..head.ceil_char_boundary(missing)];
         let keep = self.budget.saturating_add(char::MAX_LEN_UTF8);
         if tail.len() >= keep || (tail.len() as u64) < bytes {
             self.tail.clear();
         }
-        self.tail
-            .push_str(&tail[tail.floor_char_boundary(tail.len().saturating_sub(keep))..]);
+        let from = tail.len().saturating_sub(keep);
+        self.tail += &tail[tail.floor_char_boundary(from)..];
         // Trim rarely: a text may arrive byte by byte.
         if self.tail.len() > keep.saturating_mul(2).saturating_add(MIN_TAIL) {
             self.trim(keep);
@@ -104,12 +98,10 @@ impl HeadTailSketch {
             return self.head.clone();
         }
         let head = head(&self.head, budget / 2);
-        let left = budget
-            .checked_sub(head.len() + marks(self.bytes, self.end.lines()))
-            .filter(|left| *left > 0);
-        let Some(left) = left else {
+        let left = budget.saturating_sub(head.len() + marks(self.bytes, self.end.lines()));
+        if left == 0 {
             return String::new();
-        };
+        }
         let first = count_feeds(head.as_bytes()) + 1;
         // Of a line in pieces, the head may have some.
         let is_line = |place: Place| place.byte == 0 && place.ends_line;
@@ -130,9 +122,8 @@ impl HeadTailSketch {
         let last = gap.last(first);
         between.retain(|(place, _)| place.line <= last);
         between.sort_unstable();
-        let lines = between
-            .iter()
-            .fold(String::new(), |lines, (_, line)| lines + line + "\n");
+        let lines = between.iter().map(|(_, line)| format!("{line}\n"));
+        let lines: String = lines.collect();
         gap.between(head, &lines, tail)
     }
 }
@@ -147,12 +138,7 @@ fn between<'f>(
     let mut between = Vec::new();
     let mut left = most.saturating_sub(":\n".len());
     for unit in failing.filter(|unit| unit.place.line >= first) {
-        let Place {
-            line,
-            byte,
-            ends_line,
-            ..
-        } = unit.place;
+        let (line, byte) = (unit.place.line, unit.place.byte);
         // Of a piece, the line that reports.
         let is_piece = byte > 0;
         let told = unit.lines().find(|line| is_piece && may_be_failure(line));
@@ -165,7 +151,7 @@ fn between<'f>(
         let Some(room) = room.filter(|room| *room >= text.len().min(MIN_CUT)) else {
             break;
         };
-        let is_whole = ends_line && !is_piece;
+        let is_whole = unit.place.ends_line && !is_piece;
         let text = match text.len() <= room {
             true if is_whole => text.to_owned(),
             true if text.len() + CUT.len() <= room => format!("{text}{CUT}"),
@@ -210,10 +196,8 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
         let (mark, rest) = mark.split_once('\n')?;
         let (lines, tail) = if mark.ends_with(':') {
             // Each line begins with its number, so this is none of them.
-            let end = rest.match_indices(LINES_END);
-            let end = end
-                .map(|(end, _)| end)
-                .find(|end| rest[..*end].ends_with('\n'))?;
+            let mut ends = rest.match_indices(LINES_END);
+            let (end, _) = ends.find(|(end, _)| rest[..*end].ends_with('\n'))?;
             (&rest[..end], &rest[end + LINES_END.len()..])
         } else {
             ("", rest)
@@ -223,11 +207,8 @@ pub(crate) fn holds_only(preview: &str, text: &str) -> bool {
         let head = (at.saturating_sub(1)..=at).find(fits)?;
         Some((head, lines, tail))
     };
-    let mut marks = preview
-        .match_indices("[… ")
-        .filter_map(mark)
-        .take(MAX_MARKS);
-    marks.any(|(head, lines, tail)| {
+    let marks = preview.match_indices("[… ").filter_map(mark);
+    marks.take(MAX_MARKS).any(|(head, lines, tail)| {
         text.is_char_boundary(head)
             && preview.starts_with(&text[..head])
             && text.ends_with(tail)
@@ -317,11 +298,8 @@ impl Gap {
 
     fn between(&self, head: &str, lines: &str, tail: &str) -> String {
         let first = count_feeds(head.as_bytes()) + 1;
-        let feed = if head.is_empty() || head.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
+        let ends = head.is_empty() || head.ends_with('\n');
+        let feed = if ends { "" } else { "\n" };
         let mark = mark(self.bytes, first, self.last(first), self.is_one_line);
         if lines.is_empty() {
             format!("{head}{feed}{mark} …]\n{tail}")

@@ -31,7 +31,7 @@ const TELLING: f32 = 12.0;
 const SURE: u64 = 10;
 
 /// The lines of a text but for rulers, or a selection of them; of a text whose ends are shown, those that report failures.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeptLines {
     wanted: Preview,
     units: OwnedUnits,
@@ -48,24 +48,19 @@ impl KeptLines {
     pub(crate) fn new(wanted: Preview) -> Self {
         Self {
             wanted,
-            units: OwnedUnits::default(),
-            news: Vec::new(),
-            seen: HashSet::default(),
-            templates: Templates::default(),
-            named: 0,
+            ..Self::default()
         }
     }
 
     pub(crate) fn add(&mut self, unit: Unit<'_>) {
-        let is_ruler = is_ruler(unit.text);
-        if !is_ruler {
+        if !is_ruler(unit.text) {
             self.templates.add(unit);
         }
-        self.keep(unit, is_ruler);
+        self.keep(unit);
     }
 
     /// Keeps a unit if it is worth that.
-    fn keep(&mut self, unit: Unit<'_>, is_ruler: bool) {
+    fn keep(&mut self, unit: Unit<'_>) {
         let may_fail = unit.lines().any(may_be_failure);
         let is_telling = may_fail || unit.lines().any(|line| told(line).any());
         let mut news = if is_telling { TELLING } else { 0.0 };
@@ -81,8 +76,7 @@ impl KeptLines {
                 self.named += unit.place.bytes + u64::from(unit.place.ends_line);
             }
         }
-        let is_kept = may_fail || self.wanted != Preview::HeadTail && !is_ruler;
-        if !is_kept {
+        if !may_fail && (self.wanted == Preview::HeadTail || is_ruler(unit.text)) {
             return;
         }
         self.units.push(unit);
@@ -96,7 +90,7 @@ impl KeptLines {
     pub(crate) fn append(&mut self, other: &Self, lines: u64) {
         self.templates.append(&other.templates, lines);
         for unit in other.all() {
-            self.keep(unit.moved(lines), is_ruler(unit.text));
+            self.keep(unit.moved(lines));
         }
     }
 
@@ -149,18 +143,11 @@ impl KeptLines {
             bytes += length;
             keeps[at] = bytes <= MAX_KEPT / 4 && nth < MAX_UNITS / 4;
         }
-        let (units, news) = (
-            std::mem::take(&mut self.units),
-            std::mem::take(&mut self.news),
-        );
-        let kept = units
-            .iter()
-            .zip(news)
-            .zip(keeps)
-            .filter(|(_, keeps)| *keeps);
-        for ((unit, news), _) in kept {
+        let (units, news) = (std::mem::take(&mut self.units), &mut self.news);
+        for (unit, _) in units.iter().zip(&keeps).filter(|(_, keeps)| **keeps) {
             self.units.push(unit);
-            self.news.push(news);
         }
+        let mut keeps = keeps.into_iter();
+        news.retain(|_| keeps.next().unwrap_or(true));
     }
 }

@@ -18,6 +18,7 @@ use regex::Regex;
 
 use crate::preview::failures::{is_failure, template};
 use crate::preview::head_tail::without_middle;
+use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::MORE;
 
@@ -38,19 +39,17 @@ const FREQUENT: usize = 3;
 const JSON_SIGNS: [char; 7] = ['{', '}', '[', ']', '"', ',', ':'];
 
 /// A time, or a level, near the beginning of a line.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^.{0,60}?(?:\b|T)[0-9]{1,2}:[0-9]{2}:[0-9]{2}|^\W{0,3}(?i:trace|debug|info|notice|warn|warning|error|fatal|level=\w+)\b")
-        .expect("a pattern")
+    pattern(
+        r"^.{0,60}?(?:\b|T)[0-9]{1,2}:[0-9]{2}:[0-9]{2}|^\W{0,3}(?i:trace|debug|info|notice|warn|warning|error|fatal|level=\w+)\b",
+    )
 });
 
 /// Returns true unless a text with this beginning is certainly not a log.
 pub(crate) fn may_begin(beginning: &str) -> bool {
     let plain = plain(beginning);
-    let lines: Vec<&str> = plain
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines = plain.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
     let logged = lines.iter().filter(|line| BEGINS.is_match(line)).count();
     lines.len() >= MIN_BEGINNING && logged * BEGIN >= lines.len()
 }
@@ -69,11 +68,8 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     let plain = plain(text);
     let lines: Vec<&str> = plain.lines().collect();
     let (mut kinds, mut places) = (Vec::<LinesAlike>::new(), HashMap::new());
-    for (at, line) in lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
+    let told = lines.iter().enumerate();
+    for (at, line) in told.filter(|(_, line)| !line.trim().is_empty()) {
         let kind = *places.entry(kind(line)).or_insert(kinds.len());
         if kind == kinds.len() {
             kinds.push(LinesAlike {
@@ -109,13 +105,9 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     let last = kinds.iter().map(|kind| kind.lines[kind.lines.len() - 1]);
     let end = Some(lines.len() - 1).filter(|at| !lines[*at].trim().is_empty());
     let others = further.chain(last).map(|at| (at, None));
+    let end = end.into_iter().map(|at| (at, None));
     let mut taken = BTreeMap::new();
-    for (at, kind) in end
-        .map(|at| (at, None))
-        .into_iter()
-        .chain(first)
-        .chain(others)
-    {
+    for (at, kind) in end.chain(first).chain(others) {
         let line = shown(at, kind);
         if !taken.contains_key(&at) && line.len() <= left {
             left -= line.len();

@@ -22,6 +22,7 @@ use crate::preview::cost::about_tokens;
 use crate::preview::failures::failure_worth;
 use crate::preview::found::Found;
 use crate::preview::outcomes::{ending, without_header};
+use crate::preview::pattern::pattern;
 use crate::preview::plain::plain;
 use crate::preview::records::{MORE, cut};
 use crate::preview::units::Unit;
@@ -46,14 +47,11 @@ const TOLD: f32 = 4.0;
 const PER_LINE: f32 = 3.0;
 
 /// A path, the number of a line, and its text, as `grep -n` and its like write them.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static MATCH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^((?:[A-Za-z]:)?[^:\s][^:]*[./\\][^:]*):[0-9]+:").expect("a pattern")
-});
+static MATCH: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^((?:[A-Za-z]:)?[^:\s][^:]*[./\\][^:]*):[0-9]+:"));
 
 /// The number of a line around a match.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static AROUND: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-[0-9]+-").expect("a pattern"));
+static AROUND: LazyLock<Regex> = LazyLock::new(|| pattern(r"-[0-9]+-"));
 
 /// The matches in one file.
 #[derive(Default)]
@@ -129,11 +127,10 @@ pub(crate) fn show(text: &str, beginning: &str, budget: usize) -> Option<String>
     }
     let places = if files.len() == 1 { "file" } else { "files" };
     let head = format!("[{matches} matches in {} {places}", files.len());
-    let others = without_header(&others);
-    let others = others
+    let others: String = without_header(&others)
         .iter()
-        .map(|unit| format!("{}|{}\n", unit.place.line, unit.text));
-    let others: String = others.collect();
+        .map(|unit| format!("{}|{}\n", unit.place.line, unit.text))
+        .collect();
     let all = files.iter().map(|file| file.show(usize::MAX, |_| true));
     let whole = format!("{head}{WHOLE}{others}{}", all.collect::<String>());
     if whole.len() <= budget {

@@ -64,12 +64,9 @@ pub(crate) fn ending(units: &[Unit<'_>]) -> Vec<usize> {
         let is_line = unit.place.byte == 0 || unit.place.begins && unit.place.ends_line;
         is_line && own_number(unit.text).is_none()
     };
-    let last = (0..units.len())
-        .rev()
-        .filter(is_line)
-        .take(last)
-        .filter(is_end);
-    let first = (0..units.len()).filter(is_line).take(first).filter(is_end);
+    let lines = || (0..units.len()).filter(is_line);
+    let last = lines().rev().take(last).filter(is_end);
+    let first = lines().take(first).filter(is_end);
     let mut seen = HashSet::new();
     let all = exit.into_iter().chain(counts).chain(last).chain(first);
     all.filter(|at| seen.insert(units[*at].text)).collect()

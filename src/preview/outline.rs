@@ -42,19 +42,17 @@ pub(crate) fn show(root: Node<'_>, before: &str, budget: usize) -> Option<String
     if bytes * 2 > root.range().len() {
         return None;
     }
+    let room = budget.checked_sub(before.len() + MORE.len())?;
+    let top = OutlineLine::new(0, String::new(), root);
     let mut outline = DocumentOutline {
-        lines: vec![OutlineLine::new(0, String::new(), root)],
-        left: budget.checked_sub(before.len() + MORE.len())?,
+        left: room.checked_sub(top.rendered(MIN_TEXT).len())?,
+        lines: vec![top],
     };
-    outline.left = outline
-        .left
-        .checked_sub(outline.lines[0].rendered(MIN_TEXT).len())?;
     outline.open_all();
     let most = |most: usize| {
         let lines = outline.lines.iter();
         lines.map(|line| line.rendered(most)).collect::<String>()
     };
-    let room = budget - before.len() - MORE.len();
     let (most, lines) = TEXTS
         .into_iter()
         .map(|text| (text, most(text)))
@@ -197,11 +195,9 @@ impl DocumentOutline<'_> {
                 let is_list = self.lines[at].node.is_some_and(View::is_array);
                 let tries = if is_list { &ITEMS[..] } else { &FIELDS[..] };
                 let inside = tries.iter().map(|most| self.lines[at].inside(*most));
-                let cost = |inside: &[OutlineLine<'_>]| {
-                    inside
-                        .iter()
-                        .map(|line| line.rendered(MIN_TEXT).len())
-                        .sum::<usize>()
+                let cost = |inside: &[OutlineLine<'_>]| -> usize {
+                    let lines = inside.iter();
+                    lines.map(|line| line.rendered(MIN_TEXT).len()).sum()
                 };
                 let mut fit = inside.filter(|inside| cost(inside) <= self.left);
                 let inside = fit.next().filter(|inside| !inside.is_empty());

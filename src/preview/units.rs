@@ -35,16 +35,16 @@ impl<'t> Unit<'t> {
 
     /// The lines that begin in it: itself, or of a piece those of a string of JSON.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &'t str> + Clone {
-        let Place {
-            begins,
-            byte,
-            ends_line,
-            ..
-        } = self.place;
-        let is_line = byte == 0 && ends_line;
+        let place = self.place;
+        let is_line = place.byte == 0 && place.ends_line;
         let feed = if is_line { "\n" } else { FEED };
-        let lines = self.text.split(feed).skip(usize::from(!begins));
+        let lines = self.text.split(feed).skip(usize::from(!place.begins));
         lines.filter(|line| !line.is_empty())
+    }
+
+    /// The number that its line begins with, if it begins its line, and its length.
+    pub(crate) fn number(&self) -> Option<(u64, usize)> {
+        own_number(self.text).filter(|_| self.place.byte == 0)
     }
 
     /// The unit, `lines` lines later.
@@ -89,10 +89,8 @@ impl OwnedUnits {
         self.places.iter().map(move |(end, place)| {
             let text = &self.text[start..*end];
             start = *end;
-            Unit {
-                text,
-                place: *place,
-            }
+            let place = *place;
+            Unit { text, place }
         })
     }
 
@@ -107,7 +105,7 @@ impl OwnedUnits {
 }
 
 /// Cuts a plain text into units, which don't depend on the chunks in which it arrives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cutter {
     /// The part of the current line that is not cut yet.
     open: String,
@@ -121,10 +119,8 @@ pub(crate) struct Cutter {
 impl Cutter {
     pub(crate) fn new() -> Self {
         Self {
-            open: String::new(),
-            hidden: Vec::new(),
             line: 1,
-            byte: 0,
+            ..Self::default()
         }
     }
 
@@ -224,19 +220,13 @@ fn piece_length(text: &str) -> usize {
         return end;
     }
     let end = text.floor_char_boundary(most - NEAR_THE_END);
-    text[end..most]
-        .rfind(SEPARATORS)
-        .map_or(most, |separator| end + separator + 1)
+    let separator = text[end..most].rfind(SEPARATORS);
+    separator.map_or(most, |separator| end + separator + 1)
 }
 
 /// The text of a unit without its own line number, as shown after another unit.
 pub(crate) fn own_text<'t>(unit: &Unit<'t>) -> &'t str {
-    let number = if unit.place.byte == 0 {
-        own_number(unit.text)
-    } else {
-        None
-    };
-    &unit.text[number.map_or(0, |(_, length)| length)..]
+    &unit.text[unit.number().map_or(0, |(_, length)| length)..]
 }
 
 /// Returns true for a heading of Markdown below the first level, whose sign also begins comments.
@@ -261,18 +251,13 @@ pub(crate) fn own_number(line: &str) -> Option<(u64, usize)> {
     /// Maximum number of digits; no file has more lines.
     const MAX_DIGITS: usize = 9;
     let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
-    let digits = line[blanks..]
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .take(MAX_DIGITS)
-        .count();
+    let digits = line[blanks..].bytes().take_while(u8::is_ascii_digit);
+    let digits = digits.take(MAX_DIGITS).count();
     let number = line[blanks..blanks + digits].parse().ok()?;
     let behind = &line[blanks + digits..];
-    let sign = behind
-        .chars()
-        .next()
-        .filter(|sign| ['→', ':', '|', '\t'].contains(sign))?;
-    Some((number, blanks + digits + sign.len_utf8()))
+    let sign = behind.chars().next()?;
+    let is_sign = ['→', ':', '|', '\t'].contains(&sign);
+    is_sign.then(|| (number, blanks + digits + sign.len_utf8()))
 }
 
 #[cfg(test)]

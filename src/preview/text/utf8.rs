@@ -45,12 +45,8 @@ impl Utf16 {
         }
         let first = &bytes[..bytes.len().min(FIRST)];
         let nul = |from: usize| {
-            first
-                .iter()
-                .skip(from)
-                .step_by(2)
-                .filter(|byte| **byte == 0)
-                .count()
+            let bytes = first.iter().skip(from).step_by(2);
+            bytes.filter(|byte| **byte == 0).count()
         };
         let is_most = |count: usize| count * 4 >= first.len() / 2 * 3;
         let is_rare = |count: usize| count * 8 <= first.len() / 2;

@@ -115,7 +115,7 @@ impl Session {
             location: backend.locate(&key),
             key,
             backend: backend.clone(),
-            marks: self.marks.clone(),
+            marks: Some(self.marks.clone()),
         }
     }
 

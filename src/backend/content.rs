@@ -132,6 +132,13 @@ pub(crate) fn probe_key(roots: &Roots, digest: &str) -> Key {
     safe_key(format!("{}{}/check-{digest}", roots.prefix, Key::META))
 }
 
+/// The common beginning of the store's locations; `key` may be any key.
+pub(crate) fn place_of(store: &dyn Backend, key: &Key) -> Location {
+    let location = store.locate(key);
+    let place = location.as_str().strip_suffix(key.as_str());
+    place.map(Location::new).unwrap_or(location)
+}
+
 /// The key of the content with this name.
 pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     let (prefix, folder) = (&roots.prefix, phase.folder());
@@ -142,7 +149,7 @@ pub(crate) fn key(roots: &Roots, phase: Phase, name: &Name) -> Key {
     clippy::expect_used,
     reason = "prefix, phase and name are all made of safe segments of bounded length"
 )]
-fn safe_key(path: String) -> Key {
+pub(crate) fn safe_key(path: String) -> Key {
     Key::new(path).expect("safe segments")
 }
 
@@ -253,16 +260,18 @@ pub(crate) struct Stored {
     pub key: Key,
     /// Its location, as hints show it.
     pub location: Location,
-    /// The conversations that were read from today.
-    pub marks: Arc<Marks>,
+    /// The conversations that were read from today; `None` for reading that keeps none.
+    pub marks: Option<Arc<Marks>>,
 }
 
 impl Stored {
     /// Reads `range`. If the content is old, a note says that its conversation was read from today.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<ReadRange, BackendError> {
         let page = self.backend.read(&self.key, range).await?;
-        if is_outdated(&*self.backend, page.stored_at) {
-            self.marks.mark(&*self.backend, &self.key).await;
+        if let Some(marks) = &self.marks
+            && is_outdated(&*self.backend, page.stored_at)
+        {
+            marks.mark(&*self.backend, &self.key).await;
         }
         Ok(page)
     }

@@ -1,8 +1,6 @@
 //! A scanner that finds every value of a JSON text in one pass, in linear time and without
 //! recursion.
 
-use std::fmt;
-
 /// A value or a key, and its place in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -49,7 +47,8 @@ pub(crate) struct Spans {
 }
 
 /// A text that is not JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not JSON: expected {expected} at line {line}, column {column}")]
 pub struct InvalidJson {
     line: usize,
     column: usize,
@@ -67,22 +66,6 @@ impl InvalidJson {
         }
     }
 }
-
-impl fmt::Display for InvalidJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            line,
-            column,
-            expected,
-        } = self;
-        write!(
-            f,
-            "not JSON: expected {expected} at line {line}, column {column}"
-        )
-    }
-}
-
-impl std::error::Error for InvalidJson {}
 
 /// Finds the values of `text` by the strict grammar of RFC 8259.
 pub(crate) fn scan(text: &str) -> Result<Spans, InvalidJson> {

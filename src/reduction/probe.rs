@@ -3,7 +3,7 @@
 use crate::backend::key::digest;
 use bytes::Bytes;
 
-use crate::backend::content::probe_key;
+use crate::backend::content::{place_of, probe_key};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome};
 use crate::reduction::ToolReduction;
 
@@ -36,9 +36,7 @@ impl ToolReduction {
         let key = probe_key(&self.session.roots, &digest(PROBE));
         for store in self.session.stores() {
             check(&*store, &key).await.map_err(|error| {
-                let probe = store.locate(&key);
-                let place = probe.as_str();
-                let place = place.strip_suffix(key.as_str()).unwrap_or(place);
+                let place = place_of(&*store, &key);
                 error.while_doing(format_args!(
                     "the store {place} failed when it was tried out"
                 ))

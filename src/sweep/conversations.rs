@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::backend::{Entry, Key};
 
-use super::policy::{LEAST_IDLE, SweepPolicy};
+use super::policy::SweepPolicy;
 use super::report::Tally;
 
 /// Everything that is stored, by conversation.
@@ -97,7 +97,8 @@ pub(super) fn choose<'c>(
     let mut gone = Vec::new();
     for (prefix, conversation) in unnamed {
         let is_over = quota_bytes.is_some_and(|quota| left > u128::from(quota));
-        if is_idle(conversation, *idle) || is_over && is_idle(conversation, LEAST_IDLE) {
+        if is_idle(conversation, *idle) || is_over && is_idle(conversation, SweepPolicy::LEAST_IDLE)
+        {
             left -= bytes(conversation);
             gone.push(prefix);
         }

@@ -105,13 +105,7 @@ pub enum SweepError {
     #[error(
         "nothing was swept: the store failed, so live content could not be determined; try again later"
     )]
-    Store(#[source] BackendError),
+    Store(#[from] BackendError),
 }
 
 debug_as_chain!(SweepError);
-
-impl From<BackendError> for SweepError {
-    fn from(error: BackendError) -> Self {
-        Self::Store(error)
-    }
-}

@@ -126,7 +126,7 @@ mod tests {
                 backend: Arc::new(store.clone()),
                 key: key("s1/trunc/a"),
                 location: store.locate(&key("s1/trunc/a")),
-                marks: marks.clone(),
+                marks: Some(marks.clone()),
             };
             stored.read(0..9).await.unwrap();
         };

@@ -22,9 +22,8 @@ use crate::preview::Preview;
 
 pub use error::BuildError;
 pub use file::SettingsError;
-pub(crate) use policy::Policy;
-pub(crate) use tool_policy::Hooks;
 pub use tool_policy::ToolPolicy;
+pub(crate) use tool_policy::{Hooks, Policy};
 use values::Preset;
 pub use values::{OnStoreFailure, PreviewLength, StoredNames, TokenCounter};
 

@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use crate::backend::Location;
 use crate::content::{Part, ToolCall, texts_of};
 use crate::format::Conversation;
-use crate::guard::guard;
+use crate::guard::{Hook, guard};
 use crate::report::Report;
 use shown::IntoParts;
 
@@ -218,11 +218,11 @@ impl<F: Fn(ToolOutcome) -> Result<Action, HandlerError> + Send + Sync + 'static>
 
 /// Runs after a pass that changed something: see
 /// [`Builder::clear_post_process`](crate::Builder::clear_post_process).
-pub(crate) type PostProcess = Arc<
+pub(crate) type PostProcess = Hook<
     dyn for<'a> Fn(&'a mut dyn Conversation, &'a Report) -> BoxFuture<'a, Result<(), HandlerError>>
         + Send
         + Sync,
 >;
 
 /// Chooses the id under which a call's content is stored.
-pub(crate) type GenId = Arc<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;
+pub(crate) type GenId = Hook<dyn Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync>;

@@ -51,6 +51,7 @@ pub trait Middleware: Send + Sync {
 const _: Option<&dyn Middleware> = None; // stays object-safe
 
 /// The state of a loop before a model call.
+#[derive(Debug)]
 pub struct Turn<'a> {
     /// The messages about to be sent.
     pub conversation: &'a mut dyn Conversation,
@@ -79,19 +80,6 @@ impl<'a> Turn<'a> {
             is_cold: false,
             repeats_only: false,
         }
-    }
-}
-
-impl fmt::Debug for Turn<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
-            .field("messages", &self.conversation.len())
-            .field("tools", &self.tools.len())
-            .field("last_usage", &self.last_usage)
-            .field("is_too_long", &self.is_too_long)
-            .field("is_cold", &self.is_cold)
-            .field("repeats_only", &self.repeats_only)
-            .finish()
     }
 }
 

@@ -2,7 +2,6 @@
 //! conversation.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,15 +12,15 @@ use crate::backend::content::{Id, Marks, Roots, Stored, longest_key};
 use crate::backend::{Backend, Key, Location};
 use crate::config::{Policy, Settings, StoredNames};
 use crate::content::ToolCall;
-use crate::guard::guard;
+use crate::guard::{Hook, guard};
 use crate::handler::{GenId, PostProcess};
 use crate::report::{DecisionFailure, ErrorSource, Report};
 use crate::tokens::Meter;
 
-pub(crate) type OnReport = Arc<dyn Fn(&Report) + Send + Sync>;
+pub(crate) type OnReport = Hook<dyn Fn(&Report) + Send + Sync>;
 
 /// One conversation's view of a reduction. Clones are cheap and share their state.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Session {
     shared: Arc<Shared>,
     pub(crate) roots: Roots,
@@ -31,7 +30,7 @@ pub(crate) struct Session {
 }
 
 /// State shared by all sessions.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// The sentences of hints.
@@ -51,16 +50,6 @@ impl Deref for Session {
 
     fn deref(&self) -> &Shared {
         &self.shared
-    }
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("settings", &self.shared.settings)
-            .field("hooks", &self.shared.default.hooks)
-            .field("roots", &self.roots)
-            .finish_non_exhaustive()
     }
 }
 

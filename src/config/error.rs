@@ -47,18 +47,9 @@ pub enum BuildError {
         /// The name.
         tool: String,
     },
-    /// A limit of zero would cut everything.
-    #[error("`{field}`{} is 0: set at least {at_least}, or turn the phase off with `{instead}`", of_one(.tool))]
-    ZeroLimit {
-        /// The field.
-        field: &'static str,
-        /// The field that turns the phase off.
-        instead: &'static str,
-        /// Smallest value allowed.
-        at_least: usize,
-        /// The tool, or `None` for all tools.
-        tool: Option<String>,
-    },
+    /// A threshold of zero would clear everything.
+    #[error("`max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`")]
+    ZeroThreshold,
     /// Two stores give the same location to different content, so a hint would be ambiguous.
     #[error(
         "two backends give the same location to different content: use one of them for all tools, or give them \
@@ -94,7 +85,8 @@ pub enum BuildError {
     },
     /// No page of stored content would fit under the limit.
     #[error(
-        "`max_length_for_trunc` of {} is {limit}, too small for a page of stored content: raise it to at least {at_least}",
+        "`max_length_for_trunc` of {} is {limit}, too small for a page of stored content: raise it to at least {at_least}, or \
+         turn the phase off with `skip_truncation`",
         of(.tool)
     )]
     LimitTooSmall {

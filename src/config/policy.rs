@@ -2,34 +2,9 @@
 
 use std::sync::Arc;
 
-use super::tool_policy::overridable;
-use super::{Hooks, PreviewLength, Settings, ToolPolicy};
+use super::{Hooks, Policy, Settings, ToolPolicy};
 use crate::backend::Backend;
-use crate::preview::{Preview, Previewer};
-
-macro_rules! policy {
-    ($(
-        $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
-    )*) => {
-        /// The policy for one tool, with all inherited values.
-        #[derive(Clone, Debug)]
-        pub(crate) struct Policy {
-            pub(crate) hooks: Hooks,
-            $(pub(crate) $option: $inherited,)*
-        }
-
-        impl Policy {
-            fn inherit(own: &ToolPolicy, settings: &Settings, hooks: Hooks) -> Self {
-                Self {
-                    hooks,
-                    $($option: own.$option.map_or(settings.$option, Into::into),)*
-                }
-            }
-        }
-    };
-}
-
-overridable!(policy);
+use crate::preview::Previewer;
 
 impl Policy {
     pub(crate) fn truncates(&self) -> bool {
@@ -46,7 +21,7 @@ impl Policy {
     }
 
     pub(crate) fn backend(&self) -> Option<&Arc<dyn Backend>> {
-        self.hooks.backend.as_ref()
+        self.hooks.backend.as_ref().map(|hook| &hook.0)
     }
 
     /// Resolves the policy for the tool `name`; `None` means a tool without its own policy.

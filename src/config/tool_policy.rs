@@ -1,37 +1,21 @@
 //! Overrides for single tools.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreviewLength, size};
+use super::{PreviewLength, Settings, size};
 use crate::backend::{Backend, StoreUrl};
+use crate::guard::Hook;
 use crate::handler::{ClearHandler, TruncHandler};
 use crate::preview::{CustomPreview, Preview, PreviewOf};
 
-/// Passes the options that a tool may override to the macro `$then`. Each option has a row here, a
-/// field and a default in [`Settings`](crate::Settings), a row among the setters of the
-/// [`Builder`](crate::Builder), and a row in docs/options.md. Tests name any that is missing.
+/// Declares the options that a tool may override. Each has a row here, a field and a default in
+/// [`Settings`](crate::Settings), a row among the setters of the [`Builder`](crate::Builder), and a row in
+/// docs/options.md. Tests name any that is missing.
 ///
 /// A row is `option(argument of the setter): type of the tool's own value => type in the settings`.
 macro_rules! overridable {
-    ($then:ident) => {
-        $then! {
-            skip_truncation(bool): bool => bool;
-            skip_clear(bool): bool => bool;
-            max_length_for_trunc(usize): usize => usize, read by "size::optional";
-            preview_above(usize): usize => Option<usize>, read by "size::optional";
-            preview(Preview): Preview => Preview, in place of preview;
-            preview_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
-            stub_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
-            keep_errors(bool): bool => bool;
-        }
-    };
-}
-pub(super) use overridable;
-
-macro_rules! tool_policy {
     ($(
         $option:ident($argument:ty): $own:ty => $inherited:ty $(, in place of $hook:ident)? $(, read by $read:literal)?;
     )*) => {
@@ -66,6 +50,22 @@ macro_rules! tool_policy {
                 }
             )*
         }
+
+        /// The policy for one tool, with all inherited values.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Policy {
+            pub(crate) hooks: Hooks,
+            $(pub(crate) $option: $inherited,)*
+        }
+
+        impl Policy {
+            pub(super) fn inherit(own: &ToolPolicy, settings: &Settings, hooks: Hooks) -> Self {
+                Self {
+                    hooks,
+                    $($option: own.$option.map_or(settings.$option, Into::into),)*
+                }
+            }
+        }
     };
 }
 
@@ -81,15 +81,24 @@ macro_rules! see {
     };
 }
 
-overridable!(tool_policy);
+overridable! {
+    skip_truncation(bool): bool => bool;
+    skip_clear(bool): bool => bool;
+    max_length_for_trunc(usize): usize => usize, read by "size::optional";
+    preview_above(usize): usize => Option<usize>, read by "size::optional";
+    preview(Preview): Preview => Preview, in place of preview;
+    preview_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
+    stub_length(impl Into<PreviewLength>): PreviewLength => PreviewLength;
+    keep_errors(bool): bool => bool;
+}
 
 /// Stores and callbacks, for all tools or for a single one. Two are equal if they share the same
 /// instances.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Hooks {
-    pub(crate) backend: Option<Arc<dyn Backend>>,
-    pub(crate) trunc_handler: Option<Arc<dyn TruncHandler>>,
-    pub(crate) clear_handler: Option<Arc<dyn ClearHandler>>,
+    pub(crate) backend: Option<Hook<dyn Backend>>,
+    pub(crate) trunc_handler: Option<Hook<dyn TruncHandler>>,
+    pub(crate) clear_handler: Option<Hook<dyn ClearHandler>>,
     pub(crate) preview: Option<CustomPreview>,
 }
 
@@ -115,45 +124,6 @@ impl Hooks {
     }
 }
 
-impl fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks")
-            .field("backend", &self.backend)
-            .field("has_trunc_handler", &self.trunc_handler.is_some())
-            .field("has_clear_handler", &self.clear_handler.is_some())
-            .field("has_preview", &self.preview.is_some())
-            .finish()
-    }
-}
-
-impl PartialEq for Hooks {
-    fn eq(&self, other: &Self) -> bool {
-        // Exhaustive, so that a new field doesn't compile until it is compared.
-        let Self {
-            backend,
-            trunc_handler,
-            clear_handler,
-            preview,
-        } = self;
-        is_same(backend, &other.backend)
-            && is_same(trunc_handler, &other.trunc_handler)
-            && is_same(clear_handler, &other.clear_handler)
-            && match (preview, &other.preview) {
-                (Some(one), Some(other)) => one.ptr_eq(other),
-                (None, None) => true,
-                _ => false,
-            }
-    }
-}
-
-fn is_same<T: ?Sized>(one: &Option<Arc<T>>, other: &Option<Arc<T>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
 impl ToolPolicy {
     /// A policy that inherits everything.
     #[must_use]
@@ -164,7 +134,7 @@ impl ToolPolicy {
     /// Sets the store for this tool's results.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.hooks.backend = Some(Arc::new(backend));
+        self.hooks.backend = Some(Hook(Arc::new(backend)));
         self
     }
 
@@ -172,7 +142,7 @@ impl ToolPolicy {
     /// [`TruncHandler`].
     #[must_use]
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
-        self.hooks.trunc_handler = Some(Arc::new(handler));
+        self.hooks.trunc_handler = Some(Hook(Arc::new(handler)));
         self
     }
 
@@ -180,7 +150,7 @@ impl ToolPolicy {
     /// [`ClearHandler`].
     #[must_use]
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
-        self.hooks.clear_handler = Some(Arc::new(handler));
+        self.hooks.clear_handler = Some(Hook(Arc::new(handler)));
         self
     }
 
@@ -191,7 +161,7 @@ impl ToolPolicy {
         mut self,
         show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.preview = Some(CustomPreview::new(show));
+        self.hooks.preview = Some(Hook(Arc::new(show)));
         self
     }
 }

@@ -1,14 +1,10 @@
 //! Types of values in settings.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::BuildError;
-use super::size::{self, SizeVisitor};
+use super::{BuildError, size};
 use crate::backend::BackendError;
 use crate::error::OffloadError;
 use crate::tokens::{CountTokens, Estimate};
@@ -23,11 +19,15 @@ use crate::tokens::{CountTokens, Estimate};
 /// assert_eq!([1_000, 10_000, 100_000_000].map(|bytes| curve.bytes_for(bytes)), [630, 2_511, 5_000]);
 /// assert_eq!(PreviewLength::from(2_000).bytes_for(10_000), 2_000);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "must be a whole number of bytes, a size such as \"8KB\", or the table { scale = N, exponent = N, at_most = N }"
+)]
 pub enum PreviewLength {
     /// A fixed number of bytes.
-    Bytes(usize),
+    Bytes(#[serde(deserialize_with = "size::bytes")] usize),
     /// A curve that grows more slowly than the text: `scale · bytes^exponent`.
     Curve {
         /// More than 0.
@@ -35,6 +35,7 @@ pub enum PreviewLength {
         /// More than 0, and at most 1.
         exponent: f64,
         /// Maximum length in bytes.
+        #[serde(deserialize_with = "size::bytes")]
         at_most: usize,
     },
 }
@@ -98,54 +99,6 @@ impl PreviewLength {
                 scale, exponent, ..
             } => scale.is_finite() && scale > 0.0 && exponent > 0.0 && exponent <= 1.0,
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for PreviewLength {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Table {
-            scale: f64,
-            exponent: f64,
-            #[serde(deserialize_with = "size::bytes")]
-            at_most: usize,
-        }
-        /// A number or the table. An error of an untagged enum would not name the table's wrong field.
-        struct BytesOrTable(SizeVisitor);
-
-        impl<'de> Visitor<'de> for BytesOrTable {
-            type Value = PreviewLength;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.expecting(f)
-            }
-
-            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<PreviewLength, E> {
-                self.0.visit_u64(bytes).map(Into::into)
-            }
-
-            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<PreviewLength, E> {
-                self.0.visit_i64(bytes).map(Into::into)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<PreviewLength, E> {
-                self.0.visit_str(text).map(Into::into)
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<PreviewLength, M::Error> {
-                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(PreviewLength::curve(
-                    table.scale,
-                    table.exponent,
-                    table.at_most,
-                ))
-            }
-        }
-
-        from.deserialize_any(BytesOrTable(SizeVisitor(
-            "a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }",
-        )))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lists of messages of any type.
 
+use std::fmt;
+
 use super::{Format, Piece};
 use crate::content::Part;
 
@@ -36,6 +38,13 @@ pub trait Conversation: Send + Sync {
 }
 
 const _: Option<&dyn Conversation> = None; // stays object-safe
+
+/// Shows the number of messages, never the content.
+impl fmt::Debug for dyn Conversation + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} messages", self.len())
+    }
+}
 
 /// A list of messages of one format, as a [`Conversation`].
 ///

@@ -1,11 +1,8 @@
 //! Previews by custom code.
 
-use std::fmt;
-use std::sync::Arc;
-
 use crate::preview::Preview;
 
-use crate::guard::guard;
+use crate::guard::{Hook, guard};
 
 /// A text to preview, with everything that the preview may depend on.
 #[derive(Clone, Copy, Debug)]
@@ -23,24 +20,7 @@ pub struct PreviewOf<'t> {
 }
 
 /// A user's function that makes previews.
-#[derive(Clone)]
-pub(crate) struct CustomPreview(Arc<dyn Fn(&PreviewOf<'_>) -> String + Send + Sync>);
-
-impl CustomPreview {
-    pub(crate) fn new(show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static) -> Self {
-        Self(Arc::new(show))
-    }
-
-    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl fmt::Debug for CustomPreview {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CustomPreview(..)")
-    }
-}
+pub(crate) type CustomPreview = Hook<dyn Fn(&PreviewOf<'_>) -> String + Send + Sync>;
 
 /// Makes previews of the results of one call.
 #[derive(Clone, Debug)]
@@ -76,7 +56,7 @@ impl Previewer {
     pub(crate) fn own(&self, text: &str, budget: usize) -> Option<Result<String, String>> {
         let (custom, tool, arguments) = &**self.custom.as_ref()?;
         let shown = guard("the preview", || {
-            Ok((custom.0)(&PreviewOf {
+            Ok(custom(&PreviewOf {
                 text,
                 tool,
                 arguments,

@@ -3,28 +3,28 @@
 mod setters;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::layout::Phase;
 use futures_util::future::BoxFuture;
 
 use super::ToolReduction;
-use super::checks::{check_clear, check_locations, check_names, check_opened, policies, roots};
+use super::checks::{check_locations, check_names, check_opened, policies, roots};
 use crate::backend::{Backend, StoreUrl, open};
 use crate::config::{BuildError, Hooks, Policy, Settings, ToolPolicy};
 use crate::content::ToolCall;
 use crate::format::Conversation;
+use crate::guard::Hook;
 use crate::handler::{ClearHandler, GenId, HandlerError, PostProcess, TruncHandler};
 use crate::hint::{Language, Prose, Sentence};
-use crate::preview::{CustomPreview, PreviewOf};
+use crate::preview::PreviewOf;
 use crate::report::Report;
 use crate::session::{OnReport, Session, Shared};
 use crate::tokens::{CountTokens, Meter};
 
 /// Sets up a [`ToolReduction`]. Every setter overrides earlier ones; [`build`](Self::build) checks
 /// everything.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "nothing happens until `build`"]
 pub struct Builder {
     settings: Settings,
@@ -35,23 +35,10 @@ pub struct Builder {
     given_threshold: u64,
     /// A store that the settings name but that could not be opened.
     not_opened: Option<BuildError>,
-    counter: Option<Arc<dyn CountTokens>>,
+    counter: Option<Hook<dyn CountTokens>>,
     gen_ids: [Option<GenId>; 2],
     post_process: Option<PostProcess>,
     on_report: Option<OnReport>,
-}
-
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("settings", &self.settings)
-            .field("hooks", &self.hooks)
-            .field("has_counter", &self.counter.is_some())
-            .field("has_gen_ids", &self.gen_ids.each_ref().map(Option::is_some))
-            .field("has_post_process", &self.post_process.is_some())
-            .field("has_on_report", &self.on_report.is_some())
-            .finish()
-    }
 }
 
 impl ToolReduction {
@@ -92,14 +79,14 @@ impl Builder {
         B: Backend,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (mut opened, mut not_opened) = (HashMap::<StoreUrl, Arc<dyn Backend>>::new(), None);
+        let (mut opened, mut not_opened) = (HashMap::<StoreUrl, Hook<dyn Backend>>::new(), None);
         let mut open = |tool: Option<&String>, url: &StoreUrl| {
             if let Some(backend) = opened.get(url) {
                 return Some(backend.clone());
             }
             match open(url.as_str()) {
                 Ok(backend) => {
-                    let backend: Arc<dyn Backend> = Arc::new(backend);
+                    let backend: Hook<dyn Backend> = Hook(Arc::new(backend));
                     opened.insert(url.clone(), backend.clone());
                     Some(backend)
                 }
@@ -131,7 +118,7 @@ impl Builder {
     /// Sets the store for content. Required unless truncation is skipped; without one, cleared
     /// content is lost.
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        self.hooks.backend = Some(Arc::new(backend));
+        self.hooks.backend = Some(Hook(Arc::new(backend)));
         let is_of_all = |failed: &BuildError| matches!(failed, BuildError::Open { tool: None, .. });
         self.not_opened = self.not_opened.filter(|failed| !is_of_all(failed));
         self
@@ -140,26 +127,26 @@ impl Builder {
     /// Sets a handler that decides about each result when it returns, instead of the limit: see
     /// [`TruncHandler`]. A tool's own handler takes precedence.
     pub fn trunc_handler(mut self, handler: impl TruncHandler) -> Self {
-        self.hooks.trunc_handler = Some(Arc::new(handler));
+        self.hooks.trunc_handler = Some(Hook(Arc::new(handler)));
         self
     }
 
     /// Sets a handler that decides about each old result of a pass, instead of hints: see
     /// [`ClearHandler`]. A tool's own handler takes precedence.
     pub fn clear_handler(mut self, handler: impl ClearHandler) -> Self {
-        self.hooks.clear_handler = Some(Arc::new(handler));
+        self.hooks.clear_handler = Some(Hook(Arc::new(handler)));
         self
     }
 
     /// Counts tokens with your own counter, instead of [`Settings::token_counter`].
     pub fn count_tokens_with(mut self, counter: impl CountTokens) -> Self {
-        self.counter = Some(Arc::new(counter));
+        self.counter = Some(Hook(Arc::new(counter)));
         self
     }
 
     /// Calls `observer` with every report of a truncation or a pass, once its changes are made.
     pub fn on_report(mut self, observer: impl Fn(&Report) + Send + Sync + 'static) -> Self {
-        self.on_report = Some(Arc::new(observer));
+        self.on_report = Some(Hook(Arc::new(observer)));
         self
     }
 
@@ -182,7 +169,7 @@ impl Builder {
         mut self,
         name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
     ) -> Self {
-        self.gen_ids[Phase::Truncate as usize] = Some(Arc::new(name));
+        self.gen_ids[Phase::Truncate as usize] = Some(Hook(Arc::new(name)));
         self
     }
 
@@ -192,7 +179,7 @@ impl Builder {
         mut self,
         name: impl Fn(&ToolCall) -> Result<String, HandlerError> + Send + Sync + 'static,
     ) -> Self {
-        self.gen_ids[Phase::Clear as usize] = Some(Arc::new(name));
+        self.gen_ids[Phase::Clear as usize] = Some(Hook(Arc::new(name)));
         self
     }
 
@@ -222,7 +209,7 @@ impl Builder {
             + Sync
             + 'static,
     {
-        self.post_process = Some(Arc::new(callback));
+        self.post_process = Some(Hook(Arc::new(callback)));
         self
     }
 
@@ -278,7 +265,7 @@ impl Builder {
         mut self,
         show: impl Fn(&PreviewOf<'_>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.preview = Some(CustomPreview::new(show));
+        self.hooks.preview = Some(Hook(Arc::new(show)));
         self
     }
 
@@ -327,22 +314,15 @@ impl Builder {
     ///
     /// A [`BuildError`] that names the field and says what to do.
     pub fn build(self) -> Result<ToolReduction, BuildError> {
-        let Self {
-            mut settings,
-            hooks,
-            has_own_preview_above: _,
-            given_threshold,
-            not_opened,
-            counter,
-            gen_ids,
-            post_process,
-            on_report,
-        } = self;
-        if let Some(failed) = not_opened {
+        if let Some(failed) = self.not_opened {
             return Err(failed);
         }
-        settings.lower_floor(given_threshold);
-        let counter = counter.map_or_else(|| settings.token_counter.build(), Ok)?;
+        let mut settings = self.settings;
+        settings.lower_floor(self.given_threshold);
+        let counter = match self.counter {
+            Some(Hook(counter)) => counter,
+            None => settings.token_counter.build()?,
+        };
         let roots = roots(&settings)?;
         check_names(&settings)?;
         check_opened(&settings)?;
@@ -353,12 +333,12 @@ impl Builder {
                 prose = own;
             }
         }
-        let has_given_ids = gen_ids.iter().any(Option::is_some);
-        let (default, policies) = policies(&settings, &hooks, &prose, has_given_ids)?;
+        let has_given_ids = self.gen_ids.iter().any(Option::is_some);
+        let (default, policies) = policies(&settings, &self.hooks, &prose, has_given_ids)?;
         let all = || std::iter::once(&default).chain(policies.values());
         check_locations(all(), &roots)?;
-        if all().any(Policy::clears) {
-            check_clear(&settings)?;
+        if settings.max_tokens_for_clear == 0 && all().any(Policy::clears) {
+            return Err(BuildError::ZeroThreshold);
         }
         let meter = Meter::new(counter);
         settings.preview_length = default.preview_length;
@@ -367,9 +347,9 @@ impl Builder {
             prose,
             default,
             policies,
-            gen_ids,
-            post_process,
-            on_report,
+            gen_ids: self.gen_ids,
+            post_process: self.post_process,
+            on_report: self.on_report,
             marks: Arc::default(),
         };
         Ok(ToolReduction::over(Session::new(shared, roots, meter)))

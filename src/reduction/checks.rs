@@ -6,7 +6,7 @@ use crate::backend::layout::{is_reserved, longest_session};
 
 use crate::backend::content::{Roots, longest_key};
 use crate::backend::{Key, Location};
-use crate::config::{BuildError, Hooks, Policy, Settings};
+use crate::config::{BuildError, Hooks, Policy, PreviewLength, Settings};
 use crate::hint::{Draft, Flags, Kind, MAX_NAME, Prose};
 use crate::read_back::{MIN_PAGE, overhead};
 
@@ -82,18 +82,6 @@ pub(super) fn check_locations<'p>(
     Ok(())
 }
 
-pub(super) fn check_clear(settings: &Settings) -> Result<(), BuildError> {
-    if settings.max_tokens_for_clear == 0 {
-        return Err(BuildError::ZeroLimit {
-            field: "max_tokens_for_clear",
-            instead: "skip_clear",
-            at_least: 1,
-            tool: None,
-        });
-    }
-    Ok(())
-}
-
 /// The policy for all tools, and those of the tools that the settings name.
 pub(super) fn policies(
     settings: &Settings,
@@ -164,26 +152,16 @@ impl Checks<'_> {
         let location = backend.locate(&key);
         let longest_hint = self.longest_hint(&location);
         let at_least = longest_hint.max(overhead(&location, self.prose)) + MIN_PAGE;
-        if limit == 0 {
-            let (field, instead) = ("max_length_for_trunc", "skip_truncation");
-            let preview = if policy.preview_length.grows() {
-                0
-            } else {
-                policy.preview_length.at_most()
-            };
-            let at_least = at_least.max(longest_hint.saturating_add(preview));
-            return Err(BuildError::ZeroLimit {
-                field,
-                instead,
-                at_least,
-                tool,
-            });
-        }
         if limit < at_least {
+            // Who sets no limit has not chosen one that previews fit in.
+            let preview = match policy.preview_length {
+                PreviewLength::Bytes(bytes) if limit == 0 => bytes,
+                _ => 0,
+            };
             return Err(BuildError::LimitTooSmall {
                 tool,
                 limit,
-                at_least,
+                at_least: at_least.max(longest_hint.saturating_add(preview)),
             });
         }
         // A curve is capped to fit the limit. A fixed length is taken literally, and must fit.

@@ -372,11 +372,11 @@ fn o2_wrong_configurations_do_not_build() {
     `token_counter` o200k_base needs the feature `tiktoken`: enable it, or use the estimate
     no backend for all tools: set `backend`, or `skip_truncation`
     no backend for the tool `grep`: set `backend`, or `skip_truncation`
-    `max_length_for_trunc` is 0: set at least 8477, or turn the phase off with `skip_truncation`
-    `max_length_for_trunc` of the tool `grep` is 0: set at least 8477, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of all tools is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 0, too small for a page of stored content: raise it to at least 8477, or turn the phase off with `skip_truncation`
     `max_tokens_for_clear` is 0: set at least 1, or turn the phase off with `skip_clear`
-    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677
-    `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 677
+    `max_length_for_trunc` of all tools is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of the tool `grep` is 100, too small for a page of stored content: raise it to at least 677, or turn the phase off with `skip_truncation`
     `preview_length` of all tools is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
     `preview_length` of all tools is 50000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (50000 bytes): lower `preview_length` to at most 49523, or raise the limit
     `preview_length` of the tool `grep` is 8000 bytes; with a hint of up to 477 bytes that is over `max_length_for_trunc` (5000 bytes): lower `preview_length` to at most 4523, or raise the limit
@@ -391,8 +391,8 @@ fn o2_wrong_configurations_do_not_build() {
     `read_file_tool_name` is empty: set the reader's name, or `None` (`false` in files) for hints that name no tool
     `templates.english.cleared` lacks the placeholder `{tool}`: add it where its value belongs
     `templates.chinese.cleared` has the unknown placeholder `{name}` (allowed: `{tool}`, `{bytes}`, `{location}`): write `{{` for a brace
-    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50664
-    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50539
+    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50664, or turn the phase off with `skip_truncation`
+    `max_length_for_trunc` of all tools is 50000, too small for a page of stored content: raise it to at least 50539, or turn the phase off with `skip_truncation`
     two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
     two backends give the same location to different content: use one of them for all tools, or give them names (`Memory::named`)
     ");

@@ -265,15 +265,15 @@ fn errors_of_a_file_name_their_place() {
     "\n[tool_config.grep]\nmax_lenght_for_trunc = 5"
         line 3, `tool_config.grep.max_lenght_for_trunc`: unknown field; did you mean `max_length_for_trunc`?
     "max_length_for_trunc = { bytes = 5 }"
-        line 1, `max_length_for_trunc`: invalid type: map, expected a whole number of bytes, or a size such as "8KB"
+        line 1, `max_length_for_trunc`: must be a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = {}"
-        line 1, `max_length_for_trunc`: invalid type: map, expected a whole number of bytes, or a size such as "8KB"
+        line 1, `max_length_for_trunc`: must be a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = -5"
-        line 1, `max_length_for_trunc`: invalid value: integer `-5`, expected a whole number of bytes, or a size such as "8KB"
+        line 1, `max_length_for_trunc`: must be a whole number of bytes, or a size such as "8KB"
     "max_length_for_trunc = \"5\""
         line 1, `max_length_for_trunc`: not a size: write a number of bytes, or one with a unit, such as "8KB" (8000) or "8KiB" (8192)
     "preview_length = 1.5"
-        line 1, `preview_length`: invalid type: floating point `1.5`, expected a whole number of bytes, or the table { scale = N, exponent = N, at_most = N }
+        line 1, `preview_length`: must be a whole number of bytes, a size such as "8KB", or the table { scale = N, exponent = N, at_most = N }
     "token_counter = \"gpt2\""
         line 1, `token_counter`: unknown value `gpt2`: use one of o200k_base, cl100k_base, estimate
     "language = \"french\""

@@ -23,11 +23,9 @@ mod error;
 mod error_chain;
 #[cfg(feature = "fs")]
 mod fs;
-mod home;
 pub(crate) mod key;
 pub(crate) mod layout;
 mod memory;
-pub(crate) mod phase;
 pub mod range;
 mod url;
 

@@ -81,12 +81,7 @@ impl Replacement {
     #[must_use]
     pub fn discarding(parts: impl IntoParts) -> Self {
         let parts = parts.parts();
-        Self {
-            show: Arc::new(move |_| parts.clone()),
-            content: None,
-            id: None,
-            arguments: None,
-        }
+        Self::new(None, Arc::new(move |_| parts.clone()))
     }
 
     /// Stores `content` at `<root>/trunc/<id>` or `<root>/clear/<id>` and shows the value of
@@ -101,9 +96,13 @@ impl Replacement {
         show: impl Fn(Option<&Location>) -> S + Send + Sync + 'static,
     ) -> Self {
         let show = Arc::new(move |location: Option<&Location>| show(location).parts());
+        Self::new(Some(content.into()), show)
+    }
+
+    fn new(content: Option<Bytes>, show: Show) -> Self {
         Self {
             show,
-            content: Some(content.into()),
+            content,
             id: None,
             arguments: None,
         }

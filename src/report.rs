@@ -5,7 +5,7 @@ mod change;
 use serde::Serialize;
 
 use crate::backend::Location;
-pub use crate::backend::phase::Phase;
+pub use crate::backend::layout::Phase;
 
 pub use change::Change;
 pub(crate) use change::saved;

@@ -10,7 +10,7 @@ use crate::content::Part;
 use crate::fingerprint::SlotId;
 
 /// The moment of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Moment {
     /// The result arrived. The decision is repeated from the first call on.
@@ -118,8 +118,7 @@ pub(crate) struct Decided {
 /// All decisions about one conversation so far. For each slot and moment the last one counts.
 #[derive(Debug, Default)]
 pub(crate) struct Decisions {
-    arrivals: HashMap<SlotId, Decided>,
-    passes: HashMap<SlotId, Decided>,
+    known: HashMap<(SlotId, Moment), Decided>,
     /// The digests of all slots with a decision.
     digests: HashSet<u128>,
 }
@@ -128,12 +127,8 @@ impl Decisions {
     /// Adds decisions, which count from now on.
     pub(crate) fn add(&mut self, decisions: Vec<Decided>) {
         for decided in decisions {
-            let known = match decided.moment {
-                Moment::Arrival => &mut self.arrivals,
-                Moment::Pass => &mut self.passes,
-            };
             self.digests.insert(decided.slot.digest);
-            known.insert(decided.slot, decided);
+            self.known.insert((decided.slot, decided.moment), decided);
         }
     }
 
@@ -149,8 +144,9 @@ impl Decisions {
     /// The decision to repeat. A result that the model has not answered is still what it was when it
     /// arrived.
     pub(crate) fn about(&self, slot: SlotId, is_answered: bool) -> Option<&Decided> {
-        let pass = self.passes.get(&slot).filter(|_| is_answered);
-        pass.or_else(|| self.arrivals.get(&slot))
+        let at = |moment| self.known.get(&(slot, moment));
+        let pass = at(Moment::Pass).filter(|_| is_answered);
+        pass.or_else(|| at(Moment::Arrival))
     }
 }
 

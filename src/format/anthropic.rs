@@ -50,7 +50,8 @@ impl WireJson for Anthropic {
                     see(Piece::Result(ResultHead {
                         is_error: is_error.unwrap_or_default(),
                         is_fixed: loads_tools(block),
-                        ..ResultHead::new(block.text("tool_use_id"))
+                        id: block.text("tool_use_id"),
+                        ..ResultHead::default()
                     }));
                     Self::show_slot(block.get("content"), see);
                 }

@@ -65,7 +65,8 @@ impl WireJson for Gemini {
                 see(Piece::Result(ResultHead {
                     name: name.and_then(V::as_str),
                     is_error: given.is_error,
-                    ..ResultHead::new(id.and_then(V::as_str).unwrap_or_default())
+                    id: id.and_then(V::as_str).unwrap_or_default(),
+                    ..ResultHead::default()
                 }));
                 given.show(see);
                 let media = media.into_iter().flat_map(V::items);

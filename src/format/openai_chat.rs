@@ -83,7 +83,8 @@ impl WireJson for OpenAiChat {
                 see(Piece::Role(Role::Tool));
                 see(Piece::Result(ResultHead {
                     name,
-                    ..ResultHead::new(id.unwrap_or_default())
+                    id: id.unwrap_or_default(),
+                    ..ResultHead::default()
                 }));
                 Self::show_slot(content, see);
             }

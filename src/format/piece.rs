@@ -108,7 +108,7 @@ impl fmt::Display for Arguments<'_> {
 }
 
 /// A result as a message holds it, without its content.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ResultHead<'m> {
     /// The id of the call that the result answers; empty if the format or the provider has none.
     pub id: &'m str,
@@ -122,19 +122,6 @@ pub struct ResultHead<'m> {
     /// True if the content must stay as it is, for the same reasons as a [`Call`]'s arguments, or
     /// because it loads tools. Replacing it does nothing.
     pub is_fixed: bool,
-}
-
-impl<'m> ResultHead<'m> {
-    /// The head of a result that names only the call that it answers.
-    pub(super) fn new(id: &'m str) -> Self {
-        Self {
-            id,
-            name: None,
-            is_error: false,
-            is_for_program: false,
-            is_fixed: false,
-        }
-    }
 }
 
 /// A [`Part`] as a message holds it.

@@ -133,7 +133,8 @@ impl Format for Plain {
                 see(Piece::Result(ResultHead {
                     name,
                     is_error: *is_error,
-                    ..ResultHead::new(call_id)
+                    id: call_id,
+                    ..ResultHead::default()
                 }));
                 content
             }

@@ -60,7 +60,8 @@ impl WireJson for Responses {
                 see(Piece::Role(Role::Tool));
                 see(Piece::Result(ResultHead {
                     is_for_program: is_for_program(item),
-                    ..ResultHead::new(item.text("call_id"))
+                    id: item.text("call_id"),
+                    ..ResultHead::default()
                 }));
                 Self::show_slot(item.get("output"), see);
             }

@@ -25,7 +25,7 @@ pub struct Edit<'m> {
     pub path: Vec<Step>,
     /// Name of the field.
     pub field: Cow<'static, str>,
-    /// Its new value.
+    /// Its new value; `None` removes it.
     pub value: Option<New<'m>>,
 }
 
@@ -136,29 +136,21 @@ fn spelled(value: &Value) -> Option<String> {
     serde_json::to_string(value).ok()
 }
 
-/// Edits that no longer borrow from the message; `None` if one of them can't be made.
-type OwnedEdits<T> = Option<Vec<(Vec<Step>, Cow<'static, str>, Option<T>)>>;
-
-fn detach<'m, T>(edits: Vec<Edit<'m>>, into: impl Fn(New<'m>) -> Option<T>) -> OwnedEdits<T> {
-    let make = |Edit { path, field, value }| {
-        let value = match value {
-            Some(value) => Some(into(value)?),
-            None => None,
-        };
-        Some((path, field, value))
-    };
-    edits.into_iter().map(make).collect()
-}
-
 /// Applies all edits to a value, or none.
 pub fn put_into_value(
     message: &mut Value,
     edits: impl for<'m> FnOnce(&'m Value) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(message).and_then(|edits| detach(edits, New::into_value)) else {
-        return;
+    // They no longer borrow from the message.
+    let owned = |Edit { path, field, value }: Edit<'_>| {
+        let value = match value {
+            Some(value) => Some(value.into_value()?),
+            None => None,
+        };
+        Some((path, field, value))
     };
-    for (path, field, value) in edits {
+    let edits = edits(message).into_iter().flatten().map(owned);
+    for (path, field, value) in edits.collect::<Option<Vec<_>>>().unwrap_or_default() {
         let object = path
             .iter()
             .try_fold(&mut *message, |value, step| match step {
@@ -181,12 +173,8 @@ pub fn put_into_text(
     message: &mut JsonText,
     edits: impl for<'m> FnOnce(Node<'m>) -> Option<Vec<Edit<'m>>>,
 ) {
-    let Some(edits) = edits(Node::root(message)).and_then(|edits| detach(edits, New::into_text))
-    else {
-        return;
-    };
     let mut changed = message.clone();
-    for (path, field, value) in edits {
+    for Edit { path, field, value } in edits(Node::root(message)).unwrap_or_default() {
         let object = path
             .iter()
             .try_fold(Node::root(&changed), |node, step| match step {
@@ -196,8 +184,9 @@ pub fn put_into_text(
         let Some(object) = object.filter(|object| object.is_object()) else {
             continue;
         };
-        let text = match value {
-            Some(value) => with(object, &field, &value),
+        let text = match value.map(New::into_text) {
+            Some(Some(value)) => with(object, &field, &value),
+            Some(None) => return,
             None => without(object, &field),
         };
         let Ok(parsed) = JsonText::parse(text) else {

@@ -135,19 +135,15 @@ impl<'a> Next<'a> {
     ///
     /// Errors of the tool or of a middleware on the path.
     pub async fn run(self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        match self.middlewares.split_first() {
-            Some((first, rest)) => {
-                first
-                    .wrap_tool_call(
-                        call,
-                        Self {
-                            middlewares: rest,
-                            tool: self.tool,
-                        },
-                    )
-                    .await
+        match self.middlewares {
+            [first, middlewares @ ..] => {
+                let next = Self {
+                    middlewares,
+                    ..self
+                };
+                first.wrap_tool_call(call, next).await
             }
-            None => self.tool.handle(call.clone()).await,
+            [] => self.tool.handle(call.clone()).await,
         }
     }
 }

@@ -281,7 +281,7 @@ impl Writer for MemoryWriter {
     }
 }
 
-fn finished() -> BackendError {
+pub(super) fn finished() -> BackendError {
     BackendError::new(
         ErrorKind::Other,
         "this writer's content is stored already: open another writer",

@@ -33,11 +33,8 @@ impl Substitute {
     /// Its text, if it is one text.
     pub(crate) fn only_text(&self) -> Option<&str> {
         match self {
-            Self::Parts(parts) => match parts.as_slice() {
-                [Part::Text(text)] => Some(text),
-                _ => None,
-            },
-            Self::Arguments(_) => None,
+            Self::Parts(parts) if let [Part::Text(text)] = &parts[..] => Some(text),
+            _ => None,
         }
     }
 }

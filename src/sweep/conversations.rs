@@ -79,11 +79,6 @@ pub(super) fn choose<'c>(
     policy: &SweepPolicy,
     now: SystemTime,
 ) -> Vec<&'c str> {
-    let SweepPolicy {
-        idle,
-        quota_bytes,
-        dry_run: _,
-    } = policy;
     let is_idle = |conversation: &Conversation, time: Duration| {
         let idle = now.duration_since(conversation.newest);
         idle.is_ok_and(|idle| idle > time)
@@ -96,8 +91,11 @@ pub(super) fn choose<'c>(
     unnamed.sort_by_key(|(_, conversation)| conversation.newest);
     let mut gone = Vec::new();
     for (prefix, conversation) in unnamed {
-        let is_over = quota_bytes.is_some_and(|quota| left > u128::from(quota));
-        if is_idle(conversation, *idle) || is_over && is_idle(conversation, SweepPolicy::LEAST_IDLE)
+        let is_over = policy
+            .quota_bytes
+            .is_some_and(|quota| left > u128::from(quota));
+        if is_idle(conversation, policy.idle)
+            || is_over && is_idle(conversation, SweepPolicy::LEAST_IDLE)
         {
             left -= bytes(conversation);
             gone.push(prefix);

@@ -21,7 +21,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::format::Data;
 
 /// Tokens of an image of unknown size: those of 1024 × 1024.
-pub(super) const UNKNOWN: u64 = tokens(1024, 1024);
+pub(super) const UNKNOWN: u64 = 1_399;
 /// A JPEG's size is searched for in at most this many segments.
 const MAX_SEGMENTS: usize = 64;
 
@@ -30,42 +30,30 @@ pub(super) fn cost(data: Data<'_>) -> u64 {
     size(data).map_or(UNKNOWN, |(width, height)| tokens(width, height))
 }
 
-const fn tokens(width: u32, height: u32) -> u64 {
-    let (short, long) = if width < height {
-        (width as u64, height as u64)
-    } else {
-        (height as u64, width as u64)
-    };
-    let (openai, anthropic) = (openai(short, long), anthropic(short, long));
-    if openai > anthropic {
-        openai
-    } else {
-        anthropic
-    }
+fn tokens(width: u32, height: u32) -> u64 {
+    let (width, height) = (u64::from(width), u64::from(height));
+    let (short, long) = (width.min(height), width.max(height));
+    openai(short, long).max(anthropic(short, long))
 }
 
-const fn openai(short: u64, long: u64) -> u64 {
+fn openai(short: u64, long: u64) -> u64 {
     let (short, long) = shrink(short, long, long, 2048);
     let (short, long) = shrink(short, long, short, 768);
     85 + 170 * short.div_ceil(512) * long.div_ceil(512)
 }
 
-const fn anthropic(short: u64, long: u64) -> u64 {
+fn anthropic(short: u64, long: u64) -> u64 {
     let (short, long) = shrink(short, long, long, 1568);
-    let tokens = (short * long).div_ceil(750);
-    if tokens < 1600 { tokens } else { 1600 }
+    (short * long).div_ceil(750).min(1600)
 }
 
 /// Scales both sides down so that `side` is at most `limit`.
-const fn shrink(short: u64, long: u64, side: u64, limit: u64) -> (u64, u64) {
+fn shrink(short: u64, long: u64, side: u64, limit: u64) -> (u64, u64) {
     if side <= limit {
-        (short, long)
-    } else {
-        (
-            (short * limit).div_ceil(side),
-            (long * limit).div_ceil(side),
-        )
+        return (short, long);
     }
+    let scaled = |length: u64| (length * limit).div_ceil(side);
+    (scaled(short), scaled(long))
 }
 
 /// Width and height in pixels from the header of a PNG, GIF, WebP or JPEG; `None` if it has none.
@@ -227,7 +215,7 @@ mod tests {
             ],
             [54, 1334, 1590]
         );
-        assert_eq!(UNKNOWN, 1399);
+        assert_eq!(UNKNOWN, tokens(1024, 1024));
     }
 
     #[test]

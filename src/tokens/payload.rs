@@ -1,6 +1,6 @@
 //! Bytes inside of JSON: media, and what only the provider can read.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::image;
 use crate::format::Data;
@@ -15,11 +15,27 @@ const BEGINNINGS: [&str; 5] = ["iVBOR", "/9j/", "R0lGOD", "UklGR", "Qk"];
 
 /// Takes all bytes out of a value, and returns what they cost.
 pub(super) fn take_out(value: &mut Value) -> u64 {
+    take_field(value, "", None)
+}
+
+/// Does so in the field `name` of an object that names the media type `mime`.
+fn take_field(value: &mut Value, name: &str, mime: Option<&str>) -> u64 {
     match value {
         Value::Array(items) => items.iter_mut().map(take_out).fold(0, u64::saturating_add),
-        Value::Object(fields) => of_object(fields),
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            let mime = ["media_type", "mime_type", "mimeType"];
+            let mime = mime.into_iter().find_map(text).map(str::to_owned);
+            let is_redacted = text("type").is_some_and(|kind| kind.starts_with("redacted"));
+            let costs = fields.iter_mut().map(|(name, value)| {
+                let is_encrypted = is_redacted && name == "data";
+                let name = if is_encrypted { "encrypted" } else { name };
+                take_field(value, name, mime.as_deref())
+            });
+            costs.fold(0, u64::saturating_add)
+        }
         Value::String(text) => {
-            let cost = cost_of(text, "", None);
+            let cost = cost_of(text, name, mime);
             if cost.is_some() {
                 text.clear();
             }
@@ -27,34 +43,6 @@ pub(super) fn take_out(value: &mut Value) -> u64 {
         }
         _ => 0,
     }
-}
-
-fn of_object(fields: &mut Map<String, Value>) -> u64 {
-    let text = |name: &str| fields.get(name).and_then(Value::as_str);
-    let mime = ["media_type", "mime_type", "mimeType"]
-        .into_iter()
-        .find_map(text);
-    let mime = mime.map(str::to_owned);
-    let is_redacted = text("type").is_some_and(|kind| kind.starts_with("redacted"));
-    let mut cost: u64 = 0;
-    for (name, value) in fields {
-        let of_field = match value {
-            Value::String(text) => {
-                let found = if is_redacted && name == "data" {
-                    Some(0)
-                } else {
-                    cost_of(text, name, mime.as_deref())
-                };
-                if found.is_some() {
-                    text.clear();
-                }
-                found.unwrap_or_default()
-            }
-            value => take_out(value),
-        };
-        cost = cost.saturating_add(of_field);
-    }
-    cost
 }
 
 /// The cost of a text that stands for bytes; `None` for any other.

@@ -49,10 +49,7 @@ impl Id {
             .iter()
             .take(8)
             .fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Self {
-            text: format!("{:06}", number % SHORT_NAMES),
-            is_given: false,
-        }
+        Self::of_call(&format!("{:06}", number % SHORT_NAMES))
     }
 
     /// The id that a user's code gave. If it is not a safe name, returns the call's id and the
@@ -82,11 +79,7 @@ impl Id {
     pub(crate) fn name(&self) -> Option<Name> {
         let most = if self.is_given { MAX_GIVEN } else { MAX_ID };
         let is_safe = self.text.len() <= most && is_free(&self.text);
-        is_safe.then(|| Name {
-            stem: self.text.clone(),
-            ending: "",
-            is_digest: false,
-        })
+        is_safe.then(|| Name::new(self.text.clone(), false))
     }
 
     /// The name of `content`: a digest of it if the id is not a safe name.
@@ -114,21 +107,21 @@ pub(crate) struct Name {
 impl Name {
     /// The name of content that has this digest, and no id to be named by.
     pub(crate) fn of_digest(digest: String) -> Self {
+        Self::new(digest, true)
+    }
+
+    fn new(stem: String, is_digest: bool) -> Self {
         Self {
-            stem: digest,
+            stem,
             ending: "",
-            is_digest: true,
+            is_digest,
         }
     }
 
     /// A name as long as any without a digest.
     pub(crate) fn longest(has_given_ids: bool) -> Self {
         let stem = "x".repeat(if has_given_ids { MAX_GIVEN } else { MAX_ID } + MAX_SUFFIX);
-        Self {
-            stem,
-            ending: "",
-            is_digest: false,
-        }
+        Self::new(stem, false)
     }
 
     /// The name of the `n`-th part of a result, counted from 1: `<id>`, `<id>-2`, …

@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use super::error::{blocking, failed};
 use super::stage::Stage;
 use super::store::Fs;
+use crate::backend::memory::finished;
 use crate::backend::range::{indexes_within, within};
 use crate::backend::{Backend, BackendError, ErrorKind, Key, PutOutcome, Writer};
 
@@ -38,9 +39,7 @@ struct Buffered {
 
 impl Buffered {
     fn stage(&mut self) -> Result<&mut Stage, BackendError> {
-        let why = "this writer's content is stored already: open another writer";
-        let stage = self.stage.as_mut();
-        stage.ok_or_else(|| BackendError::new(ErrorKind::Other, why))
+        self.stage.as_mut().ok_or_else(finished)
     }
 
     /// Writes all pending bytes and `chunk` to the file.

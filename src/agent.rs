@@ -235,14 +235,12 @@ impl Agent {
                 };
                 middleware.before_model(&mut turn).await?;
             }
-            let reply = self
-                .model
-                .complete(ModelRequest {
-                    messages,
-                    tools: &self.schemas,
-                    generation_config: None,
-                })
-                .await?;
+            let request = ModelRequest {
+                messages,
+                tools: &self.schemas,
+                generation_config: None,
+            };
+            let reply = self.model.complete(request).await?;
             last_usage = reply.input_tokens;
             let calls = match &reply.message {
                 Message::Assistant { calls, .. } => calls.clone(),

@@ -23,6 +23,7 @@ mod error;
 mod error_chain;
 #[cfg(feature = "fs")]
 mod fs;
+mod home;
 pub(crate) mod key;
 pub(crate) mod layout;
 mod memory;

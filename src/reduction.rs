@@ -319,10 +319,6 @@ impl Middleware for ToolReduction {
     }
 
     fn required_tools(&self) -> Vec<String> {
-        self.session
-            .reader()
-            .map(str::to_owned)
-            .into_iter()
-            .collect()
+        Vec::from_iter(self.session.reader().map(str::to_owned))
     }
 }

@@ -328,10 +328,8 @@ impl<'c> Reader<'c> {
             self.round_turn = Some(self.outline.turns.begun);
             self.rounds += 1;
         }
-        self.open
-            .entry(call.id)
-            .or_default()
-            .push(self.outline.calls.len());
+        let open = self.open.entry(call.id).or_default();
+        open.push(self.outline.calls.len());
         let (turn, round) = (self.outline.turns.begun, self.rounds);
         self.outline.calls.push(CallSite {
             message: self.message,
@@ -374,21 +372,15 @@ impl<'c> Reader<'c> {
         let calls = &self.outline.calls;
         let open = self.open.get_mut(head.id)?;
         let has_name = |index: &usize| {
-            head.id.is_empty()
-                && head
-                    .name
-                    .is_some_and(|name| calls[*index].call.name == name)
+            let name = Some(calls[*index].call.name);
+            head.id.is_empty() && head.name == name
         };
         let named = open.iter().any(has_name);
         let fits = |index: &usize| !named || has_name(index);
-        let turn = open
-            .iter()
-            .rev()
-            .find(|index| fits(index))
-            .map(|index| calls[*index].turn)?;
-        let at = open
-            .iter()
-            .position(|index| fits(index) && calls[*index].turn == turn)?;
+        let newest = open.iter().rfind(|index| fits(index))?;
+        let turn = calls[*newest].turn;
+        let is_first = |index: &usize| fits(index) && calls[*index].turn == turn;
+        let at = open.iter().position(is_first)?;
         Some(open.remove(at))
     }
 

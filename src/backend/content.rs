@@ -198,15 +198,10 @@ impl Target {
 
     /// The keys to try, in this order, at the present of the store.
     pub(crate) fn keys(&self, now: SystemTime) -> Vec<Key> {
-        let Self {
-            folder,
-            digest,
-            ending,
-            ..
-        } = self;
+        let (folder, digest) = (&self.folder, &self.digest);
         // Four digits until 2149.
         let day = format!("{:04x}", day(now));
-        let third = safe_key(format!("{folder}{day}-{digest}{ending}"));
+        let third = safe_key(format!("{folder}{day}-{digest}{}", self.ending));
         let mut keys = vec![self.first.clone(), self.second.clone(), third];
         keys.dedup();
         keys

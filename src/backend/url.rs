@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use pieces::{has_options, is_plain, split_scheme};
 
+use crate::backend::home::refuse_home;
 use crate::backend::{Backend, BackendError, ErrorKind, Memory};
 
 /// URL of a store in settings: `memory:NAME`, a directory as a path or as `file:///path`,
@@ -124,18 +125,6 @@ impl StoreUrl {
             ))),
         }
     }
-}
-
-/// Refuses paths that begin with `~`, which would make a directory of that name.
-pub(crate) fn refuse_home(path: &Path) -> Result<(), BackendError> {
-    if !path.as_os_str().as_encoded_bytes().starts_with(b"~") {
-        return Ok(());
-    }
-    Err(BackendError::new(
-        ErrorKind::Other,
-        "only shells expand a `~`, and none has: write the whole path, or `./~` for a directory of \
-         that name",
-    ))
 }
 
 /// A URL that this crate can open.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PreviewLength, Settings, size};
+use super::{PreviewLength, size};
 use crate::backend::{Backend, StoreUrl};
 use crate::guard::Hook;
 use crate::handler::{ClearHandler, TruncHandler};
@@ -57,15 +57,6 @@ macro_rules! overridable {
             pub(crate) hooks: Hooks,
             $(pub(crate) $option: $inherited,)*
         }
-
-        impl Policy {
-            pub(super) fn inherit(own: &ToolPolicy, settings: &Settings, hooks: Hooks) -> Self {
-                Self {
-                    hooks,
-                    $($option: own.$option.map_or(settings.$option, Into::into),)*
-                }
-            }
-        }
     };
 }
 
@@ -109,17 +100,12 @@ impl Hooks {
 
     /// Fills the gaps in `self` from `other`.
     pub(super) fn or(&self, other: &Self) -> Self {
-        let Self {
-            backend,
-            trunc_handler,
-            clear_handler,
-            preview,
-        } = other.clone();
+        let (own, other) = (self.clone(), other.clone());
         Self {
-            backend: self.backend.clone().or(backend),
-            trunc_handler: self.trunc_handler.clone().or(trunc_handler),
-            clear_handler: self.clear_handler.clone().or(clear_handler),
-            preview: self.preview.clone().or(preview),
+            backend: own.backend.or(other.backend),
+            trunc_handler: own.trunc_handler.or(other.trunc_handler),
+            clear_handler: own.clear_handler.or(other.clear_handler),
+            preview: own.preview.or(other.preview),
         }
     }
 }

@@ -137,11 +137,8 @@ pub(super) trait Blocks {
     /// Returns true if unknown fields of text parts stay when the texts are replaced: those of one
     /// part can, those of several cannot.
     fn keeps_unknown_fields<'m, V: View<'m>>(parts: V) -> bool {
-        parts
-            .items()
-            .filter(|part| Self::has_unknown_fields(*part))
-            .count()
-            <= 1
+        let with_unknown = |part: &V| Self::has_unknown_fields(*part);
+        parts.items().filter(with_unknown).count() <= 1
     }
 
     /// Returns true if a text part has fields other than its type, its text and cache marks.

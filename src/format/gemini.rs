@@ -139,23 +139,15 @@ fn nth_part<'m, V: View<'m>>(
     nth: usize,
 ) -> Option<(V, Vec<Step>)> {
     let is_one = |part: V| {
-        [RESPONSE, CALL]
-            .into_iter()
-            .find(|names| field(part, *names).is_some())
-            == Some(names)
+        let mut kinds = [RESPONSE, CALL].into_iter();
+        kinds.find(|names| field(part, *names).is_some()) == Some(names)
     };
-    let (at, part) = content
-        .get("parts")?
-        .items()
-        .enumerate()
-        .filter(|(_, part)| is_one(*part))
-        .nth(nth)?;
+    let parts = content.get("parts")?.items().enumerate();
+    let (at, part) = parts.filter(|(_, part)| is_one(*part)).nth(nth)?;
     let name = names.into_iter().find(|name| part.has(name))?;
     let is_one = part.get(name).filter(|part| part.is_object())?;
-    Some((
-        is_one,
-        vec![Step::Field("parts"), Step::Item(at), Step::Field(name)],
-    ))
+    let path = vec![Step::Field("parts"), Step::Item(at), Step::Field(name)];
+    Some((is_one, path))
 }
 
 fn read_part<'m, V: View<'m>>(part: V) -> PartRef<'m> {

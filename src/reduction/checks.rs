@@ -33,19 +33,18 @@ pub(super) fn roots(settings: &Settings) -> Result<Roots, BuildError> {
 
 /// Rejects names of tools that are meant as patterns: they would match nothing.
 pub(super) fn check_names(settings: &Settings) -> Result<(), BuildError> {
-    let lists: [(_, Vec<&String>); 3] = [
-        ("tool_config", settings.tool_config.keys().collect()),
-        (
-            "trunc_exclude_tools",
-            settings.trunc_exclude_tools.iter().collect(),
-        ),
-        (
-            "clear_exclude_tools",
-            settings.clear_exclude_tools.iter().collect(),
-        ),
-    ];
-    for (option, tools) in lists {
-        if let Some(tool) = tools.into_iter().find(|tool| tool.contains('*')) {
+    let configured = settings
+        .tool_config
+        .keys()
+        .map(|tool| ("tool_config", tool));
+    let (trunc, clear) = (
+        settings.trunc_exclude_tools.iter(),
+        settings.clear_exclude_tools.iter(),
+    );
+    let trunc = trunc.map(|tool| ("trunc_exclude_tools", tool));
+    let clear = clear.map(|tool| ("clear_exclude_tools", tool));
+    for (option, tool) in configured.chain(trunc).chain(clear) {
+        if tool.contains('*') {
             let tool = tool.clone();
             return Err(BuildError::ToolPattern { option, tool });
         }

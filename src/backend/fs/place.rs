@@ -93,16 +93,10 @@ fn portable(path: &str) -> String {
 }
 
 pub(super) fn sync(directory: &std::fs::File) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, Unsupported};
     match directory.sync_all() {
         // This file system can't sync directories, so nothing more can be done.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-            ) =>
-        {
-            Ok(())
-        }
+        Err(error) if matches!(error.kind(), InvalidInput | Unsupported) => Ok(()),
         other => other,
     }
 }

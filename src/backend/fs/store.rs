@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::{OPENING, failed};
 use super::place;
-use crate::backend::url::refuse_home;
+use crate::backend::home::refuse_home;
 use crate::backend::{BackendError, ErrorKind, Location};
 
 /// A store with one file per content in a directory, which people and programs can read too.

@@ -118,11 +118,14 @@ impl ReadRequest {
             limit.ok_or(Refusal::InvalidLimit)
         });
         let limit = limit.transpose()?;
-        let text = |name| {
-            let text = given.get(name).and_then(Value::as_str);
-            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        let text = |name| match field(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+            // Models search for codes such as 404.
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(_) => Err(Refusal::NotText(name)),
         };
-        let (pattern, query) = (text("pattern"), text("query"));
+        let (pattern, query) = (text("pattern")?, text("query")?);
         if pattern.is_some() && query.is_some() {
             return Err(Refusal::PatternAndQuery);
         }
@@ -314,10 +317,14 @@ mod tests {
             parse(r#"{"path":"a","offset":0,"pattern":null}"#).unwrap(),
             (line(1, 0), None)
         );
+        let request = ReadRequest::parse(r#"{"path":"a","pattern":404}"#).unwrap();
+        assert_eq!(request.pattern.as_deref(), Some("404"));
         for bad in [
             "",
             "{}",
             r#"{"path":1}"#,
+            r#"{"path":"a","pattern":["b"]}"#,
+            r#"{"path":"a","query":true}"#,
             r#"{"path":"a","offset":"x"}"#,
             r#"{"path":"a","offset":1.5}"#,
             r#"{"path":"a","limit":0}"#,

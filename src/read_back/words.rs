@@ -58,6 +58,8 @@ pub(super) enum Refusal {
         meant: &'static str,
     },
     NoPath,
+    /// The name of an argument that must be a text.
+    NotText(&'static str),
     InvalidOffset,
     InvalidLimit,
     /// The path is not a location of this session.
@@ -101,6 +103,7 @@ impl Refusal {
                      line), `limit` (the most lines), `pattern`, `context`, `count` and `query`"
                 );
             }
+            Self::NotText(name) => return format!("`{name}` must be a text in quotes"),
             Self::InvalidPattern(error) => {
                 return format!("`pattern` is not a supported regular expression: {error}");
             }
@@ -145,6 +148,7 @@ impl Refusal {
                      `limit`（最多行数）、`pattern`、`context`、`count` 和 `query`"
                 );
             }
+            Self::NotText(name) => return format!("`{name}` 须为带引号的文本"),
             Self::InvalidPattern(error) => {
                 return format!("`pattern` 不是受支持的正则表达式：{error}");
             }

@@ -30,8 +30,8 @@ pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failur
     }
 }
 
-/// Writes bytes to stdout unchanged. A closed reader is an error, because the output did not
-/// arrive.
+/// Writes bytes to stdout unchanged. A reader that has closed it, such as `head`, has what it wants: the program
+/// fails without a word.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     #[cfg(unix)]
     let written = write_raw(io::stdout(), bytes);
@@ -40,10 +40,7 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
         .write_all(bytes)
         .and_then(|()| io::stdout().flush());
     written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => {
-            Failure::new("stdout was closed before everything was written")
-                .hint("nothing is lost: stored content is kept; run the command again")
-        }
+        io::ErrorKind::BrokenPipe => Failure::silent(),
         _ => unwritable("stdout", &error),
     })
 }
@@ -82,6 +79,9 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Reports a failure. A closed stderr is not an error.
 pub(crate) fn report(failure: &Failure) {
+    if failure.is_silent() {
+        return;
+    }
     let (error, hint) = (failure.to_string(), failure.what_to_do());
     if wants_json() {
         let (error, hint) = (shown(&error), hint.map(shown));

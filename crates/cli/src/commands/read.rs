@@ -93,8 +93,11 @@ fn options_for(reduction: &ToolReduction, location: &Location) -> Option<String>
         .filter(|prefix| *prefix != reduction.prefix())?;
     let store = location.strip_suffix(key.as_str())?.trim_end_matches('/');
     let place = format!("{store}/{}", prefix.trim_end_matches('/'));
-    let (store, session) = place.rsplit_once('/')?;
-    Some(format!(
-        "it is of another conversation: read it with --backend {store} --session {session}"
-    ))
+    let options = if prefix.is_empty() {
+        "without --session".to_owned()
+    } else {
+        let (store, session) = place.rsplit_once('/')?;
+        format!("with --backend {store} --session {session}")
+    };
+    Some(format!("it is of another conversation: read it {options}"))
 }

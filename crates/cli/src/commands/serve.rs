@@ -13,7 +13,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::failure::{Failure, OrFail as _, chain};
+use crate::failure::{FAILED, Failure, OrFail as _, chain};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, output, stores};
@@ -103,6 +103,12 @@ async fn stopped() {
     #[cfg(unix)]
     if let Ok(mut signals) = crate::child::listen() {
         signals.recv().await;
+        tracing::warn!("a second signal ends the server at once");
+        tokio::spawn(async move {
+            if signals.recv().await.is_some() {
+                std::process::exit(FAILED.into());
+            }
+        });
         return;
     }
     _ = tokio::signal::ctrl_c().await;

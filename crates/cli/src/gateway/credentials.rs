@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use crate::gateway::secret::spellings;
 
 /// Headers that hold credentials, in the order in which tenants are named by them.
-const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
+pub(crate) const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 /// Ends of the names of other credentials, without `-` and `_`. Retries have an `idempotency-key`, and cookies
 /// change, so neither `key` nor `token` alone is one of them.

@@ -157,7 +157,10 @@ impl Gateway {
         let monitor = match self.service.settings.metrics_listen {
             Some(address) => {
                 let listener = TcpListener::bind(address).await;
-                let listener = listener.map_err(GatewayError::Listen)?;
+                let listener = listener.map_err(|error| {
+                    let problem = format!("{address} can't be listened on: {error}");
+                    GatewayError::settings("metrics_listen", problem)
+                })?;
                 let mut monitor = self.door(MONITORS, &stopping);
                 monitor.is_monitor = true;
                 Some(tokio::spawn(monitor.accept(listener)))

@@ -4,7 +4,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderName};
 use sha2::Sha256;
 
-use crate::gateway::credentials::credentials;
+use crate::gateway::credentials::{HEADERS, credentials};
 use crate::gateway::error::GatewayError;
 use crate::gateway::secret::{Secret, add_field};
 use crate::gateway::settings::ServeSettings;
@@ -40,7 +40,14 @@ impl Tenants {
                 GatewayError::settings("tenant_header", problem)
             })
         });
-        let header = header.transpose()?;
+        let header: Option<HeaderName> = header.transpose()?;
+        if header
+            .as_ref()
+            .is_some_and(|name| HEADERS.contains(&name.as_str()))
+        {
+            let problem = "providers take their key from this header, and a tenant's is not sent on: choose another, or leave it out to tell tenants by their keys";
+            return Err(GatewayError::settings("tenant_header", problem));
+        }
         match &settings.tenant_key {
             Some(key) if key.is_too_short() => {
                 Err(GatewayError::settings("tenant_key", Secret::TOO_SHORT))

@@ -704,12 +704,7 @@ fn a_broken_pipe_loses_nothing() {
         .read_to_string(&mut said)
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
-    assert!(
-        said.contains("stdout was closed")
-            && said.contains("\nhint: ")
-            && !said.contains("panicked"),
-        "{said}"
-    );
+    assert_eq!(said, "");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("trunc/a")).unwrap(),
         long

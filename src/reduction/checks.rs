@@ -152,7 +152,7 @@ impl Checks<'_> {
         let longest_hint = self.longest_hint(&location);
         let at_least = longest_hint.max(overhead(&location, self.prose)) + MIN_PAGE;
         if limit < at_least {
-            // Who sets no limit has not chosen one that previews fit in.
+            // A limit of 0 was not chosen for its previews, so the advised one leaves room for them.
             let preview = match policy.preview_length {
                 PreviewLength::Bytes(bytes) if limit == 0 => bytes,
                 _ => 0,

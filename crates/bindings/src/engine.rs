@@ -36,7 +36,10 @@ pub(crate) enum EngineError {
 
 impl From<SettingsError> for EngineError {
     fn from(error: SettingsError) -> Self {
-        Self::Settings(ErrorChain(&error).to_string())
+        // They are on one line, which no user has seen.
+        let text = ErrorChain(&error).to_string();
+        let text = text.strip_prefix("line 1").unwrap_or(&text);
+        Self::Settings(text.trim_start_matches([',', ':', ' ']).to_owned())
     }
 }
 
@@ -123,6 +126,10 @@ impl Engine {
 
     /// The reader's definition for a request's `tools`.
     pub(crate) fn tool(&self, format: &str) -> Result<String, EngineError> {
+        if self.reader_name().is_none() {
+            let problem = "`read_file_tool_name` is false, so there is no reader to define";
+            return Err(EngineError::Settings(problem.into()));
+        }
         Ok(self.0.reader(parse_format(format)?).to_string())
     }
 

@@ -131,8 +131,9 @@ def test_pydantic_ai_keeps_files_and_errors(tmp_path):
         call = ToolCallPart("shot", {}, "c1")
         return asyncio.run(offcut.after_tool_execute(None, call=call, tool_def=None, args={}, result=value))
 
-    for value in (image, ["caption", image]):
+    for value in (image, ["caption", image], {1}):
         assert shown(value) is value
+    assert shown(set(range(60_000))).startswith("[offcut/1 truncated")
     messages = []
     for nth in range(8):
         messages.append(ModelResponse([ToolCallPart("t", {}, f"c{nth}")]))

@@ -6,7 +6,11 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from offcut import OffcutError, Reduction, SettingsError, State, StoreError
@@ -178,6 +182,49 @@ def test_mistakes_are_told_with_a_cure(tmp_path, reduction):
     with pytest.raises(TypeError, match="Message has no place in a provider's message"):
         reduction.before_model([Message()])
     assert reduction.before_model([])["decisions"] == []
+
+
+def test_an_option_that_json_can_t_say_is_refused_by_its_name(tmp_path):
+    def handler(text):
+        return text
+
+    for options, told in (
+        ({"trunc_handler": handler}, "`trunc_handler` is a function: .* for Rust, and here only `on_report`"),
+        ({"tool_config": {"grep": {"preview_with": len}}}, "`tool_config.grep.preview_with` is a function"),
+        ({"trunc_exclude_tools": {"grep"}}, "`trunc_exclude_tools` can't be a `set`"),
+        ({"trunc_exclude_tools": [b"grep"]}, "`trunc_exclude_tools` can't be a `bytes`"),
+        ({"max_length_for_trunc": float("nan")}, "`max_length_for_trunc` can't be nan"),
+        ({"backend": tmp_path}, "takes no `backend`"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            Reduction.in_dir(tmp_path / "store", **options)
+    settings = {"backend": tmp_path / "one", "tool_config": {"grep": {"backend": tmp_path / "two"}}}
+    Reduction(settings).truncate(LONG * 2, tool="grep", call_id="c1")
+    assert (tmp_path / "two" / "trunc" / "c1").exists()
+    with pytest.raises(SettingsError, match="^`max_length_for_trunk`: unknown"):
+        Reduction.in_dir(tmp_path / "store", max_length_for_trunk=8)
+
+
+def test_a_reader_without_a_name_is_not_defined(tmp_path):
+    reduction = Reduction.in_dir(tmp_path / "store", read_file_tool_name=False)
+    assert reduction.reader_name is None
+    with pytest.raises(SettingsError, match="`read_file_tool_name` is false"):
+        reduction.tool("anthropic")
+
+
+def test_a_result_that_no_message_can_say_is_an_error_of_its_call(reduction):
+    class Plain:
+        pass
+
+    with open(os.devnull) as file:
+        for result in ((nth for nth in "ab"), file, subprocess.CompletedProcess([], 0), {"a": {1}}, [b"x"], Plain(), len):
+            message = reduction.wrap_tool_call(CALLS["anthropic"], lambda: result)["content"][0]
+            assert message["is_error"] and "a tool may return text, bytes" in message["content"], message
+            with pytest.raises(TypeError, match="a tool may return"):
+                reduction.truncate(result, tool="t")
+    fine = {"day": date(2026, 1, 2), "cost": Decimal("1.50"), "more": MappingProxyType({"a": 1})}
+    message = reduction.wrap_tool_call(CALLS["openai-chat"], lambda: fine)
+    assert message["content"] == '{"day": "2026-01-02", "cost": "1.50", "more": {"a": 1}}'
 
 
 def test_objects_of_sdks_are_read(tmp_path):

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import json
 import logging
+import math
 import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any, Literal, TypeAlias
@@ -53,7 +54,7 @@ class Reduction:
 
     def __init__(self, settings: Mapping[str, Any], *, on_report: Callable[[Report], None] | None = None):
         """Opens the stores that the settings name. The options are those of docs/options.md."""
-        self._core = Core(_dumps(settings))
+        self._core = Core(_dumps(_option(settings, "")))
         self._on_report = on_report
 
     @classmethod
@@ -64,7 +65,9 @@ class Reduction:
 
         It has the settings that measured best; `settings` are put over them.
         """
-        return cls({"preset": "recommended", **settings, "backend": os.fspath(path)}, on_report=on_report)
+        if "backend" in settings:
+            raise TypeError("`in_dir` takes no `backend`: its path is one")
+        return cls({"preset": "recommended", **settings, "backend": path}, on_report=on_report)
 
     def session(self, id: str) -> Reduction:
         """Returns the reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else."""
@@ -74,7 +77,10 @@ class Reduction:
         return one
 
     def tool(self, format: Format) -> Any:
-        """Returns the definition of the reader, a dict for a request's `tools`."""
+        """Returns the definition of the reader, a dict for a request's `tools`.
+
+        It raises a SettingsError if `read_file_tool_name` is false.
+        """
         return json.loads(self._core.tool(format))
 
     @property
@@ -325,6 +331,24 @@ def _condensed(state: MutableMapping[str, Any], output_key: str, text: str) -> d
     return done
 
 
+def _option(value: Any, name: str) -> Any:
+    """An option's value, of what JSON can say."""
+    if isinstance(value, Mapping):
+        return {key: _option(one, f"{name}.{key}" if name else key) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_option(one, name) for one in value]
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if callable(value):
+        raise TypeError(
+            f"the option `{name}` is a function: handlers, previews and counters are for Rust, and here only `on_report` is one"
+        )
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    kind = value if isinstance(value, float) else f"a `{type(value).__name__}`"
+    raise TypeError(f"the option `{name}` can't be {kind}: give what JSON can say")
+
+
 def _well_formed(value: Any) -> str:
     """JSON of well-formed text."""
     return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain))
@@ -396,12 +420,19 @@ def is_parts(items: Sequence[Any]) -> bool:
 
 
 def _fields(value: Any) -> Any:
-    """The fields of an object of pydantic or a dataclass; a text of any other, but for JSON's own."""
+    """The fields of an object of pydantic or a dataclass; of others that are not JSON's own, the text if they define one."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    return value if isinstance(value, (str, int, float, bool, list, tuple, dict, type(None))) else str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (str, int, float, list, tuple, type(None))):
+        return value
+    kind: Any = type(value)
+    if isinstance(value, (bytes, bytearray)) or kind.__str__ is object.__str__:
+        raise TypeError(f"no JSON says a `{kind.__name__}`: a tool may return text, bytes, content parts, or what JSON can say")
+    return str(value)
 
 
 __all__ = ["Format", "OffcutError", "Reduction", "Report"]

@@ -41,8 +41,11 @@ class Offcut(AbstractCapability[Any]):
 
     async def after_tool_execute(self, ctx: Any, *, call: ToolCallPart, tool_def: Any, args: Any, result: Any) -> Any:
         value = result.return_value if isinstance(result, ToolReturn) else result
-        if ToolReturnPart(call.tool_name, value).files:
+        part = ToolReturnPart(call.tool_name, value)
+        if part.files:
             return result
+        if not isinstance(value, (str, bytes)):
+            value = part.model_response_str()
         shown = await self.reduction.atruncate(
             value, tool=call.tool_name, call_id=call.tool_call_id, arguments=call.args
         )

@@ -1,4 +1,5 @@
 import type { Middleware } from "@anthropic-ai/sdk";
+import type { Tool } from "@anthropic-ai/sdk/resources/messages";
 import type { BetaRunnableTool } from "@anthropic-ai/sdk/lib/tools/BetaRunnableTool";
 import type { Reduction } from "./index.js";
 
@@ -8,5 +9,5 @@ import type { Reduction } from "./index.js";
  */
 export function offcutMiddleware(reduction: Reduction): Middleware;
 
-/** The reader as a tool of `toolRunner`. */
-export function reader(reduction: Reduction): BetaRunnableTool;
+/** The reader as a tool of `toolRunner` or `messages.create`. */
+export function reader(reduction: Reduction): BetaRunnableTool & Tool;

@@ -27,7 +27,10 @@ export interface Report {
 export type Settings = { [option: string]: any };
 
 export interface Options {
-  /** Takes the report on each truncation and each pass. An error of its own is a warning of the process. */
+  /**
+   * Takes the report on each truncation and each pass. An error of its own is a warning of the process; without it, so is
+   * each failure of a store.
+   */
   onReport?: (report: Report) => void;
 }
 
@@ -94,8 +97,8 @@ export class Reduction {
   /** The reader's name; null if the settings name none. */
   readonly readerName: string | null;
 
-  /** The definition of the reader, for a request's `tools`. */
-  tool(format: Format): Record<string, any>;
+  /** The definition of the reader, for a request's `tools`. Throws a SettingsError if `read_file_tool_name` is false. */
+  tool(format: Format): any;
 
   /**
    * The moment before a model call: clears old results in `messages`, in place, if these are over the threshold. For
@@ -111,7 +114,7 @@ export class Reduction {
    * `name` and `arguments` and needs the `format`. Calls of the reader are answered; all others are `run`. What `run`
    * throws becomes a result that is marked as an error.
    */
-  wrapToolCall(call: any, run: () => unknown, options?: { format?: Format }): Promise<Record<string, any>>;
+  wrapToolCall(call: any, run: () => unknown, options?: { format?: Format }): Promise<any>;
 
   /**
    * What to show in place of `result`: `result` itself if it is short, and otherwise a text, or a list of parts if it is one.

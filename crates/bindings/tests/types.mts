@@ -3,6 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { Agent } from "@mastra/core/agent";
 import { wrapLanguageModel, type LanguageModel } from "ai";
 import { createAgent } from "langchain";
+import OpenAI from "openai";
 import { Reduction, SettingsError, type Report } from "offcut";
 import * as aiSdk from "offcut/ai-sdk";
 import * as anthropic from "offcut/anthropic";
@@ -23,4 +24,12 @@ const client = new Anthropic({ middleware: [anthropic.offcutMiddleware(reduction
 client.beta.messages.toolRunner({ model: "m", max_tokens: 99, messages: [], tools: [anthropic.reader(reduction)] });
 const processors = { tools: mastra.reader(reduction), inputProcessors: [mastra.offcutProcessor(reduction)] };
 new Agent({ id: "a", name: "a", instructions: "", model: "openai/m", ...processors });
-console.log(report, text, body, SettingsError, aiSdk.reader(reduction));
+// Messages and tools as the SDKs declare them.
+const call = { type: "tool_use", id: "c1", name: "grep", input: {} };
+const ofAnthropic: Anthropic.MessageParam[] = [await reduction.wrapToolCall(call, () => "x")];
+const ofOpenAi: OpenAI.ChatCompletionMessageParam[] = [await reduction.wrapToolCall(call, () => "x", { format: "openai-chat" })];
+const tools: Anthropic.Tool[] = [reduction.tool("anthropic"), anthropic.reader(reduction)];
+await client.messages.create({ model: "m", max_tokens: 99, messages: ofAnthropic, tools });
+await new OpenAI().chat.completions.create({ model: "m", messages: ofOpenAi, tools: [reduction.tool("openai-chat")] });
+const page = await anthropic.reader(reduction).run({ path: "x" });
+console.log(page, report, text, body, SettingsError, aiSdk.reader(reduction));

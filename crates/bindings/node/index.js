@@ -75,15 +75,58 @@ function wellFormed(value) {
   return text.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found === "\\\\" ? found : "\ufffd"));
 }
 
-const told = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : asText(error));
+/** The name of a value's kind, such as `Map`. */
+const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
+
+/** Refuses an option of which JSON has no words. */
+function checkOption(value, name) {
+  if (typeof value === "function") {
+    const cure = "handlers, previews and counters are for Rust, and here only `onReport` is one";
+    throw new TypeError(`the option \`${name}\` is a function: ${cure}`);
+  }
+  if (typeof value?.toJSON === "function") return;
+  if (Array.isArray(value)) return value.forEach((one) => checkOption(one, name));
+  if (kindOf(value) === "Object") {
+    for (const [key, one] of Object.entries(value)) checkOption(one, name ? `${name}.${key}` : key);
+  } else if (value !== null && !["string", "boolean"].includes(typeof value) && !Number.isFinite(value)) {
+    const kind = Number.isNaN(value) ? "NaN" : kindOf(value);
+    throw new TypeError(`the option \`${name}\` can't be ${kind}: give what JSON can say`);
+  }
+}
+
+function told(error) {
+  if (error instanceof Error) return `${error.name}: ${error.message}`;
+  try {
+    return asText(error);
+  } catch {
+    return String(error);
+  }
+}
+
+/** What stands for a value of a result in JSON. */
+function plain(key, value) {
+  if (typeof value === "bigint") return value.toString();
+  if (value instanceof Error) return told(value);
+  if (value instanceof Map || value instanceof Set) return [...value];
+  if (typeof value !== "object" || value === null) return value;
+  const isEmpty = Object.keys(value).length === 0 && !["Object", "Array"].includes(kindOf(value));
+  if (isEmpty || value[Symbol.asyncIterator] || ArrayBuffer.isView(this[key])) throw unsaid(this[key]);
+  return value;
+}
+
+function unsaid(value) {
+  const kind = value?.constructor?.name || kindOf(value);
+  return new TypeError(`no JSON says a ${kind}: a tool may return text, bytes, content parts, or what JSON can say`);
+}
 
 /** A result as text. */
 function asText(result) {
   if (typeof result === "string") return result;
   if (result === undefined || result === null) return "";
   if (result instanceof Error) return told(result);
-  const plain = result instanceof Map || result instanceof Set ? [...result] : result;
-  return JSON.stringify(plain, (_, value) => (typeof value === "bigint" ? value.toString() : value)) ?? String(result);
+  const text = JSON.stringify(result, plain);
+  if (text === undefined) throw unsaid(result);
+  return text;
 }
 
 /** A tool's result as the core takes it, and whether it is a list of parts. */
@@ -106,13 +149,15 @@ class Reduction {
   #core;
   #onReport;
 
-  constructor(settings, { onReport } = {}) {
+  constructor(settings = null, { onReport } = {}) {
+    if (!(settings instanceof Core)) checkOption(settings, "");
     this.#core = settings instanceof Core ? settings : now(() => new Core(JSON.stringify(settings)));
     this.#onReport = onReport;
   }
 
   static inDir(path, { onReport, ...settings } = {}) {
     if (typeof path !== "string" && !(path instanceof URL)) throw new TypeError("the path must be a text or a URL");
+    if ("backend" in settings) throw new TypeError("`inDir` takes no `backend`: its path is one");
     return new Reduction({ preset: "recommended", ...settings, backend: String(path) }, { onReport });
   }
 
@@ -215,6 +260,8 @@ class Reduction {
 
   #tell(text) {
     const report = JSON.parse(text);
+    const failure = report.decisions.find((one) => one.error)?.error ?? report.records_error;
+    if (failure && !this.#onReport) process.emitWarning(`offcut: ${failure}`);
     try {
       this.#onReport?.(report);
     } catch (error) {

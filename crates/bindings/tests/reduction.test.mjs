@@ -1,9 +1,12 @@
 // The class `Reduction`, without any framework.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { OffcutError, Reduction, SettingsError, State } from "offcut";
 
 const LONG = Array.from({ length: 4000 }, (_, nth) => `${nth}: a line\n`).join("");
@@ -96,11 +99,48 @@ test("results of every kind", async () => {
 test("mistakes are told with a cure", async () => {
   assert.throws(() => Reduction.inDir(folder(), { max_length_for_trunk: 8 }), /max_length_for_trunc/);
   assert.throws(() => new Reduction({}), SettingsError);
+  assert.throws(() => new Reduction(), { name: "SettingsError", message: /^settings must be/ });
   assert.ok(new SettingsError("x") instanceof OffcutError);
   const reduction = Reduction.inDir(folder());
   await assert.rejects(reduction.beforeModel([{ a: 1 }]), { name: "TypeError", message: /no known format fits/ });
   await assert.rejects(reduction.beforeModel([{ role: "user", content: "x" }], { format: "openai" }), /"openai-chat"/);
   await assert.rejects(reduction.wrapToolCall({ a: 1 }, () => "x"), /as the provider writes it/);
+});
+
+test("an option that JSON can't say is refused by its name", () => {
+  const of = (settings) => () => Reduction.inDir(folder(), settings);
+  const all = [
+    [{ trunc_handler: () => "x" }, /`trunc_handler` is a function: .* for Rust, and here only `onReport`/],
+    [{ tool_config: { grep: { preview_with() {} } } }, /`tool_config.grep.preview_with` is a function/],
+    [{ trunc_exclude_tools: new Set(["grep"]) }, /`trunc_exclude_tools` can't be Set/],
+    [{ tool_config: new Map() }, /`tool_config` can't be Map/],
+    [{ skip_truncation: undefined }, /`skip_truncation` can't be Undefined/],
+    [{ max_length_for_trunc: NaN }, /`max_length_for_trunc` can't be NaN/],
+    [{ max_length_for_trunc: 5000n }, /`max_length_for_trunc` can't be BigInt/],
+    [{ backend: "x" }, /takes no `backend`/],
+  ];
+  for (const [settings, message] of all) assert.throws(of(settings), { name: "TypeError", message });
+  assert.throws(of({ max_length_for_trunk: 8 }), { name: "SettingsError", message: /^`max_length_for_trunk`: unknown/ });
+  assert.ok(new Reduction({ backend: pathToFileURL(folder()) }));
+});
+
+test("a reader without a name is not defined", () => {
+  const reduction = Reduction.inDir(folder(), { read_file_tool_name: false });
+  assert.equal(reduction.readerName, null);
+  assert.throws(() => reduction.tool("anthropic"), { name: "SettingsError", message: /`read_file_tool_name` is false/ });
+});
+
+test("a store that fails is a warning", async () => {
+  const path = folder();
+  const told = [];
+  const [silent, reporting] = [Reduction.inDir(path), Reduction.inDir(path, { onReport: (report) => told.push(report) })];
+  rmSync(path, { recursive: true, force: true });
+  writeFileSync(path, "in the way");
+  const warned = once(process, "warning");
+  assert.equal(await reporting.truncate(LONG, { tool: "grep", callId: "c1" }), LONG);
+  assert.equal(await silent.truncate(LONG, { tool: "grep", callId: "c2" }), LONG);
+  assert.match((await warned)[0].message, /^offcut: .*c2/);
+  assert.ok(told[0].decisions[0].error);
 });
 
 const foreign = {
@@ -120,6 +160,15 @@ for (const [name, message] of Object.entries(foreign)) {
     }
   });
 }
+
+test("the README's block runs", async () => {
+  const page = readFileSync(join(process.env.OFFCUT_PAGES, "../README.md"), "utf8");
+  const block = /^```ts\n([^]*?)^```/m.exec(page)[1].replace(/^import .*$/m, "").replace('".offcut"', "path");
+  const messages = [{ role: "user", content: "go" }];
+  const names = { Reduction, path: folder(), myTools: [], messages, call: calls["openai-chat"], run: () => "fine" };
+  await new (async () => {}).constructor(...Object.keys(names), block)(...Object.values(names));
+  assert.equal(messages.at(-1).content, "fine");
+});
 
 test("what is known of a turn counts", async () => {
   const settings = { max_tokens_for_clear: 6000, clear_at_least_tokens: 0 };
@@ -144,7 +193,15 @@ test("results that JSON has no words for", async () => {
   assert.equal((await shown(() => "\\ud83d 😀")).content, "\\ud83d 😀");
   assert.equal((await shown(() => ({ n: 2n }))).content, '{"n":"2"}');
   assert.equal((await shown(() => new Map([["a", 1]]))).content, '[["a",1]]');
+  assert.equal((await shown(() => ({ m: new Map([["a", 1]]), e: new RangeError("x") }))).content, '{"m":[["a",1]],"e":"RangeError: x"}');
   assert.equal((await shown(() => new Uint8Array([104, 105]).buffer)).content, "hi");
+  const unsaid = [new Response("x"), new Blob(["x"]), Readable.from(["x"]), (async function* () {})(), (function* () {})(), () => 1, { a: Buffer.from("x") }];
+  for (const one of unsaid) {
+    const { content, is_error } = await shown(() => one);
+    assert.ok(is_error && content.startsWith("TypeError: no JSON says a "), content);
+    await assert.rejects(reduction.truncate(one, { tool: "t" }), /a tool may return text, bytes/);
+  }
+  assert.match((await shown(() => { throw new Blob(["x"]); })).content, /Blob/);
   const circular = {};
   circular.self = circular;
   assert.ok((await shown(() => circular)).is_error);

@@ -13,11 +13,21 @@ import pytest
 from provider import Provider
 
 PAGE = (Path(os.environ["OFFCUT_PAGES"]) / "python.md").read_text()
+README = (Path(os.environ["OFFCUT_PAGES"]).parent / "README.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_has_its_examples():
     assert len(BLOCKS) == 5
+
+
+def test_the_readme_s_block_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [block] = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    call = {"id": "call_1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}
+    names = {"my_tools": [], "messages": [{"role": "user", "content": "go"}], "call": call, "run": lambda call: "fine"}
+    exec(block, names)
+    assert names["messages"][-1]["content"] == "fine" and len(names["tools"]) == 1
 
 
 @pytest.mark.parametrize("nth", range(5))

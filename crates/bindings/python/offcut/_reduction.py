@@ -67,7 +67,7 @@ class Reduction:
         """
         if "backend" in settings:
             raise TypeError("`in_dir` takes no `backend`: its path is one")
-        return cls({"preset": "recommended", **settings, "backend": path}, on_report=on_report)
+        return cls({"preset": "recommended", **settings, "backend": os.fspath(path)}, on_report=on_report)
 
     def session(self, id: str) -> Reduction:
         """Returns the reduction of one conversation: it stores under `<root>/<id>/`, and reads nothing else."""

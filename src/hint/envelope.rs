@@ -49,8 +49,8 @@ impl Hint {
             joined,
         } = self.flags;
         let notes = NOTES.into_iter().zip([interrupted, not_utf8, joined]);
-        let notes = notes.filter_map(|(note, is_set)| is_set.then(|| format!(",{note}")));
-        let notes: String = notes.collect();
+        let notes = notes.filter(|(_, is_set)| *is_set);
+        let notes: String = notes.map(|(note, _)| format!(",{note}")).collect();
         let from = match self.kind {
             Kind::Page { from } => format!("@{from}"),
             _ => String::new(),

@@ -160,7 +160,7 @@ fn last_state(line: &str) -> Range<usize> {
     if redrawn.is_empty() {
         return 0..end;
     }
-    for sign in redrawn.into_iter().rev().chain([0..0]) {
+    for sign in redrawn.into_iter().rev().chain(std::iter::once(0..0)) {
         if !is_blank(&line[sign.end..end]) {
             return sign.end..end;
         }

@@ -5,9 +5,6 @@ use std::time::Duration;
 use crate::backend::REUSED_FOR;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Half of it is for hints to content that is not young any more, and half for these hints to get into
-/// a transcript.
-
 /// Rules for what a [sweep](crate::sweep) removes.
 ///
 /// ```

@@ -166,7 +166,7 @@ fn transcripts(documents: &[Value]) -> Result<Vec<Vec<Message>>, String> {
     for message in called.iter().flatten() {
         match message {
             Message::Assistant { calls: own, .. } => {
-                (turns, calls) = (turns + 1, calls + own.len())
+                (turns, calls) = (turns + 1, calls + own.len());
             }
             Message::Tool { .. } => results += 1,
             Message::System { .. } | Message::User { .. } => {}

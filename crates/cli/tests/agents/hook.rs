@@ -166,21 +166,51 @@ async fn stdout_and_stderr_are_results_of_their_own() {
 #[tokio::test(flavor = "current_thread")]
 async fn line_numbers_of_a_truncated_read_are_those_of_the_file() {
     let user = User::new();
-    let file = json!({"filePath": "/src/a", "content": lines(3_000), "numLines": 3000, "startLine": 11, "totalLines": 9000});
-    let answer = user
-        .answer(&event(
-            "Read",
-            json!({"file_path": "/src/a", "offset": 11}),
-            json!({"type": "text", "file": file}),
-        ))
-        .await
-        .unwrap();
-    // The client numbers the hint as line 10 and the first line of the text as line 11.
-    assert_eq!(answer["file"]["startLine"], 10);
+    let read = |start: usize| {
+        let file = json!({"filePath": "/src/a", "content": lines(3_000), "numLines": 3000, "startLine": start, "totalLines": 9000});
+        let input = json!({"file_path": "/src/a", "offset": start});
+        event("Read", input, json!({"type": "text", "file": file}))
+    };
+    // A preview would number the lines from 1.
+    assert_eq!(user.answer(&read(11)).await, None);
+    let answer = user.answer(&read(1)).await.unwrap();
+    // The client numbers the hint as line 0 and the first line of the text as line 1.
+    assert_eq!(answer["file"]["startLine"], 0);
     let text = answer["file"]["content"].as_str().unwrap();
     assert!(
         text.lines().nth(1).unwrap() == "1|line 1 of many",
         "{text:.300}"
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_our_program_has_shortened_passes() {
+    let user = User::new();
+    let shown = |n: usize| {
+        let file = user.0.file(&format!("store/trunc/{n}"), &lines(2_000));
+        let preview = format!("2|line 2 of many\n[… {} B …]", lines(1_900).len());
+        let beginning = lines(250);
+        format!(
+            "{beginning}[offcut/1 truncated {}B/2000L 39+99 {file:?}] Stored in full. Read it with read_file.\n{preview}\n",
+            lines(2_000).len()
+        )
+    };
+    let one = shown(1);
+    assert_eq!(
+        user.answer(&event("Bash", json!({}), bash(&one))).await,
+        None
+    );
+    let all: String = (1..=6).map(shown).collect();
+    assert!(all.len() > 16 * 1024);
+    assert_eq!(
+        user.answer(&event("Bash", json!({}), bash(&all))).await,
+        None
+    );
+    let padded = one + &lines(3_000);
+    assert!(
+        user.answer(&event("Bash", json!({}), bash(&padded)))
+            .await
+            .is_some()
     );
 }
 

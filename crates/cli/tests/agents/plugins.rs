@@ -97,7 +97,7 @@ fn opencodes_results_are_replaced() {
     assert_eq!(
         page,
         format!(
-            "<content>\n2589 of {}}}\n\n(End)\n</content>",
+            "<content>\n4000 of {}}}\n\n(End)\n</content>",
             event("c", "read")
         )
     );

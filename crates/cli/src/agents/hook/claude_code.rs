@@ -36,6 +36,10 @@ pub(super) async fn answer(event: &Event, hook: &Hook<'_>) -> Result<Answer, Hoo
             _ => format!("{}{}", event.tool_use_id, path.replace('/', "-")),
         };
         let mut text = EventText::new(id, text.to_owned());
+        // The client numbers what it shows, and a preview has the numbers of the stored text: those of the file only
+        // if it begins with the file's first line.
+        let start = event.tool_response.pointer("/file/startLine");
+        text.stays = start.and_then(Value::as_i64).is_some_and(|line| line > 1);
         // For stdout that it has put into a file, the client would show its own preview.
         if path == "/stdout" && event.tool_response.get(SPILLED).is_some() {
             text.shown = text.shown.min(OWN_PREVIEW);

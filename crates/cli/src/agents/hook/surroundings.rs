@@ -11,6 +11,9 @@ const LONGEST_HINT: u64 = 16 * 1024;
 /// The names of arguments in which the tools of agents take paths.
 const PATHS: [&str; 5] = ["path", "file_path", "filePath", "dir_path", "notebook_path"];
 
+/// Maximum number of hints in a text that are looked for.
+const MAX_HINTS: usize = 64;
+
 /// Maximum number of words of a command that are looked up as paths.
 const MAX_WORDS: usize = 64;
 
@@ -53,18 +56,17 @@ impl Surroundings {
             })
     }
 
-    /// Returns true if `text` is a hint of ours with its preview, of any conversation of this user: an agent that
-    /// forks or resumes a conversation may show it again as a result. `offcut mcp` puts one into a string
-    /// of structured content.
+    /// Returns true if `text` is hints of ours with their previews, of any conversation of this user: an agent that
+    /// forks or resumes a conversation may show one again as a result. `offcut mcp` puts one into a string
+    /// of structured content, and `offcut run` shows a beginning before it.
     pub(super) fn is_own_hint(&self, text: &str) -> bool {
-        let location = hint_in(text).and_then(|hint| hint.location);
-        let stored = location.and_then(|at| inside(self.store.as_deref(), Path::new(at.as_str())));
-        let stored = stored.and_then(|stored| stored.metadata().ok());
+        let stored = |path: String| inside(self.store.as_deref(), Path::new(&path));
+        let files = locations_in(text).into_iter().filter_map(stored);
+        let lengths = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+        let lengths: Vec<u64> = lengths.collect();
         // Anybody can write a hint, but none of ours is long, or longer than its content.
-        stored.is_some_and(|stored| {
-            let length = text.len() as u64;
-            length <= LONGEST_HINT && length < stored.len()
-        })
+        let shown = text.len() as u64;
+        shown <= LONGEST_HINT * lengths.len() as u64 && shown < lengths.iter().sum()
     }
 
     /// Returns true if a string in the JSON `arguments` of a call names the store by one of its
@@ -152,19 +154,29 @@ fn has_path(text: &str, path: &str) -> bool {
     })
 }
 
-/// The hint that a text is, or that a string of its JSON carries.
-fn hint_in(text: &str) -> Option<Hint> {
-    fn inside(value: &Value) -> Option<Hint> {
+/// The locations in the hints at starts of lines of a text, or in one that a string of its JSON carries.
+fn locations_in(text: &str) -> Vec<String> {
+    fn inside(value: &Value) -> Option<String> {
         match value {
-            Value::String(text) => Hint::parse(text).filter(|hint| hint.location.is_some()),
+            Value::String(text) => Some(Hint::parse(text)?.location?.as_str().to_owned()),
             Value::Array(items) => items.iter().find_map(inside),
             Value::Object(fields) => fields.values().find_map(inside),
             _ => None,
         }
     }
-    let is_short = text.len() as u64 <= LONGEST_HINT && text.starts_with(['{', '[']);
-    let document = || serde_json::from_str(text).ok().filter(|_| is_short);
-    Hint::parse(text).or_else(|| inside(&document()?))
+    if text.len() as u64 <= LONGEST_HINT
+        && text.starts_with(['{', '['])
+        && let Ok(document) = serde_json::from_str(text)
+    {
+        return inside(&document).into_iter().collect();
+    }
+    let headers = text.lines().filter(|line| line.starts_with("[offcut/"));
+    let locations = headers.take(MAX_HINTS).filter_map(|header| {
+        let quoted = &header[header.find(" \"")? + 1..];
+        let mut values = serde_json::Deserializer::from_str(quoted).into_iter();
+        values.next()?.ok()
+    });
+    locations.collect()
 }
 
 #[cfg(test)]

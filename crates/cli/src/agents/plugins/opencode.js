@@ -50,17 +50,14 @@ async function shorten(event) {
   }
 }
 
-/**
- * The text of a page of a file, and what OpenCode puts before and after it. The text is shown with
- * numbers before its lines; the file has none.
- */
+/** The text of a page of a file, with the file's numbers before its lines, and what OpenCode puts before and after it. */
 function page({ output, metadata }) {
   if (typeof output !== "string") return undefined;
   const { type, text, lineStart } = metadata?.display ?? {};
   if (type !== "file" || typeof text !== "string" || metadata.loaded?.length) return undefined;
-  const numbered = text.split("\n").map((line, at) => `${lineStart + at}: ${line}`);
-  const [head, tail, ...rest] = output.split(numbered.join("\n"));
-  return tail === undefined || rest.length ? undefined : { head, text, tail };
+  const numbered = text.split("\n").map((line, at) => `${lineStart + at}: ${line}`).join("\n");
+  const [head, tail, ...rest] = output.split(numbered);
+  return tail === undefined || rest.length ? undefined : { head, text: numbered, tail };
 }
 
 /** Lets the agent read the store. For everything else the user's permissions stay as they are. */

@@ -43,8 +43,9 @@ fn version(agent: Agent) -> Finding {
         .stdin(Stdio::null())
         .output();
     let output = output.ok().filter(|output| output.status.success());
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let found = text.as_deref().and_then(number);
+    let texts = output.map(|output| [output.stdout, output.stderr]);
+    let mut texts = texts.iter().flatten();
+    let found = texts.find_map(|text| number(&String::from_utf8_lossy(text)));
     let name = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");
     let oldest_name = name(oldest);
     match found {
@@ -175,22 +176,29 @@ fn probe(installation: &Installation, command: &str, settings: &Value) -> Vec<Fi
     let probe = Probe::new(agent);
     let length = probe.original.len();
     let log = installation.home.log();
-    let size = || log.metadata().map_or(0, |log| log.len());
-    let before = size();
+    let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
+    let sizes = || [size(&log), size(&installation.home.journal())];
+    let [logged, answers] = sizes();
     let answered = match probe.send(command) {
         Ok(Some(answered)) => answered,
         Ok(None) => {
             probe.clean_up(None);
+            let [is_logged, is_answered] = [sizes()[0] != logged, sizes()[1] != answers];
+            if is_answered && !is_logged {
+                return vec![Finding::note(
+                    format!("by the settings, a probe of {length} bytes stays as it is"),
+                    "lower the limit of the probe's tool in the settings to try the rest",
+                )];
+            }
             let text = log::open(&log).and_then(std::io::read_to_string);
             let text = text.unwrap_or_default();
-            let why = match text.lines().last().filter(|_| size() != before) {
+            let why = match text.lines().last().filter(|_| is_logged) {
                 Some(line) => format!("the log says: {line}"),
                 None => format!("the log, {}, does not say why", log.display()),
             };
             return vec![Finding::problem(
                 format!("a probe of {length} bytes came back unchanged; {why}"),
-                "mend what the log names; if it names nothing, look at the limits in the settings, and \
-                 whether the program is still there",
+                "mend what the log names; if it names nothing, look whether the program is still there",
             )];
         }
         Err(problem) => {

@@ -17,6 +17,8 @@ use offcut::backend::Fs;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::agents::Agent;
+use crate::agents::layout::Home;
 pub(crate) use command::front_words;
 pub(crate) use file::AgentFile;
 use jsonc::Addition;
@@ -66,9 +68,9 @@ impl Installation {
     /// The agent can't be set up like this, or a file can't be changed. Files are then unchanged.
     pub fn install(&self) -> Result<Changed, InstallError> {
         let path = installed_path(self.agent, &self.scope)?;
-        let store = self.home.store();
-        Fs::open(&store)
-            .map_err(|error| InstallError::because(&store, "the store can't be used", error))?;
+        let store = &self.store;
+        Fs::open(store)
+            .map_err(|error| InstallError::because(store, "the store can't be used", error))?;
         let file = AgentFile::read(&path)?;
         let stored = record::find(&self.records(), &path)?;
         let content = place::content(self)?;
@@ -271,6 +273,18 @@ impl Installation {
     fn records(&self) -> PathBuf {
         self.home.installed().join(self.agent.name())
     }
+}
+
+/// The user's folder of the installation that is in the agent's file, whatever the environment names. `None` if it has
+/// none that tells.
+pub fn installed_home(agent: Agent, scope: &Scope) -> Option<Home> {
+    let path = installed_path(agent, scope).ok()?;
+    let file = AgentFile::read(&path).ok()?;
+    command::named_home(file.text().ok()?.0, agent).or_else(|| {
+        let home = Home::by_default()?;
+        let records = home.installed().join(agent.name());
+        record::find(&records, &path).ok()?.map(|_| home)
+    })
 }
 
 /// The problem with a file of ours that somebody else has changed.

@@ -5,17 +5,25 @@ use std::process::ExitCode;
 
 use crate::agents::Agent;
 use crate::agents::doctor::{self, Level};
-use crate::agents::install::{Changed, InstallError, Installation, Outcome, Scope};
-use crate::agents::layout::Home;
+use crate::agents::install::{Changed, InstallError, Installation, Outcome, Scope, installed_home};
+use crate::agents::layout::{self, Home};
 use crate::agents::servers::Servers;
 use serde_json::json;
 
 use crate::failure::{FAILED, Failure, OrFail as _, chain};
-use crate::{args, output};
+use crate::{args, output, settings};
 
 /// Puts Offcut into an agent's settings.
 pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Failure> {
     let installation = installation(&args.place)?;
+    if Home::asked_for().is_some_and(|home| home != installation.home) {
+        let home = installation.home.path().display();
+        let agent = installation.agent;
+        return Err(
+            Failure::new(format!("{agent} has Offcut with OFFCUT_HOME={home}"))
+                .hint(&format!("run `offcut uninstall {agent}` first")),
+        );
+    }
     #[cfg(unix)]
     let wraps = args.mcp_servers || installation.has_wrapped_servers()?;
     #[cfg(not(unix))]
@@ -99,16 +107,20 @@ pub(crate) fn uninstall(args: &args::Place, json: bool) -> Result<ExitCode, Fail
             ))?;
         }
     }
-    let store = installation.home.store();
-    let entries = std::fs::read_dir(&store).into_iter().flatten().flatten();
-    if entries
-        .map(|entry| entry.file_name())
-        .any(|name| name != ".staging")
-    {
-        output::write(&format!(
-            "Stored results stay in {}; remove that folder if no conversation needs them.\n",
-            store.display()
-        ))?;
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let gemini = layout::agent_home(args.agent).filter(|_| args.agent == Agent::GeminiCli);
+    let projects = gemini.iter().flat_map(|home| entries(&home.join("tmp")));
+    let mut stores: Vec<_> = projects
+        .map(|project| project.path().join("offcut/store"))
+        .collect();
+    stores.push(installation.store);
+    for store in stores {
+        if entries(&store).any(|entry| entry.file_name() != ".staging") {
+            output::write(&format!(
+                "Stored results stay in {}; remove that folder if no conversation needs them.\n",
+                store.display()
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -190,15 +202,24 @@ fn write_json(
 }
 
 fn installation(args: &args::Place) -> Result<Installation, Failure> {
-    let home = Home::required()?;
+    let scope = args.project.clone().map_or(Scope::User, Scope::Project);
+    let home = match installed_home(args.agent, &scope) {
+        Some(home) => home,
+        None => Home::required()?,
+    };
+    // The hook's log names what is wrong with the settings.
+    let settings = settings::load(&settings::of_user(None, Some(&home))).ok();
+    let store = settings.and_then(|settings| Some(settings.backend_url?.directory()?.to_owned()));
     let program = match &args.program {
         Some(program) => absolute(program)?,
         None => own_path()?,
     };
-    let scope = args.project.clone().map_or(Scope::User, Scope::Project);
     Ok(Installation {
         agent: args.agent,
         scope,
+        store: store
+            .filter(|store| store.is_absolute())
+            .unwrap_or_else(|| home.store()),
         home,
         program,
     })

@@ -40,6 +40,7 @@ impl User {
             agent: Agent::ClaudeCode,
             scope: Scope::Project(self.folder.path().join("project")),
             home: Home::at(self.folder.path().join("home")),
+            store: self.folder.path().join("home/store"),
             program: program.into(),
         }
     }
@@ -398,7 +399,7 @@ fn backups_can_only_be_read_by_their_user() {
 fn odd_paths_are_refused() {
     let user = User::new();
     let odd = Installation {
-        home: Home::at(user.folder.path().join("a*b")),
+        store: user.folder.path().join("a*b"),
         ..user.installation("/opt/offcut")
     };
     assert!(

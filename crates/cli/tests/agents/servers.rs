@@ -23,6 +23,7 @@ impl Project {
             agent,
             scope: Scope::Project(folder.path().to_owned()),
             home: Home::at(folder.path().join("home")),
+            store: folder.path().join("home/store"),
             program: PROGRAM.into(),
         };
         Self {

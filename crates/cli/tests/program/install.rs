@@ -1,7 +1,7 @@
 //! `offcut install`, `doctor` and `uninstall`, one after the other.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::support::{Ran, command, run_command};
 use serde_json::Value;
@@ -99,6 +99,99 @@ fn an_installation_works_and_is_taken_back() {
     assert!(ran.out.contains("is as it was before"), "{}", ran.out);
     let text = std::fs::read_to_string(&settings).unwrap();
     assert_eq!(text, "{\n  \"model\": \"opus\"\n}\n");
+}
+
+/// Runs commands as the shell `sh` does, with `offcut` as `$O`.
+fn shell(home: &Path, script: &str) -> Ran {
+    let mut command = Command::new("sh");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+        .args(["-c", script])
+        .env("O", env!("CARGO_BIN_EXE_offcut"));
+    run_command(of(&mut command, home), "")
+}
+
+#[test]
+fn the_agent_may_read_the_store_of_the_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("elsewhere");
+    let folder = home.path().join(".local/share/offcut");
+    std::fs::create_dir_all(&folder).unwrap();
+    let settings = format!("preset = \"recommended\"\nbackend = {store:?}\n");
+    std::fs::write(folder.join("offcut.toml"), settings).unwrap();
+    assert_eq!(offcut(home.path(), &["install", "claude-code"]).code, 0);
+    let ran = offcut(home.path(), &["doctor", "claude-code"]);
+    assert!(
+        ran.out.contains("may read the store without asking"),
+        "{}",
+        ran.out
+    );
+    std::fs::create_dir_all(store.join("s1")).unwrap();
+    let ran = offcut(home.path(), &["uninstall", "claude-code"]);
+    let stay = format!("Stored results stay in {};", store.display());
+    assert!(ran.out.contains(&stay), "{}", ran.out);
+}
+
+#[test]
+fn results_of_gemini_cli_stay_in_its_own_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join(".gemini/tmp/project/offcut/store");
+    std::fs::create_dir_all(store.join("s1")).unwrap();
+    offcut(home.path(), &["install", "gemini-cli"]);
+    let ran = offcut(home.path(), &["uninstall", "gemini-cli"]);
+    let stay = format!("Stored results stay in {};", store.display());
+    assert!(ran.out.contains(&stay), "{}", ran.out);
+}
+
+#[test]
+fn another_shell_knows_the_folder_of_an_installation() {
+    for (agent, first, then) in [
+        ("claude-code", "OFFCUT_HOME=$HOME/x", ""),
+        ("opencode", "OFFCUT_HOME=$HOME/x", ""),
+        ("claude-code", "XDG_DATA_HOME=$HOME/x", ""),
+        ("claude-code", "", "XDG_DATA_HOME=$HOME/x"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let run = |env: &str, verb: &str| shell(home.path(), &format!("{env} $O {verb} {agent}"));
+        assert_eq!(run(first, "install").code, 0);
+        let doctor = run(then, "doctor").out;
+        assert!(
+            doctor.contains("all of it was in") && !doctor.contains("brings it up to date"),
+            "{doctor}"
+        );
+        let again = run(then, "install").out;
+        assert!(again.contains("is in it already"), "{again}");
+        let other = run("OFFCUT_HOME=$HOME/y", "install");
+        assert!(other.err.contains("uninstall"), "{}", other.err);
+        let ran = run("OFFCUT_HOME=$HOME/y", "uninstall").out;
+        assert!(ran.contains("is removed"), "{ran}");
+        assert!(!home.path().join(".claude/settings.json").exists());
+    }
+}
+
+#[test]
+fn a_tool_that_the_settings_leave_alone_is_no_problem() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".local/share/offcut");
+    std::fs::create_dir_all(&folder).unwrap();
+    let settings = "preset = \"recommended\"\n[tool_config.Bash]\nskip_truncation = true\n";
+    std::fs::write(folder.join("offcut.toml"), settings).unwrap();
+    offcut(home.path(), &["install", "claude-code"]);
+    let ran = offcut(home.path(), &["doctor", "claude-code"]);
+    assert!(ran.out.contains("note     by the settings"), "{}", ran.out);
+    assert_eq!(ran.code, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_version_on_stderr_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    let pi = "printf '#!/bin/sh\necho 0.73.1 >&2\n' > $HOME/pi; chmod +x $HOME/pi; PATH=$HOME:$PATH $O doctor pi";
+    let ran = shell(home.path(), pi);
+    assert!(ran.out.contains("pi 0.73.1 lets hooks"), "{}", ran.out);
 }
 
 /// Agents other than Claude Code, each with its file and a folder that must exist for a probe.

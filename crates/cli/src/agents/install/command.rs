@@ -7,6 +7,7 @@ use serde_json::json;
 use super::error::InstallError;
 use super::installation::Installation;
 use super::jsonc::Addition;
+use crate::agents::Agent;
 use crate::agents::layout::Home;
 
 /// Seconds after which the agent goes on without an answer.
@@ -61,6 +62,17 @@ fn program_of(installation: &Installation) -> Result<Vec<String>, InstallError> 
     }
     words.push(text(&installation.program)?.to_owned());
     Ok(words)
+}
+
+/// The user's folder that the command of `agent` in the `text` of a file names.
+pub(super) fn named_home(text: &str, agent: Agent) -> Option<Home> {
+    let lines = (format!(" hook {agent}"), '"');
+    let lists = (format!(r#""hook","{agent}""#), '[');
+    [lines, lists].iter().find_map(|(end, start)| {
+        let command = text[..text.find(end)?].rsplit(*start).next()?;
+        let home = command.split_once("OFFCUT_HOME=")?.1;
+        Some(Home::at(home.split(['\'', '"']).next()?))
+    })
 }
 
 /// A path that settings can hold.

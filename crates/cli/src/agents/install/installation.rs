@@ -48,6 +48,9 @@ pub struct Installation {
     pub scope: Scope,
     /// The user's folder.
     pub home: Home,
+    /// The directory that the agent gets the right to read: the store of the user's settings if it is one, else that of
+    /// the user's folder.
+    pub store: PathBuf,
     /// The program `offcut`, which the settings name.
     pub program: PathBuf,
 }

@@ -19,8 +19,7 @@ pub(super) fn text(installation: &Installation) -> Result<Option<String>, Instal
         _ => return Ok(None),
     };
     let command = json!(command::words(installation)?).to_string();
-    let store = installation.home.store();
-    let store = json!(command::text(&store)?).to_string();
+    let store = json!(command::text(&installation.store)?).to_string();
     let text = plugin.replacen("__OFFCUT_COMMAND__", &command, 1);
     Ok(Some(text.replacen("__OFFCUT_STORE__", &store, 1)))
 }

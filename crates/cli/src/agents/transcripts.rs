@@ -30,10 +30,11 @@ pub fn folders(home: &Home) -> Result<BTreeSet<PathBuf>, String> {
     let installed = fs::read_dir(home.installed().join(Agent::OpenCode.name()));
     let is_installed = installed.is_ok_and(|mut records| records.next().is_some());
     if is_installed || all.contains(Path::new(Agent::OpenCode.name())) {
-        return Err(
-            "OpenCode keeps its transcripts in a database, which can't be searched for hints"
-                .to_owned(),
-        );
+        return Err(format!(
+            "OpenCode keeps its transcripts in a database, which can't be searched for hints: if its \
+             conversations are gone for good, uninstall it and, 30 days later, remove its line from {}",
+            home.transcripts().display()
+        ));
     }
     if let Some(gone) = all.iter().find(|folder| !holds_files(folder)) {
         return Err(format!(

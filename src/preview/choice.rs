@@ -21,14 +21,15 @@ use crate::preview::excerpt::{
 };
 use crate::preview::factors::factors;
 use crate::preview::failures::{Templates, failing, failure_worth};
-use crate::preview::found::{Found, Named};
+use crate::preview::found::Found;
 use crate::preview::heads::{heads, without_repeats};
-use crate::preview::outcomes::{ending, without_header};
+use crate::preview::outcomes::{ending, told, without_header};
 use crate::preview::units::{Unit, is_excerpt_of_file, is_heading, own_text};
 
 /// One part in so many of the budget is for the lines that tell how the text ended.
 const ENDING: usize = 4;
-
+/// Minimum of that part in bytes for exit codes and counts, within half of the budget: `Process exited with code 0`.
+const MIN_ENDING: usize = 36;
 /// One in so many for the lines that report failures; the first of them may take twice that.
 const FAILING: usize = 4;
 /// One in so many for the heads of groups, if all fit.
@@ -44,6 +45,10 @@ const PER_ENTRY: f32 = 1.0;
 /// Estimated tokens of the mark before a line, and of a line's end.
 const PER_MARK: f32 = 2.5;
 const PER_LINE: f32 = 1.0;
+
+/// Number of items over the budget after which the search stops: a long text has thousands, and the
+/// little budget left is not worth it.
+const MAX_TOO_LONG: usize = 256;
 
 /// A method of previewing texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +116,16 @@ enum ChoiceItem {
     Name(usize),
 }
 
+/// The last piece of the line that begins with unit `at`, if it is in pieces.
+fn last_piece(units: &[Unit<'_>], at: usize) -> Option<usize> {
+    let line = units[at].place.line;
+    let is_further = |unit: &&Unit<'_>| unit.place.line == line && !unit.place.begins;
+    let last = at + units[at + 1..].iter().take_while(is_further).count();
+    let ends =
+        units[last].place.ends_line || units.get(last + 1).is_some_and(|next| next.place.begins);
+    (last > at && ends).then_some(last)
+}
+
 /// Extra worth of each unit.
 fn extra_worth(units: &[Unit<'_>]) -> Vec<f32> {
     // Names are mostly how one looks something up in a file.
@@ -144,18 +159,24 @@ impl<'u, 't> Chooser<'u, 't> {
 
     /// Takes the lines that tell how the text ended, in a part of the budget.
     fn take_ending(&mut self) {
-        let rest = self.left - self.left / ENDING;
+        let (all, share) = (self.left, self.left / ENDING);
+        let of_told = share.max(MIN_ENDING.min(all / 2));
         for unit in ending(self.units) {
-            self.take_line(unit, rest);
+            let is_told = told(self.units[unit].text).any();
+            self.take_line(unit, all - if is_told { of_told } else { share });
         }
     }
 
-    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, it is the first one.
+    /// Takes the lines that report failures, in another part of the budget. Of a line in pieces, these
+    /// are the first one and the last one.
     fn take_failing(&mut self, templates: &Templates) {
         let (all, share) = (self.left, self.left / FAILING);
         for (nth, unit) in failing(self.units, templates).into_iter().enumerate() {
             let rest = all - if nth == 0 { 2 * share } else { share };
-            self.take_line(unit, rest);
+            let last = last_piece(self.units, unit);
+            for unit in [Some(unit), last].into_iter().flatten() {
+                self.take_line(unit, rest);
+            }
         }
     }
 
@@ -165,8 +186,11 @@ impl<'u, 't> Chooser<'u, 't> {
         heads.sort_unstable();
         heads.dedup();
         heads.retain(|head| self.heads[*head].is_none());
-        let bytes = heads.iter().map(|head| self.bytes(ChoiceItem::Line(*head)));
-        if bytes.sum::<usize>() <= self.left / HEADS {
+        let bytes: usize = heads
+            .iter()
+            .map(|head| self.bytes(ChoiceItem::Line(*head)))
+            .sum();
+        if bytes <= self.left / HEADS {
             heads.into_iter().for_each(|head| self.take_line(head, 0));
         }
     }
@@ -187,7 +211,7 @@ impl<'u, 't> Chooser<'u, 't> {
 
     fn take_best(&mut self, wanted: Preview) {
         let mut heap = self.items(wanted);
-
+        let mut too_long = 0;
         while let Some(entry) = heap.pop() {
             let (density, Reverse(item), tokens) = entry;
             if density == 0 {
@@ -201,7 +225,14 @@ impl<'u, 't> Chooser<'u, 't> {
             let heads = self.open_heads(item);
             let of_heads = heads.iter().map(|head| self.bytes(ChoiceItem::Line(*head)));
             let bytes = self.bytes(item) + of_heads.sum::<usize>();
-            if now.0 == 0 || bytes > self.left || !self.take(item) {
+            if now.0 == 0 || bytes > self.left {
+                too_long += usize::from(bytes > self.left);
+                if too_long > MAX_TOO_LONG {
+                    break;
+                }
+                continue;
+            }
+            if !self.take(item) {
                 continue;
             }
             for head in heads {
@@ -275,18 +306,24 @@ impl<'u, 't> Chooser<'u, 't> {
         for name in &mut self.found.names {
             name.is_named = false;
         }
-        let taken = (0..self.units.len()).filter(|unit| self.is_taken[*unit]);
-        let taken: Vec<usize> = taken.collect();
+        let taken: Vec<usize> = (0..self.units.len())
+            .filter(|unit| self.is_taken[*unit])
+            .collect();
         for unit in &taken {
             self.found.name_all_in(*unit);
         }
         let names = self.listed.iter().map(|name| &self.found.names[*name]);
-        let mut names: Vec<&Named<'t>> = names.filter(|name| !name.is_named).collect();
-        names.sort_unstable_by_key(|name| (name.first, name.text));
-        let entry = |name: &Named<'t>| (self.units[name.first].place.line, name.text);
+        let mut names: Vec<(usize, &str)> = names
+            .filter(|name| !name.is_named)
+            .map(|name| (name.first, name.text))
+            .collect();
+        names.sort_unstable();
         Excerpt {
             units: taken.into_iter().map(|unit| self.units[unit]).collect(),
-            names: names.into_iter().map(entry).collect(),
+            names: names
+                .into_iter()
+                .map(|(first, name)| (self.units[first].place.line, name))
+                .collect(),
         }
     }
 
@@ -315,8 +352,12 @@ impl<'u, 't> Chooser<'u, 't> {
         match item {
             ChoiceItem::Line(at) => {
                 let unit = &self.units[at];
-                let mark = (!self.follows_taken(at)).then(|| unit.mark().len());
-                most_of_unit(unit) + mark.unwrap_or(0)
+                most_of_unit(unit)
+                    + if self.follows_taken(at) {
+                        0
+                    } else {
+                        unit.mark().len()
+                    }
             }
             ChoiceItem::Name(name) => {
                 let name = &self.found.names[name];

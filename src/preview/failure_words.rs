@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::preview::pattern::pattern;
-
 /// The words of such lines, as written by compilers, test runners, interpreters and loggers. Classes are ASCII's: those of
 /// Unicode would take some hundred kilobytes each.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = [
         r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
@@ -33,14 +32,14 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
         r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
     ];
-    pattern(&signs.join("|"))
+    Regex::new(&signs.join("|")).expect("a pattern")
 });
 
 /// The words of lines that report the worst.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static FATAL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill",
-    )
+    let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
+    Regex::new(signs).expect("a pattern")
 });
 
 /// Returns true if `line` reports in words that something has broken down.
@@ -51,6 +50,11 @@ pub(super) fn is_fatal(line: &str) -> bool {
 /// Returns true if `line` reports a failure in words.
 pub(crate) fn is_failure(line: &str) -> bool {
     WORDS.is_match(line)
+}
+
+/// Returns true if `one` and `other` are the same but for digits.
+pub(crate) fn differ_in_digits(one: &str, other: &str) -> bool {
+    without_digits(one) == without_digits(other)
 }
 
 /// A line without its digits.

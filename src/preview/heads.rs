@@ -111,7 +111,7 @@ mod tests {
         107|Untracked files:
         146|	modified:   src/notes/part_38/notes_38.rs
         	modified:   src/notes/part_39/notes_39.rs
-        names: 11 part_7 26 engine_10
+        names: 26 engine_10
         [… 5751 B …]
         ");
         let shown = Preview::Lines.show(&text, 160);

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::preview::failure_words::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
-use crate::preview::pattern::pattern;
 
 /// Maximum length in bytes of a line that is held until its end. A longer one is made plain in parts of this length.
 const MAX_OPEN: usize = 128 * 1024;
@@ -32,18 +32,23 @@ pub(crate) struct Piece<'t> {
 }
 
 /// Something that is not plain.
-static NOT_PLAIN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}"));
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static NOT_PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}").expect("a pattern")
+});
 
 /// An escape sequence, backspaces, NUL, or what may be data. In JSON, the line feeds inside data are
 /// escaped, and by some writers the slashes.
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     let control = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|[\x00\x1b]";
-    pattern(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*"))
+    Regex::new(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*")).expect("a pattern")
 });
 
 /// The ways in which programs begin to draw a line once more.
-static REDRAWN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\r|\x1b\[(?:[01]?G|2K)"));
+#[expect(clippy::expect_used, reason = "a pattern that does not change")]
+static REDRAWN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\r|\x1b\[(?:[01]?G|2K)").expect("a pattern"));
 
 /// Makes a text plain as it arrives, whatever the chunks.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +59,7 @@ pub(crate) struct PlainText {
 
 impl PlainText {
     /// Appends `text`, and passes on what is settled.
-    pub(crate) fn push(&mut self, text: &str, see: &mut dyn FnMut(Piece<'_>)) {
+    pub(crate) fn push(&mut self, text: &str, see: &mut impl FnMut(Piece<'_>)) {
         let mut rest = text;
         if !self.open.is_empty() {
             let end = memchr::memchr(b'\n', text.as_bytes()).map_or(text.len(), |feed| feed + 1);
@@ -75,12 +80,12 @@ impl PlainText {
     }
 
     /// Ends the text, or its line before a line feed.
-    pub(crate) fn end(&mut self, see: &mut dyn FnMut(Piece<'_>)) {
+    pub(crate) fn end(&mut self, see: &mut impl FnMut(Piece<'_>)) {
         pass_line(&std::mem::take(&mut self.open), see);
     }
 
     /// Appends a part of a line, or the rest of it with its line feed.
-    fn go_on(&mut self, mut part: &str, see: &mut dyn FnMut(Piece<'_>)) {
+    fn go_on(&mut self, mut part: &str, see: &mut impl FnMut(Piece<'_>)) {
         while self.open.len() + part.len() > MAX_OPEN {
             let (room, rest) = part.split_at(part.floor_char_boundary(MAX_OPEN - self.open.len()));
             self.open.push_str(room);
@@ -98,19 +103,30 @@ impl PlainText {
     }
 }
 
-/// Passes on a line in its last state.
-fn pass_line(line: &str, see: &mut dyn FnMut(Piece<'_>)) {
+/// Passes on a line: its last state, after earlier ones that report failures.
+fn pass_line(line: &str, see: &mut impl FnMut(Piece<'_>)) {
     let body = line.strip_suffix('\n').unwrap_or(line);
     let body = body.strip_suffix('\r').unwrap_or(body);
-    let last = last_state(body);
-    hidden(last.start, see);
+    let (failed, last) = states(body);
+    let mut done = 0;
+    for state in failed {
+        hidden(state.start - done, see);
+        // The blank stands for the return, which is there.
+        done = state.end + 1;
+        pass(&body[state], see);
+        see(Piece {
+            text: " ",
+            bytes: 1,
+        });
+    }
+    hidden(last.start - done, see);
     pass(&body[last.clone()], see);
     hidden(body.len() - last.end, see);
     verbatim(&line[body.len()..], see);
 }
 
 /// Passes on a state of a line.
-fn pass(text: &str, see: &mut dyn FnMut(Piece<'_>)) {
+fn pass(text: &str, see: &mut impl FnMut(Piece<'_>)) {
     let mut done = 0;
     for token in TOKENS.find_iter(text) {
         let (mut start, mut name) = (token.start(), String::new());
@@ -139,34 +155,47 @@ fn pass(text: &str, see: &mut dyn FnMut(Piece<'_>)) {
 const ESCAPE: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
 
-fn verbatim(text: &str, see: &mut dyn FnMut(Piece<'_>)) {
+fn verbatim(text: &str, see: &mut impl FnMut(Piece<'_>)) {
     if !text.is_empty() {
         let bytes = text.len() as u64;
         see(Piece { text, bytes });
     }
 }
 
-fn hidden(bytes: usize, see: &mut dyn FnMut(Piece<'_>)) {
+fn hidden(bytes: usize, see: &mut impl FnMut(Piece<'_>)) {
     if bytes > 0 {
         let bytes = bytes as u64;
         see(Piece { text: "", bytes });
     }
 }
 
-/// The last state of a line that is not blank; if all are, the whole line.
-fn last_state(line: &str) -> Range<usize> {
+/// The last state of a line that is not blank, after those before it that report a failure, in order, unless they differ
+/// from the next one in digits alone.
+fn states(line: &str) -> (Vec<Range<usize>>, Range<usize>) {
     let mut end = line.len();
-    let redrawn: Vec<Range<usize>> = REDRAWN.find_iter(line).map(|sign| sign.range()).collect();
-    if redrawn.is_empty() {
-        return 0..end;
+    let whole = 0..end;
+    if memchr::memchr2(b'\r', ESCAPE, line.as_bytes()).is_none() {
+        return (Vec::new(), whole);
     }
-    for sign in redrawn.into_iter().rev().chain(std::iter::once(0..0)) {
-        if !is_blank(&line[sign.end..end]) {
-            return sign.end..end;
+    let redrawn: Vec<(usize, usize)> = REDRAWN
+        .find_iter(line)
+        .map(|sign| (sign.start(), sign.end()))
+        .collect();
+    let (mut failed, mut last): (Vec<Range<usize>>, _) = (Vec::new(), None);
+    for (before, start) in redrawn.into_iter().rev().chain([(0, 0)]) {
+        let state = &line[start..end];
+        if let Some(last) = &last {
+            let next = failed.last().unwrap_or(last).clone();
+            if is_failure(state) && !differ_in_digits(state, &line[next]) {
+                failed.push(start..end);
+            }
+        } else if !is_blank(state) {
+            last = Some(start..end);
         }
-        end = sign.start;
+        end = before;
     }
-    0..line.len()
+    failed.reverse();
+    (failed, last.unwrap_or(whole))
 }
 
 fn is_blank(state: &str) -> bool {
@@ -257,7 +286,11 @@ mod tests {
             ("1\r2\x1b[K\r\x1b[0K\nx", "2\nx"),
             ("one\x1b[1Gtwo\x1b[2K\x1b[0Gthree", "three"),
             ("a\r\nb\r\n", "a\r\nb\r\n"),
-            ("1%\rERROR: disk full\r2%\r100%\n", "100%\n"),
+            (
+                "1%\rERROR: disk full\r2%\r100%\n",
+                "ERROR: disk full 100%\n",
+            ),
+            ("1\rERROR 1\rERROR 2\r3", "ERROR 2 3"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
         }

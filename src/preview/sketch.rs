@@ -14,10 +14,7 @@ use crate::preview::units::Cutter;
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch {
     plain: PlainText,
-    /// The part of its plain form: about a megabyte at most, plus a few times the budget.
-    ends: HeadTailSketch,
-    cutter: Cutter,
-    lines: KeptLines,
+    gathered: Gathered,
     /// The whole text, if it may be shown in its shape.
     whole: Option<String>,
     /// Length of the text so far in bytes, and its end.
@@ -25,13 +22,30 @@ pub(crate) struct Sketch {
     end: Position,
 }
 
+/// The part of a text's plain form: about a megabyte at most, plus a few times the budget.
+#[derive(Clone, Debug)]
+struct Gathered {
+    ends: HeadTailSketch,
+    cutter: Cutter,
+    lines: KeptLines,
+}
+
+impl Gathered {
+    fn push(&mut self, piece: Piece<'_>) {
+        self.ends.push(piece);
+        self.cutter.push(piece, &mut |unit| self.lines.add(unit));
+    }
+}
+
 impl Sketch {
     pub(crate) fn new(wanted: Preview, budget: usize) -> Self {
         Self {
             plain: PlainText::default(),
-            ends: HeadTailSketch::new(budget),
-            cutter: Cutter::new(),
-            lines: KeptLines::new(wanted),
+            gathered: Gathered {
+                ends: HeadTailSketch::new(budget),
+                cutter: Cutter::new(),
+                lines: KeptLines::new(wanted),
+            },
             whole: (wanted == Preview::Mixed).then(String::new),
             bytes: 0,
             end: Position::START,
@@ -41,7 +55,8 @@ impl Sketch {
     /// Appends `text`.
     pub(crate) fn push(&mut self, text: &str) {
         self.hold(Some(text));
-        self.make_plain(|plain, see| plain.push(text, see));
+        self.plain
+            .push(text, &mut |piece| self.gathered.push(piece));
         self.bytes += text.len() as u64;
         self.end = self.end.after(text.as_bytes());
     }
@@ -49,10 +64,11 @@ impl Sketch {
     /// Appends the text of `other`, a sketch made by the same method that has ended. A line feed must come next.
     pub(crate) fn append(&mut self, other: &Self) {
         self.hold(other.whole.as_deref());
-        self.ends.append(&other.ends);
-        let before = self.cutter.line() - 1;
-        self.lines.append(&other.lines, before);
-        self.cutter.skip_to(before + other.cutter.line());
+        let (all, more) = (&mut self.gathered, &other.gathered);
+        all.ends.append(&more.ends);
+        let before = all.cutter.line() - 1;
+        all.lines.append(&more.lines, before);
+        all.cutter.skip_to(before + more.cutter.line());
         self.bytes += other.bytes;
         self.end = self.end.join(other.end);
     }
@@ -70,16 +86,10 @@ impl Sketch {
 
     /// Ends the text. Nothing of it is held any more but what a preview may show.
     pub(crate) fn end(&mut self) {
-        self.make_plain(|plain, see| plain.end(see));
-        self.cutter.end(&mut |unit| self.lines.add(unit));
-        self.ends.shrink();
-    }
-
-    fn make_plain(&mut self, more: impl FnOnce(&mut PlainText, &mut dyn FnMut(Piece<'_>))) {
-        more(&mut self.plain, &mut |piece| {
-            self.ends.push(piece);
-            self.cutter.push(piece, &mut |unit| self.lines.add(unit));
-        });
+        let all = &mut self.gathered;
+        self.plain.end(&mut |piece| all.push(piece));
+        all.cutter.end(&mut |unit| all.lines.add(unit));
+        all.ends.shrink();
     }
 
     /// Length of the text so far in bytes.
@@ -104,6 +114,7 @@ impl Sketch {
             bytes: self.bytes,
             feeds: self.end.feeds(),
         };
-        shown.unwrap_or_else(|| self.lines.show(&self.ends, length, budget))
+        let Gathered { ends, lines, .. } = &self.gathered;
+        shown.unwrap_or_else(|| lines.show(ends, length, budget))
     }
 }

@@ -168,7 +168,7 @@ mod tests {
         }
         assert_eq!(whose(Some("x-team"), &[("x-team", "blue")])[0], "blue");
         for (header, value) in [
-            ("authorization", "Bearer blue"),
+            ("x-team", "Bearer blue"),
             ("x-team", "sk-ant-api03-0123456789abcdef"),
             ("x-team", "gsk_0123456789abcdefghijklmn"),
             ("x-team", "Basic YWJj"),

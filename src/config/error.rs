@@ -94,7 +94,7 @@ pub enum BuildError {
         tool: Option<String>,
         /// The limit as it was set, in bytes.
         limit: usize,
-        /// Smallest value allowed.
+        /// A value that is allowed.
         at_least: usize,
     },
     /// The prefix is not a safe path.

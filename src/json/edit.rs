@@ -173,8 +173,11 @@ pub fn put_into_text(
     message: &mut JsonText,
     edits: impl for<'m> FnOnce(Node<'m>) -> Option<Vec<Edit<'m>>>,
 ) {
+    let Some(edits) = edits(Node::root(message)) else {
+        return;
+    };
     let mut changed = message.clone();
-    for Edit { path, field, value } in edits(Node::root(message)).unwrap_or_default() {
+    for Edit { path, field, value } in edits {
         let object = path
             .iter()
             .try_fold(Node::root(&changed), |node, step| match step {

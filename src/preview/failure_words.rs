@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::preview::pattern::pattern;
+
 /// The words of such lines, as written by compilers, test runners, interpreters and loggers. Classes are ASCII's: those of
 /// Unicode would take some hundred kilobytes each.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = [
         r"(?-u:\b)(?:FAIL(?:ED|URES?)?|ERROR|FATAL)(?-u:\b)",
@@ -32,14 +33,13 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r"Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|没有那个文件|ファイルやディレクトリはありません|Keine Berechtigung|Permission non accordée|Permiso denegado|拒绝访问|权限不够|許可がありません",
         r"(?:Kommando|Befehl) nicht gefunden|commande introuvable|orden no encontrada|未找到命令|コマンドが見つかりません|Speicherzugriffsfehler|Erreur de segmentation|Violación de segmento|段错误|セグメンテーション違反",
     ];
-    Regex::new(&signs.join("|")).expect("a pattern")
+    pattern(&signs.join("|"))
 });
 
 /// The words of lines that report the worst.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static FATAL: LazyLock<Regex> = LazyLock::new(|| {
     let signs = r"(?-u:\b)(?:FATAL|PANIC|EMERG|CRITICAL(?: |:[A-Za-z]))|(?i:level=(?:fatal|critical|panic)|\x22(?:level|severity)\x22: ?\x22(?:fatal|critical|panic))|^panic: |Out of memory: Kill";
-    Regex::new(signs).expect("a pattern")
+    pattern(signs)
 });
 
 /// Returns true if `line` reports in words that something has broken down.

@@ -11,6 +11,7 @@ use regex::Regex;
 
 use crate::preview::failure_words::{differ_in_digits, is_failure};
 use crate::preview::names::{DIGIT, LOWER, UPPER, class};
+use crate::preview::pattern::pattern;
 
 /// Maximum length in bytes of a line that is held until its end. A longer one is made plain in parts of this length.
 const MAX_OPEN: usize = 128 * 1024;
@@ -32,23 +33,18 @@ pub(crate) struct Piece<'t> {
 }
 
 /// Something that is not plain.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static NOT_PLAIN: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}").expect("a pattern")
-});
+static NOT_PLAIN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[\x00\x08\x1b]|\r[^\n]|(?:[A-Za-z0-9+/_-]|\\/){60}"));
 
 /// An escape sequence, backspaces, NUL, or what may be data. In JSON, the line feeds inside data are
 /// escaped, and by some writers the slashes.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     let control = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ`-~]|\x08+|[\x00\x1b]";
-    Regex::new(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*")).expect("a pattern")
+    pattern(&format!(r"{control}|(?:[A-Za-z0-9+/_-]|\\[rn/]){{60,}}=*"))
 });
 
 /// The ways in which programs begin to draw a line once more.
-#[expect(clippy::expect_used, reason = "a pattern that does not change")]
-static REDRAWN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\r|\x1b\[(?:[01]?G|2K)").expect("a pattern"));
+static REDRAWN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\r|\x1b\[(?:[01]?G|2K)"));
 
 /// Makes a text plain as it arrives, whatever the chunks.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,6 @@
 use crate::json::{JsonText, Node, View};
 use crate::preview::outcomes::without_header;
 use crate::preview::records::{AroundRecords, KEYED, NESTED, Records, cell_of_text, compact};
-
 use crate::preview::units::Unit;
 use crate::preview::{log, matches, outline};
 use crate::table;

@@ -122,7 +122,7 @@ impl ReadRequest {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
             // Models search for codes such as 404.
-            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(code @ Value::Number(_)) => Ok(number(code)),
             Some(_) => Err(Refusal::NotText(name)),
         };
         let (pattern, query) = (text("pattern")?, text("query")?);
@@ -317,7 +317,7 @@ mod tests {
             parse(r#"{"path":"a","offset":0,"pattern":null}"#).unwrap(),
             (line(1, 0), None)
         );
-        let request = ReadRequest::parse(r#"{"path":"a","pattern":404}"#).unwrap();
+        let request = ReadRequest::parse(r#"{"path":"a","pattern":404.0}"#).unwrap();
         assert_eq!(request.pattern.as_deref(), Some("404"));
         for bad in [
             "",

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::backend::{Entry, Key};
 
-use super::policy::SweepPolicy;
+use super::policy::{LEAST_IDLE, SweepPolicy};
 use super::report::Tally;
 
 /// Everything that is stored, by conversation.
@@ -79,6 +79,11 @@ pub(super) fn choose<'c>(
     policy: &SweepPolicy,
     now: SystemTime,
 ) -> Vec<&'c str> {
+    let SweepPolicy {
+        idle,
+        quota_bytes,
+        dry_run: _,
+    } = policy;
     let is_idle = |conversation: &Conversation, time: Duration| {
         let idle = now.duration_since(conversation.newest);
         idle.is_ok_and(|idle| idle > time)
@@ -91,12 +96,8 @@ pub(super) fn choose<'c>(
     unnamed.sort_by_key(|(_, conversation)| conversation.newest);
     let mut gone = Vec::new();
     for (prefix, conversation) in unnamed {
-        let is_over = policy
-            .quota_bytes
-            .is_some_and(|quota| left > u128::from(quota));
-        if is_idle(conversation, policy.idle)
-            || is_over && is_idle(conversation, SweepPolicy::LEAST_IDLE)
-        {
+        let is_over = quota_bytes.is_some_and(|quota| left > u128::from(quota));
+        if is_idle(conversation, *idle) || is_over && is_idle(conversation, LEAST_IDLE) {
             left -= bytes(conversation);
             gone.push(prefix);
         }

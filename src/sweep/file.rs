@@ -2,31 +2,38 @@
 
 use std::io::{self, Read};
 
+use super::live_error::Problem;
 use super::names::{NameScanner, Names};
 
 /// Number of bytes of a file that are held at once.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// Reads `file` to its end and adds what it names to `names`. Returns false if it is not text.
-pub(super) fn read(mut file: impl Read, names: &mut Names) -> io::Result<bool> {
-    let (mut buffer, mut scanner) = (Vec::with_capacity(BUFFER), NameScanner::default());
+/// Reads `file` to its end and adds what it names to `names`.
+pub(super) fn read(mut file: impl Read, names: &mut Names) -> Result<(), Problem> {
+    let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
+    let mut scanner = NameScanner::default();
     loop {
-        let room = BUFFER - buffer.len();
-        let read = file.by_ref().take(room as u64).read_to_end(&mut buffer)?;
-        let whole = match std::str::from_utf8(&buffer) {
+        let read = match file.read(&mut buffer[filled..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.map_err(Problem::Io)?,
+        };
+        let bytes = &buffer[..filled + read];
+        let whole = match std::str::from_utf8(bytes) {
             Ok(text) => text.len(),
             // The last character is incomplete. The file may still be being written.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => return Ok(false),
+            Err(_) => return Err(Problem::NoText),
         };
-        if buffer.contains(&0) {
-            return Ok(false);
+        if bytes.contains(&0) {
+            return Err(Problem::NoText);
         }
-        scanner.push(&buffer[..whole], &mut |piece| names.take(piece));
+        scanner.push(&bytes[..whole], &mut |piece| names.take(piece));
         if read == 0 {
             scanner.finish(&mut |piece| names.take(piece));
-            return Ok(true);
+            return Ok(());
         }
-        buffer.drain(..whole);
+        let end = filled + read;
+        buffer.copy_within(whole..end, 0);
+        filled = end - whole;
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::file;
-use super::live_error::LiveError;
+use super::live_error::{LiveError, Problem};
 use super::names::Names;
 
 /// Maximum number of walks over a folder that keeps changing. Whatever an agent writes after that
@@ -27,8 +27,10 @@ pub(super) fn read(path: &Path, names: &mut Names) -> Result<(), LiveError> {
         }
     }
     if folder.files.is_empty() {
-        let problem = "holds no files: name the folder that holds the transcripts";
-        return Err(LiveError::new(path, problem));
+        return Err(LiveError {
+            path: path.to_owned(),
+            problem: Problem::Empty,
+        });
     }
     Ok(())
 }
@@ -75,17 +77,19 @@ impl Folder {
         let (mut todo, mut folders, mut has_changed) =
             (vec![path.to_owned()], BTreeMap::new(), false);
         while let Some(at) = todo.pop() {
-            match self.look(&at, names, &mut todo, &mut folders) {
-                Ok(file_has) => has_changed |= file_has,
-                Err(error) => {
-                    // Moved away, and perhaps back. A dangling link is not gone.
-                    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-                    let is_gone = error.source.as_ref().is_some_and(is_missing) && !at.is_symlink();
-                    if at == path || !is_gone {
-                        return Err(error);
-                    }
-                    has_changed = true;
+            match self.look_again(&at, names, &mut folders) {
+                Ok(Looked::Read {
+                    has_changed: file_has,
+                }) => has_changed |= file_has,
+                Ok(Looked::Folder(entries)) => todo.extend(entries),
+                Ok(Looked::Gone(_)) if at != path => has_changed = true,
+                Ok(Looked::Gone(error)) => {
+                    return Err(LiveError {
+                        path: at,
+                        problem: Problem::Io(error),
+                    });
                 }
+                Err(problem) => return Err(LiveError { path: at, problem }),
             }
         }
         let is_as_it_was = |(path, (before, looked_at)): (&PathBuf, &(Version, SystemTime))| {
@@ -95,46 +99,82 @@ impl Folder {
         Ok(has_changed || !folders.iter().all(is_as_it_was))
     }
 
-    /// Reads a file, or adds the entries of a folder to `todo`. Returns true if the file has changed
-    /// in the meantime.
+    /// Looks until `at` is certain to be there or to be gone.
+    fn look_again(
+        &mut self,
+        at: &Path,
+        names: &mut Names,
+        folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
+    ) -> Result<Looked, Problem> {
+        let mut last = io::ErrorKind::NotFound.into();
+        for _ in 0..WALKS {
+            let error = match self.look(at, names, folders) {
+                Err(Problem::Io(error)) => error,
+                looked => return looked,
+            };
+            match at.symlink_metadata() {
+                Err(gone) if is_not_found(&gone) => return Ok(Looked::Gone(error)),
+                // Moved away and back in the meantime. A dangling link is not gone.
+                Ok(there) if is_not_found(&error) && !there.is_symlink() => last = error,
+                _ => return Err(Problem::Io(error)),
+            }
+        }
+        Err(Problem::Io(last))
+    }
+
     fn look(
         &mut self,
         at: &Path,
         names: &mut Names,
-        todo: &mut Vec<PathBuf>,
         folders: &mut BTreeMap<PathBuf, (Version, SystemTime)>,
-    ) -> Result<bool, LiveError> {
-        let failed = |source| LiveError::unreadable(at, source);
+    ) -> Result<Looked, Problem> {
         // Links are followed: what they lead to may be the only transcript.
         let now = SystemTime::now();
-        let metadata = std::fs::metadata(at).map_err(failed)?;
+        let metadata = std::fs::metadata(at).map_err(Problem::Io)?;
         let before = Version::of(&metadata);
         if metadata.is_dir() {
             // Each folder once: links may form a cycle.
-            let real = at.canonicalize().map_err(failed)?;
-            if folders.insert(real, (before, now)).is_none() {
-                for entry in std::fs::read_dir(at).map_err(failed)? {
-                    todo.push(entry.map_err(failed)?.path());
-                }
+            let real = at.canonicalize().map_err(Problem::Io)?;
+            if folders.contains_key(&real) {
+                return Ok(Looked::Folder(Vec::new()));
             }
-            return Ok(false);
+            let entries = std::fs::read_dir(at).map_err(Problem::Io)?;
+            let paths = entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<Result<_, _>>();
+            let paths = paths.map_err(Problem::Io)?;
+            // Only after listing has succeeded, since `look_again` may try again.
+            folders.insert(real, (before, now));
+            return Ok(Looked::Folder(paths));
         }
         if !metadata.is_file() {
-            let problem = "is neither a file nor a folder: move it out of the folder";
-            return Err(LiveError::new(at, problem));
+            return Err(Problem::NoFile);
         }
         if self.files.get(at) == Some(&before) {
-            return Ok(false);
+            return Ok(Looked::Read { has_changed: false });
         }
-        let file = File::open(at).map_err(failed)?;
-        if !file::read(&file, names).map_err(failed)? {
-            let problem = "is not UTF-8 text: unpack it, or move it out of the folder if it is not a transcript";
-            return Err(LiveError::new(at, problem));
-        }
-        let after = file.metadata().map_err(failed)?;
+        let file = File::open(at).map_err(Problem::Io)?;
+        file::read(&file, names)?;
+        let after = file.metadata().map_err(Problem::Io)?;
         self.files.insert(at.to_owned(), before);
-        Ok(Version::of(&after) != before)
+        Ok(Looked::Read {
+            has_changed: Version::of(&after) != before,
+        })
     }
+}
+
+/// State of a path.
+enum Looked {
+    /// A file, which was read.
+    Read { has_changed: bool },
+    /// The entries of a folder.
+    Folder(Vec<PathBuf>),
+    /// Nothing has this name any more.
+    Gone(io::Error),
+}
+
+fn is_not_found(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::backend::{Key, Location};
-use crate::format::{Conversation, Piece};
-use crate::tokens::Text;
+use crate::format::{Conversation, PartRef, Piece};
 
 use super::folder;
 use super::index::Index;
@@ -53,12 +52,13 @@ impl Live {
         for message in 0..conversation.len() {
             conversation.visit(message, &mut |piece| match piece {
                 Piece::Call(call) => self.names.read(&call.arguments.to_string()),
-                Piece::Content(part) => {
-                    if let Some(text) = Text::of_part(part) {
-                        self.names.read(&text.read());
-                    }
+                Piece::Content(PartRef::Text(text) | PartRef::Link { url: text, .. }) => {
+                    self.names.read(text);
                 }
-                Piece::Role(_) | Piece::Result(_) => {}
+                Piece::Content(PartRef::Json(value) | PartRef::Opaque(value)) => {
+                    self.names.read(&value.to_string());
+                }
+                Piece::Content(PartRef::Media { .. }) | Piece::Role(_) | Piece::Result(_) => {}
             });
         }
         self

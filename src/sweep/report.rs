@@ -105,7 +105,13 @@ pub enum SweepError {
     #[error(
         "nothing was swept: the store failed, so live content could not be determined; try again later"
     )]
-    Store(#[from] BackendError),
+    Store(#[source] BackendError),
 }
 
 debug_as_chain!(SweepError);
+
+impl From<BackendError> for SweepError {
+    fn from(error: BackendError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::ToolReduction;
-use crate::backend::content::{Stored, place_of, safe_key};
-use crate::backend::layout::longest_session;
-use crate::backend::{Backend, BackendError, ErrorKind, Key};
+use crate::backend::{Backend, BackendError, ErrorKind, Key, Location};
 use futures_util::StreamExt;
 
 use super::conversations::{Conversation, Conversations, choose, may_name};
 use super::index::{Index, names_it};
 use super::live::Live;
 use super::names::NameScanner;
-use super::policy::SweepPolicy;
+use super::policy::{LEAST_IDLE, SweepPolicy};
 use super::report::{SweepError, SweepFailure, SweepReport, Tally};
+
+/// Number of bytes of stored content that are read at once.
+const BLOCK: u64 = 1 << 20;
 
 /// Removes stored conversations that are neither live nor in use, as `policy` says: from all stores
 /// of `reduction`'s configuration, below its prefix, including all sessions made from it. It is a dry
@@ -34,15 +35,14 @@ pub async fn sweep(
     policy: &SweepPolicy,
     now: SystemTime,
 ) -> Result<SweepReport, SweepError> {
-    if policy.idle < SweepPolicy::LEAST_IDLE {
+    if policy.idle < LEAST_IDLE {
         return Err(SweepError::Idle {
             idle: policy.idle,
-            at_least: SweepPolicy::LEAST_IDLE,
+            at_least: LEAST_IDLE,
         });
     }
     let prefix = reduction.prefix();
-    // Nothing has this key. It tells what a store can do.
-    let probe = safe_key(format!("{prefix}{}/{}", Key::FOLDERS[0], longest_session()));
+    let probe = probe(prefix)?;
     let mut stores = Vec::new();
     for store in reduction.stores() {
         let can_remove = can_remove(&*store, &probe).await?;
@@ -81,7 +81,7 @@ pub async fn sweep(
     }
     let gone: BTreeSet<_> = choose(unnamed.clone(), policy, now).into_iter().collect();
     let before = now
-        .checked_sub(SweepPolicy::LEAST_IDLE)
+        .checked_sub(LEAST_IDLE)
         .unwrap_or(SystemTime::UNIX_EPOCH);
     for (prefix, conversation) in unnamed {
         let removed = if gone.contains(prefix) {
@@ -104,7 +104,7 @@ pub async fn sweep(
             match store.tidy(before).await {
                 Ok(count) => report.tidied = report.tidied.saturating_add(count),
                 Err(error) => report.failed.push(SweepFailure {
-                    location: place_of(&**store, &probe),
+                    location: root_of(&**store, &probe),
                     error: error.to_string(),
                 }),
             }
@@ -163,10 +163,21 @@ async fn live_in<'c>(
     while let Some(prefix) = index.take_new() {
         let parts = all.0.get(prefix).into_iter().flat_map(|one| &one.parts);
         for part in parts.filter(|part| may_name(&part.entry.key)) {
-            name_in_turn(&stores[part.store].0, &part.entry.key, &mut index).await?;
+            name_in_turn(&*stores[part.store].0, &part.entry.key, &mut index).await?;
         }
     }
     Ok(index)
+}
+
+/// Returns a key of stored content below `prefix` that nothing has, to learn what a store can do.
+fn probe(prefix: &str) -> Result<Key, BackendError> {
+    Key::new(format!("{prefix}{}/{}", Key::FOLDERS[0], "x".repeat(64))).map_err(|error| {
+        BackendError::new(
+            ErrorKind::Other,
+            "the prefix leaves no room for a key: shorten it",
+        )
+        .with_source(error)
+    })
 }
 
 /// Returns true if `store` can remove content. Removes nothing.
@@ -178,28 +189,41 @@ async fn can_remove(store: &dyn Backend, probe: &Key) -> Result<bool, BackendErr
     }
 }
 
+/// Returns the common beginning of the store's locations; `key` may be any key.
+fn root_of(store: &dyn Backend, key: &Key) -> Location {
+    let location = store.locate(key);
+    location
+        .as_str()
+        .strip_suffix(key.as_str())
+        .map(Location::new)
+        .unwrap_or(location)
+}
+
 /// Marks what the content of `key` names as live.
 async fn name_in_turn(
-    store: &Arc<dyn Backend>,
+    store: &dyn Backend,
     key: &Key,
     index: &mut Index<'_>,
 ) -> Result<(), BackendError> {
-    let stored = Stored {
-        backend: store.clone(),
-        location: store.locate(key),
-        key: key.clone(),
-        marks: None,
-    };
-    let mut scanner = NameScanner::default();
-    let read = stored.scan(|bytes, _| {
-        scanner.push(bytes, &mut |piece| index.name(piece));
-        true
-    });
-    match read.await {
-        // Another sweep has removed it, so it names nothing any more.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        read => read?,
-    };
-    scanner.finish(&mut |piece| index.name(piece));
-    Ok(())
+    let (mut at, mut scanner) = (0, NameScanner::default());
+    loop {
+        let page = match store.read(key, at..at + BLOCK).await {
+            // Another sweep has removed it, so it names nothing any more.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            page => page?,
+        };
+        scanner.push(&page.bytes, &mut |piece| index.name(piece));
+        at += page.bytes.len() as u64;
+        if at >= page.total {
+            scanner.finish(&mut |piece| index.name(piece));
+            return Ok(());
+        }
+        if page.bytes.is_empty() {
+            let message = format!(
+                "`{key}` ends after {at} of {} bytes: check the store",
+                page.total
+            );
+            return Err(BackendError::new(ErrorKind::Other, message));
+        }
+    }
 }

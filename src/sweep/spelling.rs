@@ -28,17 +28,27 @@ pub(super) fn read_layer(from: &[u8], to: &mut Vec<u8>) -> bool {
 /// Returns true if `byte` may be part of a name, of the path before it, or of another spelling of
 /// these.
 pub(super) fn is_part(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'.' | b'_' | b'-' | b'/' | b'\\' | b'%' | b'&' | b'#' | b';'
-        )
+    PARTS[usize::from(byte)]
 }
 
 /// Returns true if `byte` is a character of keys, or a slash.
 pub(super) fn is_of_path(byte: u8) -> bool {
     is_part(byte) && !matches!(byte, b'\\' | b'%' | b'&' | b'#' | b';')
 }
+
+/// A table, because every byte of every transcript is looked up.
+const PARTS: [bool; 256] = {
+    let (mut parts, mut byte) = ([false; 256], 0);
+    while byte < 128 {
+        let others = matches!(
+            byte,
+            b'.' | b'_' | b'-' | b'/' | b'\\' | b'%' | b'&' | b'#' | b';'
+        );
+        parts[byte as usize] = byte.is_ascii_alphanumeric() || others;
+        byte += 1;
+    }
+    parts
+};
 
 /// Writes the character with this code, if names may hold it.
 fn character(code: u32, to: &mut Vec<u8>) -> Option<()> {

@@ -103,14 +103,18 @@ function told(error) {
   }
 }
 
+/** Kinds of objects that JSON says, even without fields. */
+const sayable = new Set(["Object", "Array", "Number", "String", "Boolean", "Arguments"]);
+
 /** What stands for a value of a result in JSON. */
 function plain(key, value) {
   if (typeof value === "bigint") return value.toString();
   if (value instanceof Error) return told(value);
   if (value instanceof Map || value instanceof Set) return [...value];
   if (typeof value !== "object" || value === null) return value;
-  const isEmpty = Object.keys(value).length === 0 && !["Object", "Array"].includes(kindOf(value));
-  if (isEmpty || value[Symbol.asyncIterator] || ArrayBuffer.isView(this[key])) throw unsaid(this[key]);
+  const mayBeBare = value[Symbol.asyncIterator] || !sayable.has(kindOf(value));
+  const isBare = mayBeBare && Object.keys(value).length === 0;
+  if (isBare || typeof value.pipe === "function" || ArrayBuffer.isView(this[key])) throw unsaid(this[key]);
   return value;
 }
 
@@ -260,8 +264,10 @@ class Reduction {
 
   #tell(text) {
     const report = JSON.parse(text);
-    const failure = report.decisions.find((one) => one.error)?.error ?? report.records_error;
-    if (failure && !this.#onReport) process.emitWarning(`offcut: ${failure}`);
+    if (!this.#onReport) {
+      const failures = [...report.decisions.map((one) => one.error), report.records_error];
+      for (const failure of failures) if (failure) process.emitWarning(`offcut: ${failure}`);
+    }
     try {
       this.#onReport?.(report);
     } catch (error) {

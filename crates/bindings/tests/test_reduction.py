@@ -217,14 +217,14 @@ def test_a_result_that_no_message_can_say_is_an_error_of_its_call(reduction):
         pass
 
     with open(os.devnull) as file:
-        for result in ((nth for nth in "ab"), file, subprocess.CompletedProcess([], 0), {"a": {1}}, [b"x"], Plain(), len):
+        for result in ((nth for nth in "ab"), file, subprocess.CompletedProcess([], 0), [b"x"], Plain(), len):
             message = reduction.wrap_tool_call(CALLS["anthropic"], lambda: result)["content"][0]
             assert message["is_error"] and "a tool may return text, bytes" in message["content"], message
             with pytest.raises(TypeError, match="a tool may return"):
                 reduction.truncate(result, tool="t")
-    fine = {"day": date(2026, 1, 2), "cost": Decimal("1.50"), "more": MappingProxyType({"a": 1})}
+    fine = {"day": date(2026, 1, 2), "cost": Decimal("1.50"), "more": MappingProxyType({"a": 1}), "keys": {"b": 1}.keys()}
     message = reduction.wrap_tool_call(CALLS["openai-chat"], lambda: fine)
-    assert message["content"] == '{"day": "2026-01-02", "cost": "1.50", "more": {"a": 1}}'
+    assert message["content"] == '{"day": "2026-01-02", "cost": "1.50", "more": {"a": 1}, "keys": ["b"]}'
 
 
 def test_objects_of_sdks_are_read(tmp_path):

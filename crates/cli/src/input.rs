@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, future, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use offcut::backend::Writer;
 use offcut::{Chunk, ToolError, ToolOutput};
 
@@ -88,27 +88,31 @@ impl Input {
         self.holding(may_lose, UNREADABLE, chunks)
     }
 
-    /// Holds `chunks` as they are read, up to an empty one or a second error. Without `may_lose`, they end
-    /// once a writer was given up.
+    /// Holds `chunks` as they are read, up to an empty one or an error. Without `may_lose`, they end once a writer
+    /// was given up.
     pub(crate) fn holding(
         &self,
         may_lose: bool,
         unreadable: &'static str,
         chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     ) -> ToolOutput {
-        let (input, mut has_failed) = (self.clone(), false);
-        let mut goes_on = move |read: &io::Result<Bytes>| {
-            let Ok(chunk) = read else {
-                return !std::mem::replace(&mut has_failed, true);
-            };
-            locked(&input.0).held.push_back(chunk.clone());
-            !chunk.is_empty() && (may_lose || !input.is_broken())
-        };
-        let chunks = chunks.take_while(move |read| future::ready(goes_on(read)));
-        ToolOutput::stream(chunks.map(move |read| match read {
-            Ok(chunk) => Ok(Chunk::Bytes(chunk)),
-            Err(error) => Err(ToolError::new(format!("{unreadable}: {error}"))),
-        }))
+        let start = Some((Box::pin(chunks), self.clone()));
+        let chunks = stream::unfold(start, move |state| async move {
+            let (mut chunks, input) = state?;
+            // Before the next one is read, for which it may have to wait.
+            if !may_lose && input.is_broken() {
+                return None;
+            }
+            match chunks.next().await? {
+                Ok(chunk) if chunk.is_empty() => None,
+                Ok(chunk) => {
+                    locked(&input.0).held.push_back(chunk.clone());
+                    Some((Ok(Chunk::Bytes(chunk)), Some((chunks, input))))
+                }
+                Err(error) => Some((Err(ToolError::new(format!("{unreadable}: {error}"))), None)),
+            }
+        });
+        ToolOutput::stream(chunks)
     }
 
     /// Returns all input so far, or `None` if a writer has part of it.

@@ -22,6 +22,17 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
+/// Writes a server's address to stdout. That nobody takes it is an error.
+pub(crate) fn announce(address: &str) -> Result<(), Failure> {
+    write(address).map_err(|failure| {
+        if failure.is_silent() {
+            Failure::new("stdout is closed: redirect it to a file or to /dev/null")
+        } else {
+            failure
+        }
+    })
+}
+
 /// Writes to stdout, in colour if it is shown.
 pub(crate) fn write_styled(text: &clap::builder::StyledStr) -> Result<(), Failure> {
     match anstream::AutoStream::choice(&io::stdout()) {
@@ -55,8 +66,16 @@ pub(crate) fn unwritable(stream: &str, error: &io::Error) -> Failure {
 /// Writes to a stream of this program itself, as to a file: the standard library ignores errors if it is not open
 /// for writing.
 #[cfg(unix)]
-pub(crate) fn write_raw(stream: impl std::os::fd::AsFd, bytes: &[u8]) -> io::Result<()> {
-    std::fs::File::from(stream.as_fd().try_clone_to_owned()?).write_all(bytes)
+pub(crate) fn write_raw(stream: impl std::os::fd::AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(&stream, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => bytes = &bytes[length..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Makes sure that a limit on file sizes is an error. Without a handler, it kills the program silently.

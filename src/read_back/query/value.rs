@@ -485,7 +485,10 @@ impl Add for Value {
                 let object = Rc::make_mut(&mut a);
                 object.charge.add(b.entries.len() * ENTRY);
                 object.depth = object.depth.max(b.depth);
-                object.entries.extend(Rc::unwrap_or_clone(b).entries);
+                // Others may hold it, so that it is not cloned as a whole.
+                let entries = b.entries.iter();
+                let entries = entries.map(|(key, value)| (key.clone(), value.clone()));
+                object.entries.extend(entries);
                 Ok(Self::Object(a))
             }
             (a, b) => calculate(a, Math::Add, b, i64::checked_add, |a, b| a + b),

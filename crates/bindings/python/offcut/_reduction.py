@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import io
 import json
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, MutableSequence, Sequence
+import subprocess
+from collections import deque
+from collections.abc import Awaitable, Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, MutableSequence, Sequence, ValuesView
 from typing import Any, Literal, TypeAlias
 
 from ._offcut import Core, OffcutError
@@ -429,8 +432,11 @@ def _fields(value: Any) -> Any:
         return dict(value)
     if isinstance(value, (str, int, float, list, tuple, type(None))):
         return value
+    if isinstance(value, (set, frozenset, range, deque, KeysView, ValuesView, ItemsView)):
+        return list(value)
     kind: Any = type(value)
-    if isinstance(value, (bytes, bytearray)) or kind.__str__ is object.__str__:
+    is_bare = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    if is_bare or isinstance(value, (bytes, bytearray, io.IOBase, Iterator, subprocess.CompletedProcess)) or callable(value):
         raise TypeError(f"no JSON says a `{kind.__name__}`: a tool may return text, bytes, content parts, or what JSON can say")
     return str(value)
 

@@ -21,7 +21,7 @@ pub(crate) fn install(args: &args::Install, json: bool) -> Result<ExitCode, Fail
         let agent = installation.agent;
         return Err(
             Failure::new(format!("{agent} has Offcut with OFFCUT_HOME={home}"))
-                .hint(&format!("run `offcut uninstall {agent}` first")),
+                .hint(format!("run `offcut uninstall {agent}` first")),
         );
     }
     #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::gateway::Gateway;
 use tokio::net::TcpListener;
@@ -13,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::tidy;
-use crate::failure::{FAILED, Failure, OrFail as _, chain};
+use crate::failure::{Failure, OrFail as _, chain};
 use crate::replay::Prices;
 use crate::serving::{self, Journal, Running, prepared, unusable};
 use crate::{args, output, stores};
@@ -49,14 +50,16 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
                 output::note("`offcut status` has that address with its token");
             }
         }
-        output::write(&format!("http://{address}\n"))?;
+        output::announce(&format!("http://{address}\n"))?;
         let stop = async {
             stopped().await;
             // From now on, nobody is answered.
             drop(running);
         };
-        let served = gateway.serve(listener, stop).await;
-        served.map_err(|error| Failure::new(chain(&error)))
+        tokio::select! {
+            served = gateway.serve(listener, stop) => served.map_err(|error| Failure::new(chain(&error))),
+            () = insisted() => Err(Failure::new("a second signal ended the server before its requests")),
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -103,15 +106,22 @@ async fn stopped() {
     #[cfg(unix)]
     if let Ok(mut signals) = crate::child::listen() {
         signals.recv().await;
-        tracing::warn!("a second signal ends the server at once");
-        tokio::spawn(async move {
-            if signals.recv().await.is_some() {
-                std::process::exit(FAILED.into());
-            }
-        });
         return;
     }
     _ = tokio::signal::ctrl_c().await;
+}
+
+/// Returns once a signal comes a second or more after the first: some senders send two at once.
+async fn insisted() {
+    #[cfg(unix)]
+    if let Ok(mut signals) = crate::child::listen() {
+        signals.recv().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        while signals.try_recv().is_ok() {}
+        signals.recv().await;
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The

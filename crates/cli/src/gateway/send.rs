@@ -1,9 +1,7 @@
 //! Sends requests to providers.
 
-use std::collections::HashSet;
 use std::error::Error;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,19 +9,17 @@ use http::request::Parts;
 use http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpInfo;
 use offcut::ErrorChain;
 use tokio::time::timeout;
 
 use crate::gateway::body::{self, Body, ReadError};
-use crate::gateway::client::{HttpClient, client};
+use crate::gateway::client::{HttpClient, Used, client};
 use crate::gateway::error::GatewayError;
 use crate::gateway::metrics::{Metric, Metrics};
 use crate::gateway::own::{self, Refusal};
 use crate::gateway::settings::ServeSettings;
 use crate::gateway::upstream::Upstream;
 use crate::gateway::usage::{OnEnd, watched};
-use crate::lock::locked;
 
 /// The body of a request to a provider.
 pub(crate) enum Payload {
@@ -38,17 +34,9 @@ pub(crate) struct Sender {
     client: HttpClient,
     /// Opens a connection for each request.
     fresh: HttpClient,
-    /// Connections on which a provider has answered.
-    answered: Mutex<HashSet<Ends>>,
     patience: Duration,
     metrics: Arc<Metrics>,
 }
-
-/// Both ends of a connection.
-type Ends = (SocketAddr, SocketAddr);
-
-/// Number of connections that are remembered, many of them closed since: a later one may have the same ends.
-const ANSWERED: usize = 1024;
 
 impl Sender {
     pub(crate) fn new(
@@ -58,7 +46,6 @@ impl Sender {
         Ok(Self {
             client: client(settings, Duration::from_secs(60))?,
             fresh: client(settings, Duration::ZERO)?,
-            answered: Mutex::default(),
             patience: Duration::from_secs(settings.answer_seconds),
             metrics,
         })
@@ -128,7 +115,7 @@ impl Sender {
             Payload::Whole(bytes) => bytes,
             Payload::Stream(body) => {
                 let sent = self.client.request(Request::from_parts(parts, body)).await;
-                return sent.inspect(|reply| self.remember(reply));
+                return sent.inspect(remember);
             }
         };
         let whole = |mut parts: Parts| {
@@ -140,30 +127,12 @@ impl Sender {
             Request::from_parts(parts, body::full(bytes.clone()))
         };
         match self.client.request(whole(parts.clone())).await {
-            Err(error) if self.was_used(&error) => {
+            Err(error) if was_used(&error) => {
                 tracing::debug!("a connection was closed as idle; the request is sent again");
                 self.fresh.request(whole(parts)).await
             }
-            sent => sent.inspect(|reply| self.remember(reply)),
+            sent => sent.inspect(remember),
         }
-    }
-
-    /// Notes that a provider has answered on the connection of `reply`.
-    fn remember(&self, reply: &Response<Incoming>) {
-        let mut answered = locked(&self.answered);
-        if answered.len() >= ANSWERED {
-            answered.clear();
-        }
-        answered.extend(ends(reply.extensions()));
-    }
-
-    /// Returns true if a provider had answered before on the connection of `error`.
-    fn was_used(&self, error: &legacy::Error) -> bool {
-        let mut of = Extensions::new();
-        if let Some(connection) = error.connect_info() {
-            connection.get_extras(&mut of);
-        }
-        ends(&of).is_some_and(|ends| locked(&self.answered).remove(&ends))
     }
 
     fn count(&self, upstream: &Upstream, status: u16) {
@@ -175,9 +144,20 @@ impl Sender {
     }
 }
 
-fn ends(of: &Extensions) -> Option<Ends> {
-    let info: &HttpInfo = of.get()?;
-    Some((info.local_addr(), info.remote_addr()))
+/// Notes that a provider has answered on the connection of `reply`.
+fn remember(reply: &Response<Incoming>) {
+    if let Some(used) = reply.extensions().get::<Used>() {
+        used.set();
+    }
+}
+
+/// Returns true if a provider had answered before on the connection of `error`.
+fn was_used(error: &legacy::Error) -> bool {
+    let mut of = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut of);
+    }
+    of.get::<Used>().is_some_and(Used::is_set)
 }
 
 /// Returns true if a reply is in no transfer encoding that would be lost with its header.

@@ -37,7 +37,7 @@ pub(super) fn run(
     let code = runtime.block_on(async {
         let mut signals = child::listen().or_fail("signals can't be received")?;
         let (listener, address) = listener(address).await?;
-        output::write(&format!("http://{address}/mcp\n"))?;
+        output::announce(&format!("http://{address}/mcp\n"))?;
         let served = endpoint.serve(listener, async {
             signals.recv().await;
         });

@@ -368,7 +368,9 @@ impl<'t> JsonHash<'t> {
             Kind::Object if depth < DEEP => self.add_object(node, depth + 1),
             Kind::Array if depth < DEEP => {
                 let items = node.items();
-                let items: Vec<_> = items.filter(|item| !self.leaves_out(*item)).collect();
+                let items: Vec<_> = items
+                    .filter(|item| depth != 1 || !self.leaves_out(*item))
+                    .collect();
                 let is_text = matches!(items[..], [only] if only.text("type") == "text");
                 self.bracket(b'[', is_text);
                 items.into_iter().for_each(|item| self.add(item, depth + 1));
@@ -396,7 +398,9 @@ impl<'t> JsonHash<'t> {
                 }
                 "type" if is_text => {}
                 "text" if is_text => self.add(value, depth),
-                _ if self.without == Without::Thinking && THINKING.contains(&name) => {}
+                _ if depth == 1
+                    && self.without == Without::Thinking
+                    && THINKING.contains(&name) => {}
                 _ => {
                     self.hasher.write(name.as_bytes());
                     self.add(value, depth);

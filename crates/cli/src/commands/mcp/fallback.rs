@@ -11,7 +11,7 @@ use crate::{child, output};
 pub(super) fn or_passing(gateway: Result<McpGateway, Failure>) -> McpGateway {
     gateway.unwrap_or_else(|failure| {
         output::report(&failure);
-        output::warn("passing everything as it is");
+        output::warn("passing everything as it is, without offcut");
         McpGateway::passing().log(output::warn)
     })
 }

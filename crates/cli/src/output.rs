@@ -23,6 +23,7 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes a server's address to stdout. That nobody takes it is an error.
+#[cfg(feature = "serve")]
 pub(crate) fn announce(address: &str) -> Result<(), Failure> {
     write(address).map_err(|failure| {
         if failure.is_silent() {

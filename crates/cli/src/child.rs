@@ -85,9 +85,10 @@ impl Child {
             let (reader, err) = io::pipe()?;
             (Some(Output::new(reader, io::stderr(), seen)?), err)
         };
-        let mut command = command(words);
-        command.stdout(out).stderr(err);
-        let process = tokio::process::Command::from(command).spawn()?;
+        let process = start(words, |mut command| {
+            command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+            Ok(command.into())
+        })?;
         let child = Self {
             process,
             signals,
@@ -155,8 +156,19 @@ impl Child {
     }
 }
 
+/// Starts a command that `set_up` prepares: by `/bin/sh` if it is a script without `#!`, as `execvp` does.
+pub(crate) fn start(
+    words: &[OsString],
+    set_up: impl Fn(Command) -> io::Result<tokio::process::Command>,
+) -> io::Result<tokio::process::Child> {
+    match set_up(command(words))?.spawn() {
+        Err(error) if is_script(&error) => set_up(by_shell(words))?.spawn(),
+        started => started,
+    }
+}
+
 /// The command that `words` are.
-pub(crate) fn command(words: &[OsString]) -> Command {
+fn command(words: &[OsString]) -> Command {
     let mut command = Command::new(
         words
             .first()
@@ -166,10 +178,24 @@ pub(crate) fn command(words: &[OsString]) -> Command {
     command
 }
 
+/// The same as a command of a shell, which finds scripts on the `PATH` and runs those without `#!`.
+fn by_shell(words: &[OsString]) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", r#"exec "$0" "$@""#]).args(words);
+    shell
+}
+
+fn is_script(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error())
+}
+
 /// Replaces this program with a command, which then runs as if this program were not there. Returns
 /// only if that fails.
 pub(crate) fn replace_with(words: &[OsString]) -> io::Error {
-    command(words).exec()
+    match command(words).exec() {
+        error if is_script(&error) => by_shell(words).exec(),
+        error => error,
+    }
 }
 
 /// Fails if not as many files can be opened as following a command takes. Some libraries panic then.

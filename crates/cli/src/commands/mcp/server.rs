@@ -33,10 +33,12 @@ pub(super) fn start(
     words: &[OsString],
     signals: mpsc::UnboundedReceiver<Signal>,
 ) -> io::Result<ServerProcess> {
-    let mut command = child::command(words);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut command = tokio::process::Command::from(command);
-    let mut process = command.kill_on_drop(true).spawn()?;
+    let mut process = child::start(words, |mut command| {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        Ok(command)
+    })?;
     let no_pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
     Ok(ServerProcess {
         stdin: process.stdin.take().ok_or_else(no_pipe)?,

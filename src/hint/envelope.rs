@@ -89,6 +89,12 @@ impl Hint {
         }
     }
 
+    /// The locations in the headers of hints at starts of lines, whatever stands between and after them.
+    pub fn locations_in(text: &str) -> impl Iterator<Item = Location> {
+        let headers = text.lines().filter_map(parse_header);
+        headers.filter_map(|(hint, _, _)| hint.location)
+    }
+
     /// Parses a hint, and returns the text after it.
     fn parse_first(text: &str) -> Option<(Self, &str)> {
         let (mut hint, [prose, preview], mut rest) = parse_header(text)?;
@@ -215,6 +221,19 @@ mod tests {
                 preview,
             },
         )
+    }
+
+    #[test]
+    fn h1_locations_are_found_in_headers_at_starts_of_lines() {
+        let header = |at: &str| format!("[offcut/1 truncated 9B/1L 5+4 {at}]");
+        let text = format!(
+            "before\n{} Read.\nhead\n[offcut/1 odd \"/c\"]\na {}\n{}",
+            header(r#""/a\n""#),
+            header(r#""/d""#),
+            header(r#""/b""#)
+        );
+        let found: Vec<Location> = Hint::locations_in(&text).collect();
+        assert_eq!(found, ["/a\n", "/b"].map(Location::new));
     }
 
     proptest! {

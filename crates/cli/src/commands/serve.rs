@@ -52,13 +52,13 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
         }
         output::announce(&format!("http://{address}\n"))?;
         let stop = async {
-            stopped().await;
+            asked_to_end(1).await;
             // From now on, nobody is answered.
             drop(running);
         };
         tokio::select! {
             served = gateway.serve(listener, stop) => served.map_err(|error| Failure::new(chain(&error))),
-            () = insisted() => Err(Failure::new("a second signal ended the server before its requests")),
+            () = asked_to_end(2) => Err(Failure::new("a second signal ended the server before its requests")),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -101,27 +101,23 @@ fn gateway(args: &args::Serve) -> Result<Gateway, Failure> {
     gateway.map_err(|error| unusable(&origin, &error))
 }
 
-/// Returns once a signal asks this process to end.
-async fn stopped() {
+/// Returns once signals have asked this process to end so many `times`. Those within a second count once: some senders
+/// send two.
+async fn asked_to_end(times: u32) {
     #[cfg(unix)]
     if let Ok(mut signals) = crate::child::listen() {
-        signals.recv().await;
+        for nth in 0..times {
+            if nth > 0 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                while signals.try_recv().is_ok() {}
+            }
+            signals.recv().await;
+        }
         return;
     }
-    _ = tokio::signal::ctrl_c().await;
-}
-
-/// Returns once a signal comes a second or more after the first: some senders send two at once.
-async fn insisted() {
-    #[cfg(unix)]
-    if let Ok(mut signals) = crate::child::listen() {
-        signals.recv().await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        while signals.try_recv().is_ok() {}
-        signals.recv().await;
-        return;
+    for _ in 0..times {
+        _ = tokio::signal::ctrl_c().await;
     }
-    std::future::pending::<()>().await;
 }
 
 /// Logs to stderr, from a thread of its own: if nobody reads it, lines are left out and no request waits. The

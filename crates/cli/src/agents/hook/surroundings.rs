@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use offcut::backend::Location;
 use offcut::hint::Hint;
 use serde_json::Value;
 
@@ -60,7 +61,7 @@ impl Surroundings {
     /// forks or resumes a conversation may show one again as a result. `offcut mcp` puts one into a string
     /// of structured content, and `offcut run` shows a beginning before it.
     pub(super) fn is_own_hint(&self, text: &str) -> bool {
-        let stored = |path: String| inside(self.store.as_deref(), Path::new(&path));
+        let stored = |at: Location| inside(self.store.as_deref(), Path::new(at.as_str()));
         let files = locations_in(text).into_iter().filter_map(stored);
         let lengths = files.filter_map(|file| Some(file.metadata().ok()?.len()));
         let lengths: Vec<u64> = lengths.collect();
@@ -155,10 +156,10 @@ fn has_path(text: &str, path: &str) -> bool {
 }
 
 /// The locations in the hints at starts of lines of a text, or in one that a string of its JSON carries.
-fn locations_in(text: &str) -> Vec<String> {
-    fn inside(value: &Value) -> Option<String> {
+fn locations_in(text: &str) -> Vec<Location> {
+    fn inside(value: &Value) -> Option<Location> {
         match value {
-            Value::String(text) => Some(Hint::parse(text)?.location?.as_str().to_owned()),
+            Value::String(text) => Hint::parse(text)?.location,
             Value::Array(items) => items.iter().find_map(inside),
             Value::Object(fields) => fields.values().find_map(inside),
             _ => None,
@@ -170,12 +171,7 @@ fn locations_in(text: &str) -> Vec<String> {
     {
         return inside(&document).into_iter().collect();
     }
-    let headers = text.lines().filter(|line| line.starts_with("[offcut/"));
-    let locations = headers.take(MAX_HINTS).filter_map(|header| {
-        let quoted = &header[header.find(" \"")? + 1..];
-        let mut values = serde_json::Deserializer::from_str(quoted).into_iter();
-        values.next()?.ok()
-    });
+    let locations = Hint::locations_in(text).take(MAX_HINTS);
     locations.collect()
 }
 

@@ -30,24 +30,29 @@ pub(crate) fn run(args: &args::Serve) -> Result<ExitCode, Failure> {
     let gateway = journal.keep(gateway(args)?.with_card(serving::card(prices)));
     drop(inside);
     runtime.block_on(async {
-        if args.require_store && !gateway.is_ready().await {
-            let failure = Failure::new("a store does not answer, or takes nothing");
-            return Err(failure.hint("`offcut config check FILE` says why"));
+        if args.require_store {
+            let ready = gateway.ready().await;
+            ready.or_fail("a store does not answer, or takes nothing")?;
         }
         let (listener, address) = listener(gateway.settings().listen).await?;
-        for note in gateway.notes() {
-            output::note(&note);
+        // Whoever reads the log as JSON can read nothing else.
+        let note = |text: &str| match args.log_json {
+            true => tracing::info!("{text}"),
+            false => output::note(text),
+        };
+        for text in gateway.notes() {
+            note(&text);
         }
         let page = gateway.page();
         let page = page.map(|page| format!("http://{}{page}", serving::own(address)));
         let running = page.as_deref().and_then(Running::note);
         if let Some(page) = &page {
             // Others may read a log: the token stays in its own file.
-            let is_log = running.is_some() && !std::io::stderr().is_terminal();
+            let is_log = !std::io::stderr().is_terminal();
             let shown = page.split('#').next().filter(|_| is_log).unwrap_or(page);
-            output::note(&format!("{shown} shows what passes"));
-            if is_log {
-                output::note("`offcut status` has that address with its token");
+            note(&format!("{shown} shows what passes"));
+            if is_log && running.is_some() {
+                note("`offcut status` has that address with its token");
             }
         }
         output::announce(&format!("http://{address}\n"))?;

@@ -12,7 +12,7 @@ use offcut::backend::Fs;
 use offcut::sweep::{Live, SweepPolicy};
 use offcut::{TokenCounter, ToolReduction};
 
-use crate::failure::{Failure, OrFail as _};
+use crate::failure::{FAILED, Failure, OrFail as _};
 use crate::{settings, units};
 
 /// Least time between two sweeps.
@@ -54,7 +54,10 @@ pub(super) fn while_serving(settings: &offcut::Settings) {
         loop {
             match start(&home) {
                 // Until it is waited for, it takes up a process number.
-                Ok(Some(mut sweep)) => _ = sweep.wait(),
+                Ok(Some(mut sweep)) => match sweep.wait() {
+                    Ok(ended) if ended.success() => tracing::info!("the store was swept"),
+                    _ => tracing::warn!(log = %home.log().display(), "the store was not swept"),
+                },
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "no sweep of the store starts"),
             }
@@ -103,6 +106,7 @@ pub(crate) fn run() -> ExitCode {
     {
         // There is nowhere to report that the log can't be written.
         _ = log::append(&home.log(), &format!("sweep: {failure}"));
+        return ExitCode::from(FAILED);
     }
     ExitCode::SUCCESS
 }

@@ -38,6 +38,9 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of bytes that a look stores.
 const MOST_LOOKED: usize = 1 << 20;
 
+const FAILED: &str = "not asked: the store failed, and has not answered since";
+const REFUSED: &str = "not asked: the store refused content, and has not taken any since";
+
 /// Opens a store by its URL, or gives the one that is open.
 pub(crate) type Open<'a> = dyn Fn(&str) -> Result<Arc<dyn Backend>, BoxError> + Send + Sync + 'a;
 
@@ -73,20 +76,22 @@ impl Breaker {
         Self { store, state }
     }
 
-    /// Returns true if the store takes content, as far as is known, or by a look if the last answer is not fresh.
-    pub(crate) async fn is_ready(&self) -> bool {
-        let is_known = {
+    /// Fails unless the store takes content, as far as is known, or by a look if the last answer is not fresh.
+    pub(crate) async fn ready(&self) -> Result<(), BackendError> {
+        let is_fresh = {
             let state = locked(&self.state);
             let answered = state.answered;
             state.is_out() || answered.is_some_and(|answered| answered.elapsed() < PAUSE)
         };
-        (is_known || self.look().await) && self.is_available()
-    }
-
-    /// Returns true unless the store is left alone, or has refused content.
-    pub(crate) fn is_available(&self) -> bool {
+        if !is_fresh {
+            self.look().await?;
+        }
         let state = locked(&self.state);
-        !state.is_out() && state.refused.is_none()
+        match state.refused {
+            Some(_) => Err(BackendError::new(ErrorKind::Unavailable, REFUSED)),
+            None if state.is_out() => Err(BackendError::new(ErrorKind::Unavailable, FAILED)),
+            None => Ok(()),
+        }
     }
 
     /// The place of the store, without secrets, as far as a label may hold it.
@@ -125,10 +130,8 @@ impl Breaker {
         let state = locked(&self.state);
         let message = match state.refused {
             _ if !state.is_out() => return Ok(()),
-            None => "not asked: the store failed, and has not answered since",
-            Some(_) if is_put => {
-                "not asked: the store refused content, and has not taken any since"
-            }
+            None => FAILED,
+            Some(_) if is_put => REFUSED,
             Some(_) => return Ok(()),
         };
         Err(BackendError::new(ErrorKind::Unavailable, message))
@@ -192,7 +195,7 @@ impl Breaker {
             if look > 0 {
                 sleep(GAP).await;
             }
-            if !self.look().await {
+            if self.look().await.is_err() {
                 return;
             }
         }
@@ -200,30 +203,28 @@ impl Breaker {
         tracing::warn!("the store answers again");
     }
 
-    /// Stores something, as much as was refused last, and removes it again. Returns true if the store took it. One that
-    /// removes nothing keeps it, and then only answers.
-    async fn look(&self) -> bool {
-        let Ok(key) = Key::new(LOOKED_AT) else {
-            return false;
-        };
+    /// Stores something, as much as was refused last, and removes it again. Fails if the store does not take it. One
+    /// that removes nothing keeps it, and then only answers.
+    async fn look(&self) -> Result<(), BackendError> {
+        let key = Key::new(LOOKED_AT);
+        let key = key.map_err(|error| BackendError::new(ErrorKind::Other, error.to_string()))?;
         let bytes = locked(&self.state)
             .refused
             .map_or(3, |bytes| bytes.clamp(3, MOST_LOOKED));
         let put = self.store.put(&key, vec![b'.'; bytes].into());
         let put = self.within(Some(bytes), bytes as u64, put).await;
-        if !self.took(&put) {
-            return false;
-        }
+        self.took(&put);
+        put?;
         let remove = self.store.remove(&key, self.store.now() + AHEAD);
-        !is_down(&self.within(None, 0, remove).await)
+        let removed = self.within(None, 0, remove).await;
+        if is_down(&removed) { removed } else { Ok(()) }
     }
 
     /// Notes that the store takes content if a put tells: what is there already needs no room.
-    fn took(&self, put: &Result<PutOutcome, BackendError>) -> bool {
+    fn took(&self, put: &Result<PutOutcome, BackendError>) {
         if matches!(put, Ok(PutOutcome::Stored)) {
             locked(&self.state).refused = None;
         }
-        put.is_ok()
     }
 }
 
@@ -304,6 +305,11 @@ mod tests {
         breaker.put(&key, Bytes::from_static(b"content")).await
     }
 
+    fn is_available(breaker: &Breaker) -> bool {
+        let state = locked(&breaker.state);
+        !state.is_out() && state.refused.is_none()
+    }
+
     /// Puts until the store is left alone, and returns the number of puts.
     async fn puts_until_out(breaker: &Breaker) -> usize {
         for n in 1..100 {
@@ -327,15 +333,15 @@ mod tests {
         assert!(error.to_string().starts_with("not asked: "), "{error}");
         let key = Key::new("trunc/x").unwrap();
         assert!(breaker.read(&key, 0..9).await.is_err());
-        assert!(!breaker.is_ready().await && !breaker.is_available());
+        assert!(!breaker.ready().await.is_ok() && !is_available(&breaker));
         assert_eq!((store.writes(), store.reads()), (asked, 0));
 
         // A look that fails ends a probe, and nobody has to ask for the next one.
         sleep(PAUSE + PAUSE / 2).await;
-        assert_eq!((store.writes(), breaker.is_available()), (asked + 1, false));
+        assert_eq!((store.writes(), is_available(&breaker)), (asked + 1, false));
         store.heal();
         sleep(RECOVERY).await;
-        assert!(breaker.is_available());
+        assert!(is_available(&breaker));
         assert_eq!(put(&breaker, "x").await.unwrap(), PutOutcome::Stored);
         // It counts from the beginning again.
         store.fault_on_next_write(DOWN);
@@ -367,7 +373,7 @@ mod tests {
             assert!(store.writes() - asked < 120, "{store:?}");
             store.heal();
             sleep(RECOVERY).await;
-            assert!(breaker.is_available());
+            assert!(is_available(&breaker));
         }
     }
 
@@ -386,7 +392,7 @@ mod tests {
             let error = breaker.read(&missing, 0..9).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound);
         }
-        assert!(breaker.is_ready().await);
+        assert!(breaker.ready().await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -399,20 +405,20 @@ mod tests {
             let put = breaker.put(&key, vec![b'x'; bytes].into()).await;
             assert_eq!(put.unwrap_err().kind(), ErrorKind::Unavailable);
             assert_eq!(begun.elapsed().as_secs(), seconds);
-            assert!(!breaker.is_available());
+            assert!(!is_available(&breaker));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_takes_nothing_is_read_and_given_nothing() {
         let (store, breaker) = breaker();
-        assert!(breaker.is_ready().await && breaker.is_available());
+        assert!(breaker.ready().await.is_ok() && is_available(&breaker));
         let key = Key::new(LOOKED_AT).unwrap();
         assert!(store.read(&key, 0..9).await.is_err(), "nothing stays");
         for kind in [ErrorKind::Full, ErrorKind::Denied, ErrorKind::Other] {
             store.fault_on_every_write(Fault::Fail(kind));
             assert_eq!(put(&breaker, "x").await.unwrap_err().kind(), kind);
-            assert!(!breaker.is_available() && !breaker.is_ready().await);
+            assert!(!is_available(&breaker) && !breaker.ready().await.is_ok());
             for _ in 0..20 {
                 assert!(breaker.read(&key, 0..9).await.is_err());
             }
@@ -422,21 +428,21 @@ mod tests {
             assert!(error.starts_with("not asked: "), "{error}");
             let read = breaker.read(&key, 0..9).await.unwrap_err();
             assert_eq!(read.kind(), ErrorKind::NotFound, "it is still read");
-            assert!(!breaker.is_ready().await);
+            assert!(!breaker.ready().await.is_ok());
             store.heal();
             sleep(RECOVERY).await;
-            assert!(breaker.is_available() && breaker.is_ready().await);
+            assert!(is_available(&breaker) && breaker.ready().await.is_ok());
         }
         store.fault_on_next_write(FULL);
-        assert!(put(&breaker, "y").await.is_err() && !breaker.is_available());
-        assert!(put(&breaker, "y").await.is_ok() && breaker.is_available());
+        assert!(put(&breaker, "y").await.is_err() && !is_available(&breaker));
+        assert!(put(&breaker, "y").await.is_ok() && is_available(&breaker));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_known_is_not_looked_up() {
         let (store, breaker) = breaker();
         for _ in 0..100 {
-            assert!(breaker.is_ready().await);
+            assert!(breaker.ready().await.is_ok());
             sleep(PAUSE / 10).await;
         }
         // Each look stores and removes.
@@ -444,8 +450,8 @@ mod tests {
         // A store that fails has not answered.
         store.fault_on_every_write(DOWN);
         sleep(PAUSE).await;
-        assert!(!breaker.is_ready().await);
+        assert!(!breaker.ready().await.is_ok());
         store.heal();
-        assert!(breaker.is_ready().await);
+        assert!(breaker.ready().await.is_ok());
     }
 }

@@ -28,6 +28,8 @@ pub(crate) enum Outcome {
     Recovered,
     /// It passed unchanged although it might have been reduced.
     Passed(PassReason),
+    /// It was answered with 503 instead, as `on_failure` says.
+    Refused(PassReason),
 }
 
 /// Makes the reasons of rows with a name in code, a name in the header, in metrics and in logs, whether something has
@@ -101,6 +103,7 @@ impl Outcome {
             Self::Reduced | Self::Partly(_) => "reduced",
             Self::Recovered => "recovered",
             Self::Passed(_) => "passed",
+            Self::Refused(_) => "refused",
         }
     }
 
@@ -108,7 +111,7 @@ impl Outcome {
     pub(crate) fn reason(self) -> Option<PassReason> {
         match self {
             Self::Unchanged | Self::Reduced | Self::Recovered => None,
-            Self::Partly(reason) | Self::Passed(reason) => Some(reason),
+            Self::Partly(reason) | Self::Passed(reason) | Self::Refused(reason) => Some(reason),
         }
     }
 

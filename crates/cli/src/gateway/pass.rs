@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use offcut::format::{BodyError, Format, JsonText, Piece, RequestBody, Spelled, WireFormat};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
@@ -106,6 +106,42 @@ impl CountedOnce<'_> {
         }
     }
 
+    /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`.
+    fn note(&mut self, outcome: Outcome) -> Result<(), Refusal> {
+        let Some(reason) = outcome.reason() else {
+            return Ok(());
+        };
+        let labels = [("reason", reason.name())];
+        self.passage.metrics.add(Metric::Unreduced, &labels, 1);
+        if !reason.is_failure() {
+            tracing::info!(reason = reason.name(), "a request passed unchanged");
+            return Ok(());
+        }
+        let is_refused = self.passage.on_failure == OnFailure::Refuse;
+        let outcome = match is_refused {
+            true => Outcome::Refused(reason),
+            false => outcome,
+        };
+        // The store's error has been logged.
+        if reason != PassReason::Store || is_refused {
+            tracing::warn!(
+                reason = reason.name(),
+                outcome = outcome.name(),
+                "a request could not be reduced, or only in part"
+            );
+        }
+        if !is_refused {
+            return Ok(());
+        }
+        self.outcome = outcome;
+        let message = format!(
+            "the request could not be reduced ({}), and `serve.on_failure` is `refuse`: see the server's log",
+            reason.name()
+        );
+        let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, &message);
+        Err(Box::new(outcome::marked(answer, outcome)))
+    }
+
     fn miss(&self) -> Option<&PromptMiss> {
         self.record.as_ref()?.miss.as_ref()
     }
@@ -176,6 +212,7 @@ impl Passage {
         client: Client,
         begun: Instant,
     ) -> Result<Response<Body>, Refusal> {
+        let announced = body.size_hint().exact().unwrap_or_default();
         let (read, unread) = match client.tenant {
             Some(_) => (
                 self.uploads.read(body, self.max_body).await,
@@ -190,11 +227,13 @@ impl Passage {
         let (body, _room) = match read.map_err(|error| Box::new(own::not_read(&error)))? {
             Read::Whole(body, room) => (body, room),
             Read::TooLong(body) => {
-                let look = Look::unread(client.whose, 0).passed(unread);
+                let look = Look::unread(client.whose, announced).passed(unread);
                 let mut counted = self.counted(upstream, look.outcome);
-                self.note(look.outcome)?;
-                counted.called(look, &BillSlot::default());
-                let on_usage = self.counting(upstream, None, BillSlot::default());
+                counted.note(look.outcome)?;
+                let bill = BillSlot::default();
+                counted.called(look, &bill);
+                self.moved(&bill, [announced; 2]);
+                let on_usage = self.counting(upstream, None, bill);
                 let reply = self
                     .sender
                     .send(parts, Payload::Stream(body), upstream, on_usage)
@@ -211,7 +250,7 @@ impl Passage {
         };
         let (look, changed) = self.work(&request, Pressure::Thresholds).await?;
         let mut counted = self.counted(upstream, look.outcome);
-        self.note(look.outcome)?;
+        counted.note(look.outcome)?;
         let is_turn = exchange.purpose == Purpose::Turn;
         let (group, before) = (look.group, look.would.bytes());
         let (conversation, whose) = (look.conversation.clone(), look.whose.clone());
@@ -222,15 +261,12 @@ impl Passage {
         self.metrics.took(begun.elapsed());
         let sent = changed.as_ref();
         let length = sent.map_or(before, |text| text.len() as u64);
-        for (when, bytes) in [("before", before), ("after", length)] {
-            if sent.is_some() {
+        if sent.is_some() {
+            for (when, bytes) in [("before", before), ("after", length)] {
                 self.metrics.add(Metric::Bytes, &[("when", when)], bytes);
             }
-            if let Some(AwaitedBill { whose, .. }) = bill.get() {
-                let labels = whose.labels("when", when);
-                self.metrics.add(Metric::SenderBytes, &labels, bytes);
-            }
         }
+        self.moved(&bill, [before, length]);
         let known = conversation.as_deref();
         let counting = self.counting(upstream, group, bill);
         let (reply, refusal) = match self.send(&request, sent, counting, known).await {
@@ -262,15 +298,17 @@ impl Passage {
         let mut look = Look {
             would: Prompt::unread(before),
             whose,
-            ..Look::default().passed(PassReason::Refused)
+            conversation: Some(conversation.clone()),
+            ..Look::default()
         };
-        look.conversation = Some(conversation.clone());
+        // A refusal of both is not one of the changes.
         if original.status().is_success() {
+            look.outcome = Outcome::Passed(PassReason::Refused);
             self.reducer.leave(conversation);
             self.metrics.add(Metric::Untouched, &[], 1);
         }
         counted.outcome = look.outcome;
-        self.note(look.outcome)?;
+        counted.note(look.outcome)?;
         if is_turn {
             counted.called(look, &bill);
         }
@@ -317,7 +355,7 @@ impl Passage {
         }
         let (mut look, changed) = self.work(request, Pressure::TooLong).await?;
         if look.outcome.reason() != counted.outcome.reason() {
-            self.note(look.outcome)?;
+            counted.note(look.outcome)?;
         }
         let Some(text) = changed.filter(|text| Some(text) != sent) else {
             return Ok(None);
@@ -340,6 +378,16 @@ impl Passage {
             );
         }
         Ok(Some(counted.marked(reply)))
+    }
+
+    /// Counts the bytes of a request for its sender, as it came and as it goes on.
+    fn moved(&self, bill: &BillSlot, [before, after]: [u64; 2]) {
+        if let Some(AwaitedBill { whose, .. }) = bill.get() {
+            for (when, bytes) in [("before", before), ("after", after)] {
+                let labels = whose.labels("when", when);
+                self.metrics.add(Metric::SenderBytes, &labels, bytes);
+            }
+        }
     }
 
     /// Counts what a provider bills, for the `group` of a conversation, and what of it was billed before.
@@ -420,37 +468,6 @@ impl Passage {
             upstream: upstream.name(),
             outcome,
             record: None,
-        }
-    }
-
-    /// Counts and logs what was not replaced. Fails if that is a failure and `on_failure` is `refuse`.
-    fn note(&self, outcome: Outcome) -> Result<(), Refusal> {
-        let Some(reason) = outcome.reason() else {
-            return Ok(());
-        };
-        self.metrics
-            .add(Metric::Passed, &[("reason", reason.name())], 1);
-        if !reason.is_failure() {
-            tracing::info!(reason = reason.name(), "a request passed unchanged");
-            return Ok(());
-        }
-        if reason != PassReason::Store {
-            // The store's error has been logged.
-            tracing::warn!(
-                reason = reason.name(),
-                outcome = outcome.name(),
-                "a request could not be reduced, or only in part"
-            );
-        }
-        match self.on_failure {
-            OnFailure::Pass => Ok(()),
-            OnFailure::Refuse => {
-                let message = format!(
-                    "the request could not be reduced ({}), and `serve.on_failure` is `refuse`: see the server's log",
-                    reason.name()
-                );
-                own::refused(StatusCode::SERVICE_UNAVAILABLE, &message)
-            }
         }
     }
 }

@@ -144,7 +144,7 @@ impl Plug {
         let labels = [("upstream", NAME), ("outcome", outcome.name())];
         metrics.add(Metric::Requests, &labels, 1);
         if let Some(reason) = outcome.reason() {
-            metrics.add(Metric::Passed, &[("reason", reason.name())], 1);
+            metrics.add(Metric::Unreduced, &[("reason", reason.name())], 1);
             tracing::warn!(
                 reason = reason.name(),
                 "a call of the plug could not reduce all"

@@ -9,8 +9,8 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use offcut::Settings;
-use offcut::backend::Backend;
+use offcut::backend::{Backend, BackendError};
+use offcut::{ErrorChain, Settings};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -108,9 +108,13 @@ impl Gateway {
         self.service.notes()
     }
 
-    /// Returns true if all stores take content, within the time that a request has.
-    pub async fn is_ready(&self) -> bool {
-        self.service.is_ready().await
+    /// Asks all stores whether they take content, within the time that a request has.
+    ///
+    /// # Errors
+    ///
+    /// The first one that does not, and its reason.
+    pub async fn ready(&self) -> Result<(), BackendError> {
+        self.service.ready().await
     }
 
     /// The path of the page that shows what the server does, with its token; `None` if the system gave
@@ -161,7 +165,8 @@ impl Gateway {
                     let problem = format!("{address} can't be listened on: {error}");
                     GatewayError::settings("metrics_listen", problem)
                 })?;
-                let mut monitor = self.door(MONITORS, &stopping);
+                // It tells how the server stops.
+                let mut monitor = self.door(MONITORS, &Arc::new(Semaphore::new(0)));
                 monitor.is_monitor = true;
                 Some(tokio::spawn(monitor.accept(listener)))
             }
@@ -169,10 +174,9 @@ impl Gateway {
         };
         let service = self.service.clone();
         tokio::spawn(async move {
-            if !service.is_ready().await {
-                tracing::warn!(
-                    "a store does not answer, or takes nothing: what needs it passes as it came"
-                );
+            if let Err(error) = service.ready().await {
+                let error = ErrorChain(&error);
+                tracing::warn!(%error, "a store takes nothing: what needs it passes as it came");
             }
         });
         let door = self.door(self.service.settings.max_connections, &stopping);
@@ -181,7 +185,6 @@ impl Gateway {
             () = door.accept(listener) => {}
             () = stop => {}
         }
-        monitor.inspect(JoinHandle::abort);
         stopping.close();
         let all = u32::try_from(self.service.settings.max_connections).unwrap_or(u32::MAX);
         let running = all as usize - places.available_permits();
@@ -193,6 +196,7 @@ impl Gateway {
         {
             tracing::warn!("requests were still running and are cut off");
         }
+        monitor.inspect(JoinHandle::abort);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
 use offcut::Settings;
+use offcut::backend::{BackendError, ErrorKind};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -66,7 +67,7 @@ impl Service {
         metrics.set(Metric::Build, ("version", env!("CARGO_PKG_VERSION")), 1);
         // Counters that begin later hide their first event from `rate`.
         for reason in PassReason::ALL {
-            metrics.add(Metric::Passed, &[("reason", reason.name())], 0);
+            metrics.add(Metric::Unreduced, &[("reason", reason.name())], 0);
         }
         let mut page_hosts = settings.hosts.clone();
         // A name of somebody else that leads here is not an address.
@@ -82,12 +83,20 @@ impl Service {
         })
     }
 
-    /// Returns true if all stores take content, within the time that a request has.
-    pub(crate) async fn is_ready(&self) -> bool {
-        let looks = futures_util::future::join_all(self.stores.iter().map(Breaker::is_ready));
+    /// Fails unless all stores take content, within the time that a request has.
+    pub(crate) async fn ready(&self) -> Result<(), BackendError> {
         let patience = Duration::from_secs(self.settings.reduce_seconds);
-        let looks = tokio::time::timeout(patience, looks).await;
-        looks.is_ok_and(|looks| looks.into_iter().all(|is_ready| is_ready))
+        let looks = self.stores.iter().map(|store| async {
+            let ready = tokio::time::timeout(patience, store.ready()).await;
+            let late = || BackendError::new(ErrorKind::Unavailable, "it takes too long");
+            let ready = ready.unwrap_or_else(|_| Err(late()));
+            let label = ("store", &*store.name());
+            let metrics = &self.passage.metrics;
+            metrics.set(Metric::StoreAvailable, label, ready.is_ok().into());
+            ready.map_err(|error| error.while_doing(store.name()))
+        });
+        let looks = futures_util::future::join_all(looks).await;
+        looks.into_iter().collect()
     }
 
     /// The path of the live page, with the token that its figures need.
@@ -281,16 +290,12 @@ impl Service {
     async fn figure(&self, path: &str) -> Response<Body> {
         match path {
             "/metrics" => {
-                for store in &self.stores {
-                    let label = ("store", &*store.name());
-                    let is_available = store.is_available();
-                    let metrics = &self.passage.metrics;
-                    metrics.set(Metric::StoreAvailable, label, is_available.into());
-                }
+                // It is in a metric of its own.
+                _ = self.ready().await;
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 own::typed(StatusCode::OK, kind, self.passage.metrics.text())
             }
-            "/readyz" if !self.is_ready().await => own::error(
+            "/readyz" if self.ready().await.is_err() => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "a store does not answer, or takes nothing: what needs it passes as it came",
             ),

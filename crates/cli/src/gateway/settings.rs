@@ -194,14 +194,19 @@ impl ServeSettings {
 
     /// Checks what no single field shows.
     pub(crate) fn check(&self) -> Result<(), GatewayError> {
-        if !self.is_local() && !self.expose {
-            return Err(GatewayError::settings(
-                "listen",
-                format!(
+        let addresses = [
+            ("listen", Some(self.listen)),
+            ("metrics_listen", self.metrics_listen),
+        ];
+        for (field, address) in addresses {
+            let open = address.filter(|address| !address.ip().is_loopback() && !self.expose);
+            if let Some(address) = open {
+                let problem = format!(
                     "{} can be reached by other machines: choose a loopback address such as 127.0.0.1, or allow it with `expose = true`",
-                    self.listen.ip()
-                ),
-            ));
+                    address.ip()
+                );
+                return Err(GatewayError::settings(field, problem));
+            }
         }
         if !(0.0..=1.0).contains(&self.holdout) {
             let problem = format!("{} is not a share: write 0.1 for a tenth", self.holdout);
@@ -259,6 +264,17 @@ mod tests {
         );
         settings.expose = true;
         settings.check().unwrap();
+        settings.metrics_listen = Some(settings.listen);
+        settings.check().unwrap();
+        settings = ServeSettings {
+            metrics_listen: settings.metrics_listen,
+            ..ServeSettings::default()
+        };
+        let refused = settings.check().unwrap_err().to_string();
+        assert!(
+            refused.starts_with("`serve.metrics_listen`: 0.0.0.0 can be reached"),
+            "{refused}"
+        );
     }
 
     #[test]

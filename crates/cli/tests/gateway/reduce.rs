@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::support::{Provider, Server, memory, ok, reply};
 use offcut::backend::{Backend, ErrorKind, Fs, Memory};
@@ -569,7 +570,39 @@ async fn a_store_that_fails_lets_requests_pass_or_refuses_them() {
     .await;
     let answer = server.post(&path, &[], &body).await;
     assert_eq!(answer.line, "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(answer.header("x-offcut"), Some("refused; reason=store"));
     assert_eq!(provider.seen().len(), 1);
+    let metrics = server.get("/metrics").await;
+    let counts: Vec<&str> = metrics
+        .text()
+        .lines()
+        .filter(|line| line.starts_with("offcut_requests_total{"))
+        .collect();
+    assert_eq!(
+        counts,
+        ["offcut_requests_total{upstream=\"openai\",outcome=\"refused\"} 1"]
+    );
+}
+
+/// They look, if nothing is stored meanwhile.
+#[tokio::test]
+async fn metrics_tell_whether_the_store_takes_content_now() {
+    let provider = Provider::start(|_| ok("{}")).await;
+    let faulty = Arc::new(Faulty::new(Memory::new()));
+    let store: Arc<dyn Backend> = faulty.clone();
+    let server = Server::reducing(&provider.url, &store, |_| ()).await;
+    for (fault, expected) in [(None, "1"), (Some(ErrorKind::Denied), "0"), (None, "1")] {
+        faulty.heal();
+        fault.map(|kind| faulty.fault_on_every_write(Fault::Fail(kind)));
+        // An answer counts as fresh for three seconds.
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(4)).await;
+        tokio::time::resume();
+        let metrics = server.get("/metrics").await;
+        let lines = metrics.text().lines();
+        let mut lines = lines.filter(|line| line.starts_with("offcut_store_available"));
+        assert_eq!(lines.next().unwrap().rsplit(' ').next(), Some(expected));
+    }
 }
 
 #[tokio::test]
@@ -642,7 +675,7 @@ async fn a_store_that_fails_for_a_part_counts_as_one_that_fails() {
         }
         faulty.heal();
         let metrics = server.get("/metrics").await;
-        let counted = "offcut_passed_total{reason=\"store\"} 2";
+        let counted = "offcut_unreduced_total{reason=\"store\"} 2";
         assert!(metrics.text().contains(counted), "{}", metrics.text());
         let answer = server.post(&path, &[], &longer).await;
         assert_eq!(answer.header("x-offcut"), Some("reduced"));

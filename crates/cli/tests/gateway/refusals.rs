@@ -84,6 +84,28 @@ async fn a_refused_change_is_followed_by_the_original() {
 }
 
 #[tokio::test]
+async fn what_is_refused_either_way_was_not_refused_for_its_changes() {
+    let provider =
+        Provider::start(|_| reply("400 Bad Request", "application/json", "{\"model\": 1}")).await;
+    let server = reducing(&provider).await;
+    for _ in 0..2 {
+        let answer = server.post("/v1/chat/completions", &[], &request()).await;
+        assert_eq!(answer.line, "HTTP/1.1 400 Bad Request");
+        assert_eq!(answer.header("x-offcut"), Some("unchanged"));
+    }
+    // The conversation is not left alone either.
+    let changed = provider
+        .seen()
+        .iter()
+        .filter(|seen| is_changed(seen))
+        .count();
+    assert_eq!((changed, provider.seen().len()), (2, 4));
+    let metrics = server.get("/metrics").await;
+    let refused = "offcut_unreduced_total{reason=\"refused\"} 0";
+    assert!(metrics.text().contains(refused), "{metrics:?}");
+}
+
+#[tokio::test]
 async fn what_is_no_refusal_is_the_clients() {
     let too_long =
         r#"{"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#;

@@ -1,9 +1,10 @@
 //! Whatever is not replaced passes byte for byte.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::support::{Provider, Server, Step, ok, read_message, reply, send};
+use crate::support::{Provider, Seen, Server, Step, ok, read_message, reply, send};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -148,7 +149,7 @@ async fn compressed_bodies_pass_as_they_came() {
     assert!(
         metrics
             .text()
-            .contains("offcut_passed_total{reason=\"encoding\"} 2"),
+            .contains("offcut_unreduced_total{reason=\"encoding\"} 2"),
         "{}",
         metrics.text()
     );
@@ -303,6 +304,14 @@ async fn a_body_over_the_limit_passes_unread() {
     let answer = server.post("/v1/chat/completions", &[], &body).await;
     assert_eq!(answer.header("x-offcut"), Some("passed; reason=too-long"));
     assert_eq!(provider.last().text(), body);
+    let metrics = server.get("/metrics").await;
+    let counted = |line: &str| {
+        line.starts_with("offcut_sender_bytes_total") && line.ends_with(&format!(" {}", body.len()))
+    };
+    assert_eq!(
+        metrics.text().lines().filter(|line| counted(line)).count(),
+        2
+    );
     let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunked = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let answer = server.raw(chunked.as_bytes()).await.unwrap();
@@ -322,7 +331,11 @@ async fn shutdown_lets_streams_end() {
         ]
     })
     .await;
-    let mut server = Server::start(&provider.url, |_| ()).await;
+    let monitor = free_address();
+    let mut server = Server::start(&provider.url, |settings| {
+        settings.metrics_listen = Some(monitor);
+    })
+    .await;
     let mut stream = server
         .open(b"GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
@@ -335,6 +348,11 @@ async fn shutdown_lets_streams_end() {
         tokio::task::yield_now().await;
     }
     assert!(!server.ended.is_finished());
+    let metrics = ask(monitor, "localhost", "/metrics").await;
+    assert!(
+        metrics.text().contains("offcut_connections 1\n"),
+        "{metrics:?}"
+    );
     go.notify_one();
     let answer = read_message(&mut stream, &mut read).await.unwrap();
     assert_eq!(answer.text(), "onetwo");
@@ -431,23 +449,30 @@ async fn more_connections_than_allowed_wait_for_their_turn() {
     second.shutdown().await.unwrap();
 }
 
+/// An address that nobody listens on.
+fn free_address() -> SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap()
+}
+
+/// The answer at an address to a request for a path.
+async fn ask(address: SocketAddr, host: &str, path: &str) -> Seen {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let answer = read_message(&mut stream, &mut Vec::new()).await;
+    answer.unwrap()
+}
+
 #[tokio::test]
 async fn metrics_may_have_an_address_of_their_own() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = free_address();
     let provider = Provider::start(|_| ok("{}")).await;
     let server = Server::start(&provider.url, |settings| {
         settings.metrics_listen = Some(address);
     })
     .await;
-    let asked = async |host: &str, path: &str| {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let answer = read_message(&mut stream, &mut Vec::new()).await;
-        answer.unwrap()
-    };
+    let asked = async |host: &str, path: &str| ask(address, host, path).await;
     assert_eq!(server.get("/healthz").await.line, "HTTP/1.1 200 OK");
     assert_eq!(server.get("/metrics").await.line, "HTTP/1.1 404 Not Found");
     for path in ["/metrics", "/healthz", "/readyz"] {

@@ -3,7 +3,8 @@
 #![cfg(all(feature = "serve", unix))]
 
 use std::fs;
-use std::net::{Ipv6Addr, TcpListener};
+use std::io::Write;
+use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -267,6 +268,57 @@ fn a_log_that_nobody_reads_stops_no_request() {
     }
     assert!(server.ends_by("HUP"));
     assert!(user.files().is_empty(), "no server is noted that has ended");
+}
+
+#[test]
+fn a_second_signal_ends_a_server_before_its_requests() {
+    let user = User::new();
+    // It accepts connections, and never answers.
+    let provider = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = provider.local_addr().unwrap().to_string();
+    let mut server = Serving::on_loopback(&address, &user);
+    let mut waiting = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    waiting
+        .write_all(b"GET /openai/v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let _held = provider.accept().unwrap();
+    let log = server.log();
+    // Those within a second count once.
+    assert!(!server.has_ended_after("INT"));
+    while !server.has_ended_after("INT") {}
+    let said = std::io::read_to_string(log).unwrap();
+    assert!(said.contains("a second signal ended the server"), "{said}");
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why() {
+    let user = User::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    let settings = user.path("settings.toml");
+    fs::write(
+        &settings,
+        format!("[serve]\nmetrics_listen = \"{taken}\"\n"),
+    )
+    .unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--log-json"];
+    let ran = user.run(&[&serve[..], &["--config", settings.to_str().unwrap()]].concat());
+    let (log, error) = ran.err.split_once("error: ").unwrap();
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let problem = format!("`serve.metrics_listen`: {taken} can't be listened on");
+    assert!(error.starts_with(&problem), "{error}");
+    // Notes are JSON as the rest of the log is.
+    let mut notes = log.lines().map(|line| serde_json::from_str(line).unwrap());
+    let is_note = |note: Value| note["message"].as_str().unwrap().contains("stay whole");
+    assert!(notes.any(is_note), "{log}");
+    if cfg!(target_os = "linux") {
+        let ran = user.run(&[&serve[..], &["--require-store", "--backend", "/proc/x/y"]].concat());
+        assert!(ran.err.contains("/proc/x/y"), "{ran:?}");
+        assert!(
+            ran.err.contains("its directory can't be made there"),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]

@@ -160,11 +160,17 @@ impl Serving {
 
     /// Asks the server to end, by the signal of this name. Returns true if it does so soon.
     pub fn ends_by(mut self, signal: &str) -> bool {
+        let mut waits = (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
+        self.has_ended_after(signal) || waits.any(|()| self.child.try_wait().unwrap().is_some())
+    }
+
+    /// Asks the server to end, by the signal of this name. Returns true if it had ended before, or does at once.
+    pub fn has_ended_after(&mut self, signal: &str) -> bool {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &id]).status();
         assert!(sent.unwrap().success());
-        let mut waits = (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
-        waits.any(|()| self.child.try_wait().unwrap().is_some())
+        std::thread::sleep(Duration::from_millis(50));
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub fn on_loopback(provider: &str, user: &User) -> Self {

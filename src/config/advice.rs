@@ -74,10 +74,19 @@ fn without_value(problem: &str) -> String {
     )
 }
 
+/// Says in words which type is expected.
+fn in_words(problem: &str) -> String {
+    let number = "expected a whole number, 0 or more";
+    problem
+        .replace("expected u64", number)
+        .replace("expected usize", number)
+        .replace("expected a sequence", "expected a list")
+}
+
 /// Improves an error of serde about `field`: it lists every known name, but only the nearest one
 /// helps. `outermost` says where the options for all tools belong.
 pub(super) fn advise(problem: &str, field: &str, outermost: &str) -> String {
-    let problem = &*without_value(problem);
+    let problem = &*in_words(&without_value(problem));
     let Some((what, known)) = problem.split_once(", expected ") else {
         return problem.to_owned();
     };

@@ -283,7 +283,7 @@ fn errors_of_a_file_name_their_place() {
     "read_file_tool_name = true"
         line 1, `read_file_tool_name`: invalid value: boolean `true`, expected a tool's name, or false for none
     "trunc_exclude_tools = \"grep\""
-        line 1, `trunc_exclude_tools`: invalid type: a string, expected a sequence
+        line 1, `trunc_exclude_tools`: invalid type: a string, expected a list
     "tool_config = 5"
         line 1, `tool_config`: invalid type: integer `5`, expected a map
     "root_dir = \"a\"\nroot_dir = \"b\""

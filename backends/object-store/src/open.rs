@@ -69,7 +69,9 @@ fn open_with(url: &str, env: Env<'_>) -> Result<Objects, OpenError> {
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
         && !url[5..].starts_with("///");
     let Ok(url) = Url::parse(url) else {
-        return refuse("be a URL: `s3://bucket/prefix`");
+        return refuse(
+            "be a URL, such as `s3://bucket/prefix`; a directory needs `offcut::backend::open`",
+        );
     };
     if !url.username().is_empty() || url.password().is_some() {
         return refuse("have no user or password: put credentials in the environment");

@@ -13,8 +13,8 @@ use offcut::backend::Backend;
 
 /// Checks a store against every clause of [`Backend`]'s contract that can be tested from outside.
 ///
-/// `make` is called once for each clause and must return an empty store each time, for example a
-/// new directory or a prefix of its own.
+/// `make` must return another, empty store each time, for example a new directory or a prefix of
+/// its own.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new()?.block_on(async {
@@ -41,6 +41,7 @@ pub async fn conformance<B: Backend>(make: impl AsyncFn() -> B) {
     content::any_key_can_be_stored(&make().await).await;
     content::ranges_are_cut_at_the_end(&make().await).await;
     content::nothing_is_not_found(&make().await).await;
+    content::stores_are_told_apart(&make().await, &make().await).await;
     content::stored_content_never_changes(&make().await).await;
     content::the_time_of_storing_is_told(&make().await).await;
     content::keys_that_differ_in_case_lose_nothing(&make().await).await;

@@ -45,6 +45,10 @@ enum Flaw {
     FoldsCase,
     /// Does not know when anything was stored.
     TellsNoTime,
+    /// Says that all was stored just now.
+    TellsThePresent,
+    /// Gives its locations for content of other stores too.
+    SharesLocations,
     /// Lists content that is still being written.
     ListsWriters,
     /// A writer loses its content if the name is taken.
@@ -96,8 +100,10 @@ impl Flawed {
 
     /// The time at which it was stored, or first looked at.
     fn time_of(&self, key: &Key) -> SystemTime {
-        if self.flaw == Flaw::TellsNoTime {
-            return SystemTime::UNIX_EPOCH;
+        match self.flaw {
+            Flaw::TellsNoTime => return SystemTime::UNIX_EPOCH,
+            Flaw::TellsThePresent => return SystemTime::now(),
+            _ => {}
         }
         let mut times = self.times.lock().unwrap();
         *times.entry(key.clone()).or_insert_with(SystemTime::now)
@@ -180,6 +186,11 @@ impl Backend for Flawed {
             Flaw::ResolvesLoosely => Key::new(path.trim_end_matches(['/', ' ', '\n'])).ok(),
             _ => Key::new(path).ok(),
         }
+    }
+
+    fn store_id(&self) -> Option<usize> {
+        let own = Arc::as_ptr(&self.content).addr();
+        (self.flaw != Flaw::SharesLocations).then_some(own)
     }
 
     async fn put(&self, key: &Key, content: Bytes) -> Result<PutOutcome, BackendError> {
@@ -389,6 +400,8 @@ fn the_suite_finds_each_flaw_and_names_the_clause() {
         (Flaw::ResolvesLoosely, "`inverse: foreign locations"),
         (Flaw::IgnoresTheRange, "`read: the range"),
         (Flaw::RefusesTheEnd, "`read: the range"),
+        (Flaw::TellsThePresent, "`stored_at"),
+        (Flaw::SharesLocations, "`unique"),
         (Flaw::TellsNoTime, "`stored_at: the time"),
         (Flaw::ListsWriters, "`writer: nothing is visible"),
         (Flaw::LosesOnTaken, "`writer: unless it has stored"),

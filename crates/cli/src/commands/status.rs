@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::agents::layout::Home;
 use crate::gateway::figures;
+use offcut::backend::StoreUrl;
 use serde_json::{Value, json};
 
 use crate::failure::{FAILED, Failure, OrFail as _};
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &args::Status, json: bool) -> Result<ExitCode, Failure> 
             Ok(figures) => output::write(&as_text(page, figures, args.conversations))?,
             Err(error) => {
                 // Without the token.
-                let server = output::visible(page.split('#').next().unwrap_or_default());
+                let server = StoreUrl::from(page.split('#').next().unwrap_or_default());
+                let server = output::visible(&server.to_string());
                 output::warn(&format!("{server} does not tell its figures: {error}"));
                 code = ExitCode::from(FAILED);
             }

@@ -169,7 +169,7 @@ impl Breaker {
                 state.strikes = OUT.min(state.strikes + strikes);
                 if state.is_out() && !was_out {
                     let error = ErrorChain(error);
-                    tracing::warn!(%error, "the store is left alone until it takes content again: what needs it passes as it came");
+                    tracing::warn!(%error, "the store is left alone until it takes content again");
                     self.watch();
                 }
             }

@@ -127,7 +127,8 @@ impl CountedOnce<'_> {
             tracing::warn!(
                 reason = reason.name(),
                 outcome = outcome.name(),
-                "a request could not be reduced, or only in part"
+                "a request could not be reduced, or only in part: {}",
+                reason.meaning()
             );
         }
         if !is_refused {
@@ -135,8 +136,8 @@ impl CountedOnce<'_> {
         }
         self.outcome = outcome;
         let message = format!(
-            "the request could not be reduced ({}), and `serve.on_failure` is `refuse`: see the server's log",
-            reason.name()
+            "the request could not be reduced, since {}, and `serve.on_failure` is `refuse`: see the server's log",
+            reason.meaning()
         );
         let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, &message);
         Err(Box::new(outcome::marked(answer, outcome)))

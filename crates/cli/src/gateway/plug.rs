@@ -29,7 +29,7 @@ use crate::gateway::encoding::ContentEncoding;
 use crate::gateway::error::GatewayError;
 use crate::gateway::jobs::memory_for;
 use crate::gateway::metrics::Metric;
-use crate::gateway::outcome::{self, PassReason};
+use crate::gateway::outcome::{self, Outcome, PassReason};
 use crate::gateway::own;
 use crate::gateway::pass::Passage;
 use crate::gateway::secret::Secret;
@@ -140,7 +140,10 @@ impl Plug {
                 return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
             }
         };
-        let (metrics, outcome) = (&passage.metrics, look.outcome);
+        let metrics = &passage.metrics;
+        let refused = look.outcome.reason().map(Outcome::Refused);
+        let refused = refused.filter(|_| self.on_failure == OnFailure::Refuse);
+        let outcome = refused.unwrap_or(look.outcome);
         let labels = [("upstream", NAME), ("outcome", outcome.name())];
         metrics.add(Metric::Requests, &labels, 1);
         if let Some(reason) = outcome.reason() {
@@ -149,10 +152,11 @@ impl Plug {
                 reason = reason.name(),
                 "a call of the plug could not reduce all"
             );
-            if self.on_failure == OnFailure::Refuse {
-                let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
-                return own::error(StatusCode::SERVICE_UNAVAILABLE, message);
-            }
+        }
+        if refused.is_some() {
+            let message = "the messages could not be reduced, and `serve.on_failure` is `refuse`: see the server's log";
+            let answer = own::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            return outcome::marked(answer, outcome);
         }
         if let Some(sent) = &look.sent {
             for (when, size) in [("before", &look.would), ("after", sent)] {

@@ -161,15 +161,15 @@ impl ConversationReducer {
             return Outcome::Passed(PassReason::Untouched);
         }
         let decides = exchange.purpose == Purpose::Turn && !tools.names.is_empty();
+        if is_nameless {
+            // There is nothing to decide, and nothing has been decided.
+            return Outcome::Unchanged;
+        }
         let reader = reader::find(&tools, own, self.shares_machine());
         if decides && reader.is_none() && !self.cut_without_reader {
             return Outcome::Passed(PassReason::NoReader);
         }
         let reader = reader.flatten();
-        if is_nameless {
-            // There is nothing to decide, and nothing has been decided.
-            return Outcome::Unchanged;
-        }
         if pressure == Pressure::Thresholds && watch.is_cold(&conversation, &look.would) {
             pressure = Pressure::Cold;
         }

@@ -176,7 +176,7 @@ impl Gateway {
         tokio::spawn(async move {
             if let Err(error) = service.ready().await {
                 let error = ErrorChain(&error);
-                tracing::warn!(%error, "a store takes nothing: what needs it passes as it came");
+                tracing::warn!(%error, "a store takes nothing");
             }
         });
         let door = self.door(self.service.settings.max_connections, &stopping);

@@ -297,7 +297,7 @@ impl Service {
             }
             "/readyz" if self.ready().await.is_err() => own::error(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "a store does not answer, or takes nothing: what needs it passes as it came",
+                "a store does not answer, or takes nothing",
             ),
             _ => own::typed(StatusCode::OK, "text/plain", "ok\n".to_owned()),
         }

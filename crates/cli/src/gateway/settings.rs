@@ -1,7 +1,8 @@
 //! The settings of the server: the table `[serve]` of a settings file.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytesize::ByteSize;
 use serde::Deserialize;
@@ -152,16 +153,40 @@ fn with_advice(error: &str) -> String {
         }
     }
     // A value may be a secret at a wrong place.
-    let value = error.split_once(" string \"");
-    if let Some((kind, rest)) = value
-        && let Some((_, expected)) = rest.rsplit_once("\", expected ")
+    let without_value = || {
+        let (what, _) = error.split_once(['`', '"'])?;
+        let (_, expected) = error.rsplit_once(", expected ")?;
+        let has_value = what.starts_with("invalid ") && !what.contains(", expected ");
+        has_value.then(|| format!("{}, expected {expected}", what.trim_end()))
+    };
+    if let Some((_, known)) = error.split_once("`, expected ")
+        && error.starts_with("unknown variant")
     {
-        return format!("{kind} string, expected {expected}");
+        return format!("unknown value, expected {known}");
     }
-    error.replace(
-        "invalid socket address syntax",
-        "write an address with a port, such as 127.0.0.1:8787",
-    )
+    let size = "a size such as \"64MiB\"";
+    without_value()
+        .unwrap_or_else(|| error.to_owned())
+        .replace("expected parsable string", &format!("expected {size}"))
+        .replace("expected integer overflow", &format!("expected {size}"))
+        .replace("expected u64", "expected a whole number")
+        .replace("expected usize", "expected a whole number")
+        .replace("expected f64", "expected a number")
+        .replace(
+            "invalid socket address syntax",
+            "write an address with a port, such as 127.0.0.1:8787",
+        )
+}
+
+/// The field that an error is about; empty if there is none of its name. Names in the tables below it may be secrets.
+fn field_of<E: fmt::Display>(error: &serde_path_to_error::Error<E>) -> String {
+    let path = error.path().to_string();
+    let field = path.strip_prefix("serve.").unwrap_or_default();
+    let field = field.split('.').next().unwrap_or_default();
+    match error.inner().to_string().contains("unknown field `") {
+        true => String::new(),
+        false => field.to_owned(),
+    }
 }
 
 impl ServeSettings {
@@ -171,14 +196,17 @@ impl ServeSettings {
     ///
     /// The text is not TOML, or the table has an unknown or wrong field.
     pub fn from_toml(text: &str) -> Result<Self, GatewayError> {
-        let file: Result<File, _> = toml::from_str(text);
-        file.map(|file| file.serve).map_err(|error| {
+        let wrong = |field: &str, error: &toml::de::Error| {
             let line = error
                 .span()
                 .map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or_else(String::new, |line| format!(" (line {line})"));
-            GatewayError::settings("", format!("{}{line}", with_advice(error.message())))
-        })
+            GatewayError::settings(field, format!("{}{line}", with_advice(error.message())))
+        };
+        let parsed = toml::Deserializer::parse(text).map_err(|error| wrong("", &error))?;
+        let file: Result<File, _> = serde_path_to_error::deserialize(parsed);
+        file.map(|file| file.serve)
+            .map_err(|error| wrong(&field_of(&error), error.inner()))
     }
 
     /// Reads the object `serve` of a settings file in JSON; the defaults if there is none.
@@ -187,9 +215,12 @@ impl ServeSettings {
     ///
     /// The text is not JSON, or the object has an unknown or wrong field.
     pub fn from_json(text: &str) -> Result<Self, GatewayError> {
-        let file: Result<File, _> = serde_json::from_str(text);
-        file.map(|file| file.serve)
-            .map_err(|error| GatewayError::settings("", with_advice(&error.to_string())))
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let file: Result<File, _> = serde_path_to_error::deserialize(&mut parser);
+        file.map(|file| file.serve).map_err(|error| {
+            let problem = with_advice(&error.inner().to_string());
+            GatewayError::settings(field_of(&error), problem)
+        })
     }
 
     /// Checks what no single field shows.
@@ -208,6 +239,18 @@ impl ServeSettings {
                 return Err(GatewayError::settings(field, problem));
             }
         }
+        if self.metrics_listen == Some(self.listen) && self.listen.port() != 0 {
+            let problem = "this is the address of `listen`: choose another one";
+            return Err(GatewayError::settings("metrics_listen", problem));
+        }
+        let is_name = |host: &String| {
+            let is_address = host.parse::<IpAddr>().is_ok();
+            is_address || !host.is_empty() && !host.contains([':', '/', '*', '@', ' '])
+        };
+        if !self.hosts.iter().all(is_name) {
+            let problem = "write names alone, such as offcut.example, without scheme, port and `*`";
+            return Err(GatewayError::settings("hosts", problem));
+        }
         if !(0.0..=1.0).contains(&self.holdout) {
             let problem = format!("{} is not a share: write 0.1 for a tenth", self.holdout);
             return Err(GatewayError::settings("holdout", problem));
@@ -222,6 +265,7 @@ impl ServeSettings {
         let at_least = [
             ("max_connections", self.max_connections as u64, 1),
             ("max_header", self.max_header.as_u64(), 8 * 1024),
+            ("max_body", self.max_body.as_u64(), 1024),
             ("header_seconds", self.header_seconds, 1),
             ("body_seconds", self.body_seconds, 1),
             ("connect_seconds", self.connect_seconds, 1),
@@ -319,8 +363,60 @@ mod tests {
             ServeSettings::from_toml("[serve]\ncompress_keys = \"a \\\"s3cret\"").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`[serve]`: invalid type: string, expected a map (line 2)"
+            "`serve.compress_keys`: invalid type: string, expected a map (line 2)"
         );
+        for (wrong, problem) in [
+            (
+                "tenant_key = 1234567890123456789",
+                "tenant_key`: invalid type: integer, expected a string",
+            ),
+            (
+                "tenant_key = 0.12345678901234567",
+                "tenant_key`: invalid type: floating point, expected a string",
+            ),
+            (
+                "compress_keys = { planted = 1234567890123456 }",
+                "compress_keys`: invalid type: integer, expected a string",
+            ),
+            (
+                "on_failure = \"planted\"",
+                "on_failure`: unknown value, expected `pass` or `refuse`",
+            ),
+            (
+                "max_body = \"64 elephants\"",
+                "max_body`: invalid value: string, expected a size such as \"64MiB\"",
+            ),
+            (
+                "max_body = -5",
+                "max_body`: invalid type: integer, expected a size such as \"64MiB\"",
+            ),
+            (
+                "reduce_seconds = \"10\"",
+                "reduce_seconds`: invalid type: string, expected a whole number",
+            ),
+            (
+                "holdout = \"10%\"",
+                "holdout`: invalid type: string, expected a number",
+            ),
+        ] {
+            let error = ServeSettings::from_toml(&format!("[serve]\n{wrong}")).unwrap_err();
+            assert_eq!(error.to_string(), format!("`serve.{problem} (line 2)"));
+        }
+        for host in ["https://offcut.example", "offcut.example:8995", "*", ""] {
+            let settings = ServeSettings {
+                hosts: vec![
+                    "::1".to_owned(),
+                    "offcut.example".to_owned(),
+                    host.to_owned(),
+                ],
+                ..ServeSettings::default()
+            };
+            let error = settings.check().unwrap_err().to_string();
+            assert!(
+                error.starts_with("`serve.hosts`: write names alone"),
+                "{error}"
+            );
+        }
         let wrong = ServeSettings::from_toml("[serve]\nzebra = 1").unwrap_err();
         let wrong = wrong.to_string();
         assert!(
@@ -330,7 +426,7 @@ mod tests {
         let wrong = ServeSettings::from_toml("[serve]\nlisten = \"127.0.0.1\"").unwrap_err();
         assert_eq!(
             wrong.to_string(),
-            "`[serve]`: write an address with a port, such as 127.0.0.1:8787 (line 2)"
+            "`serve.listen`: write an address with a port, such as 127.0.0.1:8787 (line 2)"
         );
     }
 }

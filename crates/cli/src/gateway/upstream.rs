@@ -21,6 +21,9 @@ const TAKEN: [&str; 7] = [
     "v1", "v1beta", "v1alpha", "healthz", "readyz", "metrics", "page",
 ];
 
+/// First segments of providers' paths, besides those that begin with a version.
+const API: [&str; 3] = ["api", "download", "upload"];
+
 /// A provider.
 #[derive(Debug)]
 pub(crate) struct Upstream {
@@ -131,8 +134,13 @@ impl Upstreams {
         }
         let (path_alone, query) = path.split_once('?').unwrap_or((path, ""));
         let default = self.default.as_deref();
+        // Keys go to no provider by the misspelled name of another one.
+        let is_api = API.contains(&first) || {
+            let version = first.strip_prefix('v');
+            version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+        };
         let named = default
-            .or_else(|| by_headers(headers))
+            .or_else(|| by_headers(headers).filter(|_| is_api))
             .or_else(|| own_path(path_alone));
         let Some(upstream) = named.and_then(|name| self.named.get(name)) else {
             return Ok(None);
@@ -264,6 +272,8 @@ mod tests {
         }
         assert_eq!(routed("/", None), None);
         assert_eq!(routed("/other", None), None);
+        assert_eq!(routed("/labb/v1/messages", Some("x-api-key")), None);
+        assert_eq!(routed("/vlab/v1/x", Some("anthropic-version")), None);
     }
 
     /// The name of the upstream, `-` if nothing tells which, or `!` if a key is another's.

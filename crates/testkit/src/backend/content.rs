@@ -242,12 +242,30 @@ pub(super) async fn the_list_is_what_is_stored(store: &impl Backend) {
     );
 }
 
+pub(super) async fn stores_are_told_apart(one: &impl Backend, other: &impl Backend) {
+    const CLAUSE: &str = "unique: a location has one content";
+    let key = key("trunc/call_1");
+    stores(one, &key, &noise(100, 48), CLAUSE).await;
+    let is_same = one.locate(&key) == other.locate(&key) && one.store_id() == other.store_id();
+    check(
+        !is_same || other.read(&key, 0..1).await.is_ok(),
+        CLAUSE,
+        || {
+            "two stores with content of their own have the same locations: show in each which store it is in, or return an id of its own from `store_id`".to_owned()
+        },
+    );
+}
+
 pub(super) async fn the_time_of_storing_is_told(store: &impl Backend) {
     const CLAUSE: &str = "stored_at: the time of storing, by the store's clock";
     let key = key("trunc/call_1");
     stores(store, &key, &noise(5_000, 47), CLAUSE).await;
     let now = store.now();
     let page = succeed(store.read(&key, 0..0).await, CLAUSE, "reading nothing");
+    let later = succeed(store.read(&key, 0..0).await, CLAUSE, "reading nothing");
+    check(page.stored_at == later.stored_at, CLAUSE, || {
+        "two reads tell different times".to_owned()
+    });
     let again = succeed(store.put(&key, noise(5_000, 47)).await, CLAUSE, "a put");
     let PutOutcome::AlreadyThere { stored_at: again } = again else {
         fail_clause(CLAUSE, format!("storing it again returned {again:?}"));
